@@ -1,0 +1,50 @@
+# Two commands do it all on a fresh machine: `make run` and `make test`.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+CACHE  ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/isvc
+ENVTEST := $(CACHE)/envtest-1.35.4
+CONFORMANCE ?= ../shared/conformance
+BENCH ?= ../shared/bench
+BIN := .venv/bin
+
+.PHONY: run test check format test-kube envtest lock clean help
+
+help: ## list the commands
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+run: .venv ## run everything on this machine: API server, controllers, node, gateway
+	$(BIN)/isvc up
+
+.venv: requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip sync --quiet requirements.lock
+	$(BIN)/uv pip install --quiet --no-deps --editable .
+	touch .venv
+
+lock: ## renew requirements.lock from pyproject.toml
+	$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
+	  --python-version 3.11 --all-extras --group dev pyproject.toml --output-file requirements.lock
+
+check: .venv ## lint, formatting, strict types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv ## format and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: .venv ## all tests that need no cluster, and the cluster suites on the embedded API server
+	$(BIN)/pytest tests -n 2 --dist loadfile --cluster=embedded
+
+envtest: $(ENVTEST)/kube-apiserver ## build etcd and kube-apiserver from the Go module proxy, once
+
+$(ENVTEST)/kube-apiserver:
+	tools/build-envtest $(ENVTEST)
+
+test-kube: .venv envtest ## what needs a real kube-apiserver
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster -n 2 --dist loadfile --cluster=kube-apiserver
+
+clean: ## remove what make built here
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""KServe's control plane in Python, for clusters and for laptops."""

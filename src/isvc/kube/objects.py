@@ -1,0 +1,96 @@
+"""Kubernetes objects as plain dicts, and the few accessors that every other module needs.
+
+An object stays the dict that came over the wire: nothing is lost, nothing is invented. Objects read from a
+cache are shared, so whoever wants to change one takes `deep_copy` first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import orjson
+
+Object: TypeAlias = dict[str, Any]
+
+
+class GVK(NamedTuple):
+    """Group, version and kind."""
+
+    group: str
+    version: str
+    kind: str
+
+    @classmethod
+    def parse(cls, api_version: str, kind: str) -> GVK:
+        group, _, version = api_version.rpartition("/")
+        return cls(group, version, kind)
+
+    @classmethod
+    def of(cls, obj: Object) -> GVK:
+        return cls.parse(obj.get("apiVersion", ""), obj.get("kind", ""))
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Key(NamedTuple):
+    """What a controller reconciles: an object's namespace (empty when cluster-scoped) and name."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, obj: Object) -> Key:
+        return cls(namespace_of(obj), name_of(obj))
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def name_of(obj: Object) -> str:
+    return str(obj.get("metadata", {}).get("name", ""))
+
+
+def namespace_of(obj: Object) -> str:
+    return str(obj.get("metadata", {}).get("namespace", ""))
+
+
+def uid_of(obj: Object) -> str:
+    return str(obj.get("metadata", {}).get("uid", ""))
+
+
+def resource_version_of(obj: Object) -> str:
+    return str(obj.get("metadata", {}).get("resourceVersion", ""))
+
+
+def labels_of(obj: Object) -> dict[str, str]:
+    return obj.get("metadata", {}).get("labels") or {}
+
+
+def annotations_of(obj: Object) -> dict[str, str]:
+    return obj.get("metadata", {}).get("annotations") or {}
+
+
+def is_being_deleted(obj: Object) -> bool:
+    return bool(obj.get("metadata", {}).get("deletionTimestamp"))
+
+
+def deep_copy(obj: Object) -> Object:
+    """A copy that shares nothing; through JSON, which is six times faster than `copy.deepcopy`."""
+    copied: Object = orjson.loads(orjson.dumps(obj))
+    return copied
+
+
+def dig(obj: Any, *path: str | int) -> Any:
+    """The value at a path of keys and indexes, or None where the path ends early."""
+    for step in path:
+        if isinstance(step, int):
+            if not isinstance(obj, list) or not -len(obj) <= step < len(obj):
+                return None
+            obj = obj[step]
+        elif isinstance(obj, dict):
+            obj = obj.get(step)
+        else:
+            return None
+    return obj
