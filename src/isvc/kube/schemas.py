@@ -1,0 +1,81 @@
+"""The structure of Kubernetes' built-in kinds: types, formats, list and map kinds, merge keys.
+
+Strategic merge, server-side apply, pruning and protobuf all need to know what shape a Pod has. The facts come from
+Kubernetes' own OpenAPI documents (`tools/kubernetes-schemas` writes the package data) and are read on first use. A
+reference is replaced by the dict it names, so schemas share parts and may be cyclic: walk them along with a value.
+"""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+from importlib import resources
+from typing import Any, TypeAlias
+
+import orjson
+
+from isvc.kube.objects import GVK
+
+Schema: TypeAlias = dict[str, Any]
+
+
+def schema_of(gvk: GVK) -> Schema | None:
+    """The schema of a built-in kind, or None for a kind that Kubernetes does not bring."""
+    name = definition_name(gvk)
+    return definition(name) if name else None
+
+
+def definition_name(gvk: GVK) -> str | None:
+    """`io.k8s.api.apps.v1.Deployment` for apps/v1 Deployment."""
+    name: str | None = _data()["kinds"].get("/".join(gvk))
+    return name
+
+
+@cache
+def definition(name: str) -> Schema | None:
+    """A named part of the API, such as `io.k8s.api.core.v1.PodSpec`; the same dict at every call."""
+    return _linked(name) if name in _data()["definitions"] else None
+
+
+def raw_definitions() -> dict[str, Schema]:
+    """Every definition with its references unresolved (`$ref` holds a bare name); for publishing. Do not modify."""
+    definitions: dict[str, Schema] = _data()["definitions"]
+    return definitions
+
+
+def kinds() -> list[GVK]:
+    """Every built-in kind that has a schema."""
+    return [GVK(*key.split("/")) for key in _data()["kinds"]]
+
+
+@cache
+def _data() -> dict[str, Any]:
+    packed = resources.files("isvc.kube").joinpath("data/schemas.json.gz").read_bytes()
+    data: dict[str, Any] = orjson.loads(gzip.decompress(packed))
+    return data
+
+
+_LINKED: dict[str, Schema] = {}
+
+
+def _linked(name: str) -> Schema:
+    known = _LINKED.get(name)
+    if known is None:
+        known = _LINKED[name] = {}
+        known.update(_resolve(_data()["definitions"][name]))
+    return known
+
+
+def _resolve(schema: Schema) -> Schema:
+    """The schema with references replaced; keywords beside a reference (a patch strategy) make a copy carrying them."""
+    if "$ref" in schema:
+        target = _linked(schema["$ref"])
+        beside = {key: value for key, value in schema.items() if key not in ("$ref", "default")}
+        return {**target, **beside} if beside else target
+    resolved = dict(schema)
+    if "properties" in schema:
+        resolved["properties"] = {name: _resolve(each) for name, each in schema["properties"].items()}
+    for inner in ("items", "additionalProperties"):
+        if isinstance(schema.get(inner), dict):
+            resolved[inner] = _resolve(schema[inner])
+    return resolved
