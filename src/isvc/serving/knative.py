@@ -1,0 +1,125 @@
+"""Knative Services: the revision's template, its scale annotations and the traffic split.
+
+Scale settings travel as annotations of the revision template; a few annotations belong to the Service itself and are
+moved up. Traffic goes to the latest revision, or is split between it and the last one that was fully rolled out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from isvc.kube.objects import Object, dig
+from isvc.kube.resource import Resource
+
+SERVICES = Resource("serving.knative.dev", "v1", "services", "Service")
+
+AUTOSCALER_CONFIG = "config-autoscaler"
+DOMAIN_CONFIG = "config-domain"
+VISIBILITY_LABEL = "networking.knative.dev/visibility"
+CLUSTER_LOCAL = "cluster-local"
+TAG_ROUTING_ANNOTATION = "serving.kserve.io/enable-tag-routing"
+_SCALING = "autoscaling.knative.dev"
+_INITIAL_SCALE = f"{_SCALING}/initial-scale"
+_ENABLE_PASSTHROUGH = "serving.knative.openshift.io/enablePassthrough"
+_ROLLOUT_DURATION = "serving.knative.dev/rollout-duration"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a component says about its replicas, as Knative understands it."""
+
+    target: int | None = None
+    metric: str | None = None
+    min_replicas: int | None = None
+    max_replicas: int = 0
+
+    def annotations(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The given annotations with the scale's own; a class that the user chose stays."""
+        annotations = {f"{_SCALING}/class": f"kpa.{_SCALING}", **given}
+        if self.target is not None:
+            annotations[f"{_SCALING}/target"] = str(self.target)
+        if self.metric is not None:
+            annotations[f"{_SCALING}/metric"] = self.metric
+        annotations[f"{_SCALING}/min-scale"] = str(1 if self.min_replicas is None else self.min_replicas)
+        if self.max_replicas:
+            annotations[f"{_SCALING}/max-scale"] = str(self.max_replicas)
+        return annotations
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The template of a revision; `timeout` is seconds, also until the first byte where `first_byte` says so."""
+
+    pod: Object
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    timeout: int | None = None
+    first_byte: bool = False
+    concurrency: int | None = None
+
+    def template(self) -> Object:
+        spec: Object = dict(self.pod)
+        if self.timeout is not None:
+            spec["timeoutSeconds"] = self.timeout
+            if self.first_byte:
+                spec["responseStartTimeoutSeconds"] = self.timeout
+        if self.concurrency is not None:
+            spec["containerConcurrency"] = self.concurrency
+        return {"metadata": {"labels": dict(self.labels), "annotations": dict(self.annotations)}, "spec": spec}
+
+
+def service(
+    name: str, namespace: str, labels: Mapping[str, str], revision: Revision, traffic: list[Object] | None = None
+) -> Object:
+    """A Knative Service; annotations that are about the Service move up from the revision."""
+    own = {k: v for k, v in revision.annotations.items() if k in (_ROLLOUT_DURATION, _ENABLE_PASSTHROUGH)}
+    template = revision.template()
+    for key in own:
+        del template["metadata"]["annotations"][key]
+    metadata: Object = {"name": name, "namespace": namespace, "labels": dict(labels), "annotations": own}
+    spec: Object = {"template": template}
+    if traffic is not None:
+        spec["traffic"] = traffic
+    return {
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": {key: value for key, value in metadata.items() if value},
+        "spec": spec,
+    }
+
+
+def traffic(canary_percent: int | None, rolled_out: str, *, tagged: bool) -> list[Object]:
+    """Everything to the latest revision, or a share of it beside the revision that was last rolled out fully."""
+    share = canary_percent if canary_percent is not None and rolled_out else 100
+    latest: Object = {"latestRevision": True, "percent": share}
+    if tagged:
+        latest["tag"] = "latest"
+    if not rolled_out or share >= 100:
+        return [latest]
+    return [latest, {"revisionName": rolled_out, "latestRevision": False, "percent": 100 - share, "tag": "prev"}]
+
+
+def without(labels: Mapping[str, str], withheld: Collection[str]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if key not in withheld}
+
+
+def checked_initial_scale(annotations: Mapping[str, str], *, zero_allowed: bool) -> dict[str, str]:
+    """The annotations without an initial scale that Knative would refuse: no number, or a zero it does not allow."""
+    value = annotations.get(_INITIAL_SCALE)
+    if value is None:
+        return dict(annotations)
+    accepted = _is_integer(value) and (zero_allowed or int(value) != 0)
+    return dict(annotations) if accepted else without(annotations, (_INITIAL_SCALE,))
+
+
+def zero_initial_scale_allowed(config_autoscaler: Object | None) -> bool:
+    """What Knative's own configuration says; it says no unless told otherwise."""
+    value: Any = dig(config_autoscaler or {}, "data", "allow-zero-initial-scale")
+    return str(value or "").lower() in ("1", "t", "true")
+
+
+def _is_integer(text: str) -> bool:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    return digits.isascii() and digits.isdigit()
