@@ -1,0 +1,70 @@
+import pytest
+
+from isvc.serving import knative
+from isvc.serving.knative import Revision, Scale
+
+
+def test_scale_settings_become_annotations_and_a_chosen_class_stays():
+    given = {"autoscaling.knative.dev/class": "hpa.autoscaling.knative.dev", "mine": "yes"}
+    assert Scale(target=3, metric="rps", min_replicas=0, max_replicas=7).annotations(given) == {
+        "autoscaling.knative.dev/class": "hpa.autoscaling.knative.dev",
+        "autoscaling.knative.dev/target": "3",
+        "autoscaling.knative.dev/metric": "rps",
+        "autoscaling.knative.dev/min-scale": "0",
+        "autoscaling.knative.dev/max-scale": "7",
+        "mine": "yes",
+    }
+
+
+def test_an_unset_scale_keeps_one_replica_and_no_upper_bound():
+    assert Scale().annotations({}) == {
+        "autoscaling.knative.dev/class": "kpa.autoscaling.knative.dev",
+        "autoscaling.knative.dev/min-scale": "1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("percent", "rolled_out", "expected"),
+    [
+        (None, "r1", [(100, None)]),
+        (10, "", [(100, None)]),
+        (10, "r1", [(10, None), (90, "r1")]),
+        (0, "r1", [(0, None), (100, "r1")]),
+        (100, "r1", [(100, None)]),
+    ],
+)
+def test_traffic_is_split_only_when_there_is_a_revision_to_go_back_to(percent, rolled_out, expected):
+    targets = knative.traffic(percent, rolled_out, tagged=False)
+    assert [(t["percent"], t.get("revisionName")) for t in targets] == expected
+    assert sum(share for share, _ in expected) == 100
+
+
+def test_tag_routing_names_the_latest_revision():
+    assert [t["tag"] for t in knative.traffic(20, "r1", tagged=True)] == ["latest", "prev"]
+    assert knative.traffic(None, "", tagged=True) == [{"latestRevision": True, "percent": 100, "tag": "latest"}]
+
+
+def test_annotations_about_the_service_move_up_from_the_revision():
+    revision = Revision({"containers": []}, {"a": "b"}, {"serving.knative.dev/rollout-duration": "9s", "other": "1"})
+    service = knative.service("x", "ns", {"a": "b"}, revision)
+    assert service["metadata"]["annotations"] == {"serving.knative.dev/rollout-duration": "9s"}
+    assert service["spec"]["template"]["metadata"]["annotations"] == {"other": "1"}
+    assert "traffic" not in service["spec"]
+
+
+@pytest.mark.parametrize(
+    ("value", "zero_allowed", "stays"),
+    [("0", False, False), ("0", True, True), ("3", False, True), ("many", True, False), ("1.5", True, False)],
+)
+def test_an_initial_scale_that_knative_would_refuse_is_left_out(value, zero_allowed, stays):
+    annotations = {"autoscaling.knative.dev/initial-scale": value, "other": "1"}
+    kept = knative.checked_initial_scale(annotations, zero_allowed=zero_allowed)
+    assert kept == (annotations if stays else {"other": "1"})
+
+
+@pytest.mark.parametrize(
+    ("config", "allowed"),
+    [(None, False), ({}, False), ({"data": {"allow-zero-initial-scale": "true"}}, True), ({"data": {}}, False)],
+)
+def test_zero_initial_scale_is_off_unless_knative_is_told_otherwise(config, allowed):
+    assert knative.zero_initial_scale_allowed(config) is allowed
