@@ -1,0 +1,3 @@
+from isvc.modelserver.program import main
+
+raise SystemExit(main())

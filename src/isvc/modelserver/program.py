@@ -1,0 +1,197 @@
+"""The program: KServe's flags, models loaded before the port opens, workers, and an orderly end.
+
+A port that answers means a model that is loaded, so the plainest TCP probe is a true readiness probe. On SIGTERM
+running requests are answered and idle connections told to close before the process ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isvc.modelserver.errors import ModelFileError
+from isvc.modelserver.model import Model
+
+if TYPE_CHECKING:
+    from isvc.modelserver.predictor import Predictor
+
+log = logging.getLogger("isvc.modelserver")
+
+_GRACE = 30.0
+
+
+def parser() -> argparse.ArgumentParser:
+    flags = argparse.ArgumentParser(prog="python -m isvc.modelserver", description=__doc__, allow_abbrev=False)
+    flags.add_argument("--model_name", default="model", help="name of the model in the paths")
+    flags.add_argument("--model_dir", default="/mnt/models", help="folder that holds the model file")
+    flags.add_argument("--http_port", type=int, default=int(os.environ.get("PORT", "8080")))
+    flags.add_argument("--host", default="0.0.0.0", help="address to listen on")  # noqa: S104
+    flags.add_argument("--workers", type=int, default=1, help="number of server processes")
+    flags.add_argument("--max_threads", type=int, default=4, help="threads that predict, per process")
+    flags.add_argument("--nthread", type=int, default=1, help="threads of one xgboost or lightgbm prediction")
+    flags.add_argument("--framework", help="sklearn, xgboost or lightgbm")
+    flags.add_argument("--model_class", help="a custom model: FILE.py:Class or package.module:Class")
+    flags.add_argument("--predictor_host", help="host of the predictor behind this transformer")
+    flags.add_argument("--predictor_protocol", "--protocol", default="v1", choices=["v1", "v2"])
+    flags.add_argument("--predictor_use_ssl", type=_boolean, default=False)
+    flags.add_argument("--predictor_request_timeout_seconds", type=float, default=600)
+    flags.add_argument("--timeout-keep-alive", dest="keep_alive", type=float, default=65)
+    return flags
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    args, unknown = parser().parse_known_args(argv)
+    if unknown:
+        log.info("flags without effect here: %s", " ".join(unknown))
+    try:
+        ModelServer(args).start([_model(args)])
+    except (ModelFileError, OSError) as error:
+        log.error("%s", error)
+        return 1
+    return 0
+
+
+class ModelServer:
+    def __init__(self, args: argparse.Namespace | None = None) -> None:
+        self.args = args or parser().parse_known_args()[0]
+
+    def start(self, models: Sequence[Model]) -> None:
+        """Serves until SIGTERM or SIGINT. With several workers each loads its own copy and shares the port."""
+        if not logging.getLogger().handlers:
+            logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+        listener = _listen(self.args.host, self.args.http_port)
+        if self.args.workers > 1 and _fork_workers(self.args.workers):
+            return
+        for model in models:
+            if not model.ready and not model.load():
+                raise ModelFileError(f"Model with name {model.name} is not ready.")
+        asyncio.run(self._serve(models, listener))
+
+    async def _serve(self, models: Sequence[Model], listener: socket.socket) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        from aiohttp import web
+
+        from isvc.modelserver.app import Server
+
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(self.args.max_threads, "predict"))
+        predictor = self._predictor()
+        for model in models:
+            model.predictor = model.predictor or predictor
+        server = Server(models, _version())
+        runner = web.AppRunner(
+            server.application(), keepalive_timeout=self.args.keep_alive, access_log=None, shutdown_timeout=_GRACE
+        )
+        await runner.setup()
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        listener.listen(1024)
+        await web.SockSite(runner, listener).start()
+        log.info("serving %s on port %s", ", ".join(m.name for m in models), listener.getsockname()[1])
+        await stop.wait()
+        server.draining = True
+        await runner.cleanup()
+        if predictor:
+            await predictor.close()
+
+    def _predictor(self) -> Predictor | None:
+        if not self.args.predictor_host:
+            return None
+        from isvc.modelserver.predictor import Predictor
+
+        return Predictor(
+            self.args.predictor_host,
+            self.args.predictor_protocol,
+            tls=self.args.predictor_use_ssl,
+            timeout=self.args.predictor_request_timeout_seconds,
+        )
+
+
+def _model(args: argparse.Namespace) -> Model:
+    if args.model_class:
+        return _custom(args.model_class)(args.model_name)
+    from isvc.modelserver.frameworks import FRAMEWORKS
+
+    if args.framework not in FRAMEWORKS:
+        raise ModelFileError(f"--framework is one of {', '.join(FRAMEWORKS)}, not {args.framework}")
+    return FRAMEWORKS[args.framework](args.model_name, args.model_dir, args.nthread)
+
+
+def _custom(spec: str) -> type[Model]:
+    where, _, name = spec.rpartition(":")
+    try:
+        if where.endswith(".py"):
+            found = importlib.util.spec_from_file_location(Path(where).stem, where)
+            assert found is not None
+            assert found.loader is not None
+            module = importlib.util.module_from_spec(found)
+            found.loader.exec_module(module)
+        else:
+            module = importlib.import_module(where)
+        model: type[Model] = getattr(module, name)
+    except (ImportError, AttributeError, OSError, ValueError, SyntaxError) as error:
+        raise ModelFileError(f"--model_class={spec} does not load: {error}") from error
+    return model
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Bound but not yet listening: a port in use is told at once, and connections wait for no model."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        raise OSError(f"cannot listen on port {port}: {error.strerror}") from None
+    return listener
+
+
+def _fork_workers(count: int) -> bool:
+    """True in the parent once all workers have ended; False in each worker. One that fails ends them all."""
+    children: set[int] = set()
+    for _ in range(count):
+        pid = os.fork()
+        if pid == 0:
+            return False
+        children.add(pid)
+
+    def forward(number: int, _frame: object) -> None:
+        for pid in children:
+            os.kill(pid, number)
+
+    signal.signal(signal.SIGTERM, forward)
+    signal.signal(signal.SIGINT, forward)
+    failed = False
+    while children:
+        pid, status = os.wait()
+        children.discard(pid)
+        if os.waitstatus_to_exitcode(status) and not failed:
+            failed = True
+            forward(signal.SIGTERM, None)
+    if failed:
+        sys.exit(1)
+    return True
+
+
+def _boolean(text: str) -> bool:
+    return text.lower() in ("y", "yes", "t", "true", "on", "1")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("isvc")
+    except PackageNotFoundError:
+        return ""
