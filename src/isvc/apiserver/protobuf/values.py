@@ -1,0 +1,142 @@
+"""What a protobuf message of a built-in type says, as JSON would say it."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+
+from isvc.apiserver.builtin import types
+from isvc.apiserver.builtin.types import Field, Message
+from isvc.apiserver.protobuf.wire import Malformed, fields, signed, varint
+from isvc.kube.objects import Object
+
+_DEEPEST = 64
+
+
+def read_message(data: bytes, message: Message, depth: int = 0) -> Object:
+    if depth > _DEEPEST:
+        raise Malformed("messages are nested too deeply")
+    numbered = {field.number: field for field in message.fields}
+    found: Object = {}
+    for number, raw in fields(data):
+        field = numbered.get(number)
+        if field is None:
+            continue
+        if not field.name:
+            found.update(read_message(_bytes(raw), types.message(field.kind), depth + 1))
+        elif field.containers == "[]":
+            found.setdefault(field.name, []).extend(_items(field, raw, depth))
+        elif field.containers:
+            key, value = _entry(field, _bytes(raw), depth)
+            found.setdefault(field.name, {})[key] = value
+        else:
+            found[field.name] = _value(field.kind, raw, depth)
+    return found
+
+
+def _items(field: Field, raw: int | bytes, depth: int) -> list[Any]:
+    """One item, or several numbers packed in one byte string."""
+    if isinstance(raw, bytes) and field.kind in ("int32", "int64", "bool"):
+        items, at = [], 0
+        while at < len(raw):
+            number, at = varint(raw, at)
+            items.append(_value(field.kind, number, depth))
+        return items
+    return [_value(field.kind, raw, depth)]
+
+
+def _entry(field: Field, data: bytes, depth: int) -> tuple[str, Any]:
+    key = ""
+    value: int | bytes = b""
+    for number, raw in fields(data):
+        if number == 1:
+            key = _bytes(raw).decode()
+        elif number == 2:
+            value = raw
+    if field.containers == "{}[]":
+        return key, [_value(field.kind, raw, depth) for number, raw in fields(_bytes(value)) if number == 1]
+    return key, _value(field.kind, value, depth)
+
+
+def _value(kind: str, raw: int | bytes, depth: int) -> Any:
+    match kind:
+        case "string":
+            return _bytes(raw).decode()
+        case "bool":
+            return bool(_int(raw))
+        case "int32" | "int64":
+            return signed(_int(raw))
+        case "float64":
+            return struct.unpack("<d", _bytes(raw))[0]
+        case "bytes":
+            return base64.b64encode(_bytes(raw)).decode()
+        case _ if kind in types.OPAQUE:
+            return _opaque(kind, dict(fields(_bytes(raw))), _bytes(raw), depth)
+        case _:
+            return read_message(_bytes(raw), types.message(kind), depth + 1)
+
+
+def _opaque(kind: str, parts: dict[int, int | bytes], raw: bytes, depth: int) -> Any:
+    """Values of types that JSON writes in a way of their own."""
+    match kind:
+        case types.TIME | types.MICRO_TIME:
+            return _time(parts, micro=kind == types.MICRO_TIME) if parts else None
+        case types.DURATION:
+            return _duration(signed(_int(parts.get(1, 0))))
+        case types.QUANTITY:
+            return _bytes(parts.get(1, b"0")).decode()
+        case types.INT_OR_STRING:
+            is_text = bool(parts.get(1, 0))
+            return _bytes(parts.get(3, b"")).decode() if is_text else signed(_int(parts.get(2, 0)))
+        case types.PROPS_OR_ARRAY | types.PROPS_OR_BOOL | types.PROPS_OR_STRINGS:
+            return _schema_or_else(kind, parts, raw, depth)
+        case _:
+            text = _bytes(parts.get(1, b""))
+            return orjson.loads(text) if text else None
+
+
+def _schema_or_else(kind: str, parts: dict[int, int | bytes], raw: bytes, depth: int) -> Any:
+    schema_number = 2 if kind == types.PROPS_OR_BOOL else 1
+    if schema_number in parts:
+        return read_message(_bytes(parts[schema_number]), types.message(types.PROPS), depth + 1)
+    if kind == types.PROPS_OR_BOOL:
+        return bool(_int(parts.get(1, 0)))
+    rest = [_bytes(value) for number, value in fields(raw) if number == 2]
+    if kind == types.PROPS_OR_STRINGS:
+        return [text.decode() for text in rest]
+    return [read_message(each, types.message(types.PROPS), depth + 1) for each in rest]
+
+
+def _time(parts: dict[int, int | bytes], *, micro: bool) -> str:
+    moment = datetime.fromtimestamp(0, UTC) + timedelta(seconds=signed(_int(parts.get(1, 0))))
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{signed(_int(parts.get(2, 0))) // 1000:06d}Z" if micro else f"{text}Z"
+
+
+def _duration(nanoseconds: int) -> str:
+    """As Go prints it: 1h2m3.5s."""
+    sign, rest = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
+    if 0 < rest < 1_000_000_000:
+        unit, size = next(u for u in (("ms", 10**6), ("µs", 10**3), ("ns", 1)) if rest >= u[1])
+        return f"{sign}{rest / size:g}{unit}"
+    minutes, rest = divmod(rest, 60 * 10**9)
+    hours, minutes = divmod(minutes, 60)
+    whole, fraction = divmod(rest, 10**9)
+    seconds = f"{whole}.{fraction:09d}".rstrip("0").rstrip(".") + "s"
+    return sign + (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + seconds
+
+
+def _bytes(raw: int | bytes) -> bytes:
+    if isinstance(raw, int):
+        raise Malformed("a number where text was expected")
+    return raw
+
+
+def _int(raw: int | bytes) -> int:
+    if isinstance(raw, bytes):
+        raise Malformed("text where a number was expected")
+    return raw
