@@ -1,0 +1,136 @@
+"""Conditions of a status, folded into one as Knative does it.
+
+A set names the happy condition (`Ready`) and the dependents it waits for. Those carry no severity, which means
+Error; all others carry severity Info and never count. False beats Unknown beats True, and of several equals the one
+that changed last speaks for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from isvc.kube.objects import Object
+
+TRUE: Final = "True"
+FALSE: Final = "False"
+UNKNOWN: Final = "Unknown"
+INFO: Final = "Info"
+
+
+def find(conditions: Iterable[Object], kind: str) -> Object | None:
+    return next((condition for condition in conditions if condition.get("type") == kind), None)
+
+
+def is_true(conditions: Iterable[Object], kind: str) -> bool:
+    condition = find(conditions, kind)
+    return condition is not None and condition.get("status") == TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionSet:
+    """Which conditions a kind has. `dependents` are the ones that the happy condition waits for."""
+
+    dependents: tuple[str, ...]
+    happy: str = "Ready"
+
+    def edit(self, conditions: Iterable[Object], now: str) -> Conditions:
+        """The given conditions, open to change; `now` is the RFC 3339 time that transitions are stamped with."""
+        return Conditions(self, conditions, now)
+
+    def counts(self, kind: str) -> bool:
+        return kind == self.happy or kind in self.dependents
+
+
+class Conditions:
+    """An edit of one status's conditions. The ones it was given are never modified; `result()` has the new list."""
+
+    def __init__(self, kinds: ConditionSet, conditions: Iterable[Object], now: str) -> None:
+        self._kinds = kinds
+        self._now = now
+        self._items = {condition["type"]: condition for condition in conditions}
+        self._changed: list[str] = []  # in order, so that conditions stamped with the same second have one, too
+
+    def result(self) -> list[Object]:
+        return [self._items[kind] for kind in sorted(self._items)]
+
+    def get(self, kind: str) -> Object | None:
+        return self._items.get(kind)
+
+    def status(self, kind: str) -> str:
+        """True, False or Unknown, which a missing condition also is."""
+        return str(self._items.get(kind, {}).get("status", UNKNOWN))
+
+    def is_happy(self) -> bool:
+        return self.status(self._kinds.happy) == TRUE
+
+    def set(self, kind: str, status: str, reason: str = "", message: str = "", severity: str | None = None) -> None:
+        """Set one condition and nothing else. Its transition time moves only if its status does."""
+        if severity is None:
+            severity = "" if self._kinds.counts(kind) else INFO
+        old = self._items.get(kind)
+        moved = old is None or old.get("status") != status
+        stamp = self._now if old is None or moved else old.get("lastTransitionTime", self._now)
+        fields = {"lastTransitionTime": stamp, "message": message, "reason": reason, "severity": severity}
+        new = {**{name: value for name, value in fields.items() if value}, "status": status, "type": kind}
+        if new != old:
+            self._items[kind] = new
+            self._changed = [*(other for other in self._changed if other != kind), kind]
+
+    def mark_true(self, kind: str, reason: str = "", message: str = "") -> None:
+        self.set(kind, TRUE, reason, message)
+        self.fold(kind)
+
+    def mark_unknown(self, kind: str, reason: str = "", message: str = "") -> None:
+        """The happy condition follows, unless a dependent is False: then that has to stand."""
+        self.set(kind, UNKNOWN, reason, message)
+        if any(self.status(dependent) == FALSE for dependent in self._kinds.dependents):
+            if self.status(self._kinds.happy) != FALSE:
+                self.set(self._kinds.happy, FALSE, reason, message)
+        elif kind in self._kinds.dependents:
+            self.set(self._kinds.happy, UNKNOWN, reason, message)
+
+    def mark_false(self, kind: str, reason: str = "", message: str = "") -> None:
+        self.set(kind, FALSE, reason, message)
+        if kind in self._kinds.dependents:
+            self.set(self._kinds.happy, FALSE, reason, message)
+
+    def clear(self, kind: str) -> None:
+        self._items.pop(kind, None)
+
+    def initialize(self) -> None:
+        """Give every missing condition of the set a first status."""
+        if self._kinds.happy not in self._items:
+            self.set(self._kinds.happy, UNKNOWN)
+        first = TRUE if self.is_happy() else UNKNOWN
+        for kind in self._kinds.dependents:
+            if kind not in self._items:
+                self.set(kind, first)
+
+    def fold(self, cause: str = "") -> None:
+        """Derive the happy condition from the others; `cause` is the one just marked true, if any."""
+        unhappy = self._unhappy()
+        if unhappy is not None:
+            self.set(self._kinds.happy, unhappy["status"], unhappy.get("reason", ""), unhappy.get("message", ""))
+        elif cause != self._kinds.happy:
+            self.set(self._kinds.happy, TRUE)
+
+    def _unhappy(self) -> Object | None:
+        """The condition that speaks for all: the latest False, else the latest Unknown, else one not there yet.
+
+        As in Knative, any condition without severity counts here, also one the set does not name.
+        """
+        if not self._kinds.dependents:
+            return None
+        counting = [c for c in self.result() if not c.get("severity") and c["type"] != self._kinds.happy]
+        counting.sort(key=self._recency, reverse=True)
+        for status in (FALSE, UNKNOWN):
+            if found := next((c for c in counting if c.get("status", UNKNOWN) == status), None):
+                return found
+        return {"status": UNKNOWN} if len(self._kinds.dependents) > len(counting) else None
+
+    def _recency(self, condition: Object) -> tuple[int, str]:
+        kind = condition["type"]
+        place = self._changed.index(kind) + 1 if kind in self._changed else 0
+        return place, str(condition.get("lastTransitionTime", ""))

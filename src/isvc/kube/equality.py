@@ -1,0 +1,83 @@
+"""Whether a live object already says what is wanted of it.
+
+An API server fills in defaults, drops empty values and rewrites quantities. `covers` sees through all three, so that
+only a difference that somebody meant is one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from isvc.kube.quantity import Quantity, QuantityError
+
+# Fields that Kubernetes holds as quantities: `1000m` comes back as `1`.
+_QUANTITIES: Final = frozenset({"averageValue", "divisor", "maxUnavailableSize", "sizeLimit"})
+_MAPS_OF_QUANTITIES: Final = frozenset({"capacity", "hard", "limits", "max", "min", "overhead", "requests"})
+# Plain text, whatever its keys are called.
+_MAPS_OF_TEXT: Final = frozenset({"annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector"})
+# False, 0 or "" in these say something else than leaving them out; elsewhere an API server may drop the value.
+_ZERO_MATTERS: Final = frozenset(
+    {
+        "allowPrivilegeEscalation",
+        "automountServiceAccountToken",
+        "enableServiceLinks",
+        "fsGroup",
+        "hostUsers",
+        "maxReplicas",
+        "minReplicas",
+        "optional",
+        "privileged",
+        "readOnlyRootFilesystem",
+        "replicas",
+        "runAsGroup",
+        "runAsNonRoot",
+        "runAsUser",
+        "storageClassName",
+        "suspend",
+        "tolerationSeconds",
+        "weight",
+    }
+)
+
+
+def covers(live: Any, desired: Any, field: str = "", parent: str = "") -> bool:
+    """Whether `live` has everything `desired` has: maps as subsets, lists in full and in order."""
+    if isinstance(desired, dict):
+        if live is None:
+            return all(covers(None, value, key, field) for key, value in desired.items())
+        if not isinstance(live, dict):
+            return False
+        return all(covers(live.get(key), value, key, field) for key, value in desired.items())
+    if isinstance(desired, list):
+        if live is None:
+            return not desired
+        if not isinstance(live, list) or len(live) != len(desired):
+            return False
+        return all(covers(have, want, field, parent) for have, want in zip(live, desired, strict=True))
+    if live is None:
+        return desired is None or (not desired and field not in _ZERO_MATTERS and parent not in _MAPS_OF_TEXT)
+    return same_scalar(live, desired, field, parent)
+
+
+def same_scalar(live: Any, desired: Any, field: str = "", parent: str = "") -> bool:
+    if isinstance(live, bool) or isinstance(desired, bool):
+        return live is desired
+    if live == desired:
+        return True
+    if isinstance(live, dict | list) or desired is None or parent in _MAPS_OF_TEXT:
+        return False
+    if field in _QUANTITIES or parent in _MAPS_OF_QUANTITIES or (field == "value" and parent == "target"):
+        return _same_quantity(live, desired)
+    return False
+
+
+def equivalent(one: Any, other: Any) -> bool:
+    """Both say the same: each covers the other. This is how two statuses or specs compare."""
+    return covers(one, other) and covers(other, one)
+
+
+def _same_quantity(one: Any, other: Any) -> bool:
+    try:
+        return Quantity.parse(one) == Quantity.parse(other)
+    except QuantityError:
+        return False

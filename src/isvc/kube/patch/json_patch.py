@@ -1,0 +1,150 @@
+"""JSON patch (RFC 6902): a list of operations on paths. Admission webhooks answer in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isvc.kube.objects import Object
+from isvc.kube.patch import PatchError
+from isvc.kube.patch.merge_patch import same
+
+
+def apply(doc: Any, ops: list[Object]) -> Any:
+    if not isinstance(ops, list):
+        raise PatchError("a JSON patch is a list of operations")
+    for op in ops:
+        doc = _apply_one(doc, op)
+    return doc
+
+
+def _apply_one(doc: Any, op: Object) -> Any:
+    if not isinstance(op, dict) or not isinstance(op.get("path"), str):
+        raise PatchError("an operation of a JSON patch needs an op and a path")
+    path = _parse(op["path"])
+    match op.get("op"):
+        case "add":
+            return _put(doc, path, _value(op), insert=True)
+        case "remove":
+            return _remove(doc, path)
+        case "replace":
+            _get(doc, path)
+            return _put(doc, path, _value(op), insert=False)
+        case "move":
+            source = _parse(op.get("from"))
+            value = _get(doc, source)
+            return _put(_remove(doc, source), path, value, insert=True)
+        case "copy":
+            return _put(doc, path, _get(doc, _parse(op.get("from"))), insert=True)
+        case "test":
+            if not same(_find(doc, path), op.get("value")):
+                raise PatchError(f"testing value {op['path']} failed")
+            return doc
+    raise PatchError(f"unexpected operation {op.get('op')!r} in a JSON patch")
+
+
+def _value(op: Object) -> Any:
+    if "value" not in op:
+        raise PatchError(f"{op['op']} operation on {op['path']} has no value")
+    return op["value"]
+
+
+def _parse(pointer: Any) -> list[str]:
+    if pointer == "":
+        return []
+    if not isinstance(pointer, str) or not pointer.startswith("/"):
+        raise PatchError(f"{pointer!r} is no JSON pointer")
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")]
+
+
+def _pointer(path: list[str]) -> str:
+    return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in path)
+
+
+def _index(items: list[Any], token: str, *, room: int) -> int:
+    """A list index; negative ones count from the end, as the API server takes them."""
+    try:
+        index = int(token)
+    except ValueError:
+        raise PatchError(f"{token!r} is no list index") from None
+    if index < 0:
+        index += len(items) + room
+    if not 0 <= index < len(items) + room:
+        raise PatchError(f"list index {token} is out of bounds")
+    return index
+
+
+def _get(doc: Any, path: list[str]) -> Any:
+    for token in path:
+        if isinstance(doc, dict) and token in doc:
+            doc = doc[token]
+        elif isinstance(doc, list):
+            doc = doc[_index(doc, token, room=0)]
+        else:
+            raise PatchError(f"the document has no {_pointer(path)}")
+    return doc
+
+
+def _find(doc: Any, path: list[str]) -> Any:
+    """As `_get`, but a missing key of a map reads as null: so `test` may ask for absence."""
+    if path:
+        parent = _get(doc, path[:-1])
+        if isinstance(parent, dict):
+            return parent.get(path[-1])
+    return _get(doc, path)
+
+
+def _put(doc: Any, path: list[str], value: Any, *, insert: bool) -> Any:
+    if not path:
+        return value
+    token, rest = path[0], path[1:]
+    if isinstance(doc, dict):
+        if rest and token not in doc:
+            raise PatchError(f"the document is missing {token!r} on the way to {_pointer(path)}")
+        return {**doc, token: _put(doc.get(token), rest, value, insert=insert)}
+    if not isinstance(doc, list):
+        raise PatchError(f"the document has no {_pointer(path)}")
+    if rest or not insert:
+        index = _index(doc, token, room=0)
+        return [*doc[:index], _put(doc[index], rest, value, insert=insert), *doc[index + 1 :]]
+    index = len(doc) if token == "-" else _index(doc, token, room=1)  # noqa: S105 - no password
+    return [*doc[:index], value, *doc[index:]]
+
+
+def _remove(doc: Any, path: list[str]) -> Any:
+    if not path:
+        return None
+    token, rest = path[0], path[1:]
+    if isinstance(doc, list):
+        index = _index(doc, token, room=0)
+        return [*doc[:index], *([_remove(doc[index], rest)] if rest else []), *doc[index + 1 :]]
+    if not isinstance(doc, dict) or token not in doc:
+        raise PatchError(f"unable to remove nonexistent key {_pointer(path)}")
+    if rest:
+        return {**doc, token: _remove(doc[token], rest)}
+    return {key: value for key, value in doc.items() if key != token}
+
+
+def diff(before: Any, after: Any) -> list[Object]:
+    """Operations that lead from one document to the other; `[]` where they are the same."""
+    ops: list[Object] = []
+    _diff(before, after, [], ops)
+    return ops
+
+
+def _diff(before: Any, after: Any, path: list[str], ops: list[Object]) -> None:
+    if isinstance(before, dict) and isinstance(after, dict):
+        ops += ({"op": "remove", "path": _pointer([*path, key])} for key in before if key not in after)
+        for key, value in after.items():
+            if key in before:
+                _diff(before[key], value, [*path, key], ops)
+            else:
+                ops.append({"op": "add", "path": _pointer([*path, key]), "value": value})
+    elif isinstance(before, list) and isinstance(after, list):
+        common = min(len(before), len(after))
+        for index in range(common):
+            _diff(before[index], after[index], [*path, str(index)], ops)
+        ops += ({"op": "add", "path": _pointer([*path, "-"]), "value": value} for value in after[common:])
+        surplus = reversed(range(common, len(before)))
+        ops += ({"op": "remove", "path": _pointer([*path, str(index)])} for index in surplus)
+    elif not same(before, after):
+        ops.append({"op": "replace", "path": _pointer(path), "value": after})

@@ -1,0 +1,44 @@
+import pytest
+
+from isvc.kube.equality import covers, equivalent
+
+
+@pytest.mark.parametrize(
+    ("live", "desired"),
+    [
+        ({"a": 1, "defaulted": 2}, {"a": 1}),
+        ({"c": [{"name": "x", "policy": "Always"}]}, {"c": [{"name": "x"}]}),
+        ({"resources": {"limits": {"cpu": "1"}}}, {"resources": {"limits": {"cpu": "1000m"}}}),
+        ({"emptyDir": {"sizeLimit": "1Gi"}}, {"emptyDir": {"sizeLimit": "1024Mi"}}),
+        ({}, {"args": [], "labels": {}, "hostNetwork": False, "env": None, "initialDelaySeconds": 0}),
+        ({"env": [{"name": "A"}]}, {"env": [{"name": "A", "value": ""}]}),
+        ({"target": {"value": "1"}}, {"target": {"value": 1000 * 0.001}}),
+    ],
+)
+def test_what_an_api_server_adds_or_rewrites_is_no_difference(live, desired):
+    assert covers(live, desired)
+
+
+@pytest.mark.parametrize(
+    ("live", "desired"),
+    [
+        ({"a": 1}, {"a": 2}),
+        ({"a": 1}, {"a": True}),
+        ({"args": ["a", "b"]}, {"args": ["a"]}),
+        ({"args": ["a", "b"]}, {"args": ["b", "a"]}),
+        ({"args": ["a"]}, {"args": []}),
+        ({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": "1000m"}]}),
+        ({"labels": {"limits": "1"}}, {"labels": {"limits": "1.0"}}),
+        ({"labels": {}}, {"labels": {"a": ""}}),
+        ({}, {"securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False}}),
+        ({"a": "x"}, {"a": {"b": 1}}),
+        ({"a": {"b": 1}}, {"a": None}),
+    ],
+)
+def test_what_somebody_meant_is_one(live, desired):
+    assert not covers(live, desired)
+
+
+def test_equivalence_goes_both_ways():
+    assert equivalent({"a": [], "b": 1}, {"b": 1})
+    assert not equivalent({"a": 1, "b": 1}, {"b": 1})
