@@ -1,0 +1,324 @@
+"""The one place that talks to Kubernetes: verbs on resources in, plain objects out.
+
+Every call has a deadline; 429 and 503 are waited out as the server asks; refusals are raised as isvc.kube.errors,
+and a cluster that cannot be reached as isvc.toolkit.failure.Unreachable. Watches are streamed with bookmarks, and
+their lines may be of any length.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote, urlencode
+
+import msgspec
+import orjson
+
+from isvc.kube.errors import from_status
+from isvc.kube.objects import Object, name_of, namespace_of
+from isvc.kube.resource import Resource
+from isvc.toolkit.clock import Clock, SystemClock
+from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.transport import Fence, Observer, Transport
+
+FIELD_MANAGER = "isvc"
+DEADLINE = 30.0
+LIST_DEADLINE = 60.0
+PAGE = 500
+WATCH_SECONDS = (
+    290,
+    580,
+)  # the server ends a watch after a random time in this range, so that they do not all end at once
+
+
+class PatchKind(StrEnum):
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class ObjectList(NamedTuple):
+    items: list[Object]
+    resource_version: str
+
+
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR is raised instead."""
+
+    type: str
+    object: Object
+
+
+class ListMeta(msgspec.Struct, gc=False):
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+    next_page: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct, gc=False):
+    """One page of a list, with its items still as they came: decoding them one by one keeps the peak of memory low."""
+
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+_decode_event = msgspec.json.Decoder(WatchEvent).decode
+_decode_page = msgspec.json.Decoder(Page).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Client:
+    def __init__(self, transport: Transport, *, fenced: bool = True, field_manager: str = FIELD_MANAGER) -> None:
+        self._transport = transport
+        self._fenced = fenced
+        self.field_manager = field_manager
+
+    @classmethod
+    def connect(
+        cls, config: ClusterConfig, *, clock: Clock | None = None, field_manager: str = FIELD_MANAGER
+    ) -> Client:
+        """A client for that cluster. Nothing is sent, and no connection opened, before the first call."""
+        return cls(Transport(config, clock or SystemClock()), field_manager=field_manager)
+
+    def unfenced(self) -> Client:
+        """The same connections, for the few writes that every replica may make (leases, certificates)."""
+        return Client(self._transport, fenced=False, field_manager=self.field_manager)
+
+    def guard(self, fence: Fence | None) -> None:
+        """Run `fence` right before each write; it raises when we may not write."""
+        self._transport.fence = fence
+
+    def observe(self, observer: Observer | None) -> None:
+        """Tell `observer` the method and status of each answer."""
+        self._transport.observer = observer
+
+    @property
+    def config(self) -> ClusterConfig:
+        return self._transport.config
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        return await self._call("GET", _path(resource, namespace, name))
+
+    async def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
+        items: list[Object] = []
+        version = ""
+        async with aclosing(self.pages(resource, namespace, labels=labels, fields=fields)) as pages:
+            async for page in pages:
+                items += page.items
+                version = page.resource_version
+        return ObjectList(items, version)
+
+    async def pages(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        metadata_only: bool = False,
+    ) -> AsyncGenerator[ObjectList, None]:
+        """A list, page by page. Raises Gone when the list expires half-way."""
+        params = _selectors(labels, fields) | {"limit": str(PAGE)}
+        headers = {"Accept": _METADATA_LIST} if metadata_only else None
+        while True:
+            target = _path(resource, namespace) + "?" + urlencode(params)
+            body = await self._transport.exchange("GET", target, None, headers, LIST_DEADLINE, False)
+            page = _decode_page(body)
+            del body
+            yield ObjectList([_named(resource, item) for item in page.items or ()], page.metadata.resource_version)
+            if not page.metadata.next_page:
+                return
+            params["continue"] = page.metadata.next_page
+
+    async def create(
+        self,
+        resource: Resource,
+        obj: Object,
+        namespace: str = "",
+        *,
+        dry_run: bool = False,
+        field_manager: str | None = None,
+    ) -> Object:
+        target = _path(resource, namespace or namespace_of(obj)) + self._write_params(field_manager, dry_run)
+        return await self._call("POST", target, orjson.dumps(obj))
+
+    async def update(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        field_manager: str | None = None,
+    ) -> Object:
+        """Replace; a Conflict is raised when the object carries a resourceVersion that is not the newest."""
+        target = _path(resource, namespace_of(obj), name_of(obj), subresource)
+        return await self._call("PUT", target + self._write_params(field_manager, dry_run), orjson.dumps(obj))
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        namespace: str = "",
+        *,
+        kind: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+        field_manager: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Object:
+        target = _path(resource, namespace, name, subresource) + self._write_params(field_manager, dry_run)
+        if force:
+            target += "&force=true"
+        return await self._call("PATCH", target, orjson.dumps(patch), kind.value)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str | None = None,
+        propagation: str | None = None,
+        grace_seconds: int | None = None,
+    ) -> Object:
+        """Delete; with `uid` only that very object. `propagation`: Background, Foreground or Orphan."""
+        options: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if propagation:
+            options["propagationPolicy"] = propagation
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        return await self._call("DELETE", _path(resource, namespace, name), orjson.dumps(options))
+
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        labels: str = "",
+        fields: str = "",
+        metadata_only: bool = False,
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Changes after `resource_version`, bookmarks among them, until the server ends the watch.
+
+        Raises Gone when that version is too old (list again), Unreachable when the connection breaks.
+        """
+        params = _selectors(labels, fields) | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(random.randint(*WATCH_SECONDS)),  # noqa: S311 - spreads load
+        }
+        target = _path(resource, namespace) + "?" + urlencode(params)
+        headers = {"Accept": _METADATA} if metadata_only else None
+        async with self._transport.stream(target, headers) as chunks, aclosing(_lines(chunks)) as lines:
+            async for line in lines:
+                event = _decode_event(line)
+                if event.type == "ERROR":
+                    raise from_status(int(event.object.get("code") or 500), event.object)
+                yield event
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        within: float = DEADLINE,
+    ) -> Any:
+        """Any other call; `body` and the answer are JSON."""
+        target = path + ("?" + urlencode(params) if params else "")
+        answer = await self.request_bytes(
+            method, target, None if body is None else orjson.dumps(body), content_type, headers, within
+        )
+        return orjson.loads(answer) if answer else None
+
+    async def request_bytes(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        within: float = DEADLINE,
+    ) -> bytes:
+        sent = dict(headers or ())
+        if body is not None:
+            sent["Content-Type"] = content_type
+        fenced = self._fenced and method not in ("GET", "HEAD")
+        return await self._transport.exchange(method, target, body, sent, within, fenced)
+
+    async def lines(self, path: str, params: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
+        """A streamed answer, line by line, such as a pod's log."""
+        target = path + ("?" + urlencode(params) if params else "")
+        async with self._transport.stream(target) as chunks, aclosing(_lines(chunks)) as lines:
+            async for line in lines:
+                yield line
+
+    async def _call(
+        self, method: str, target: str, body: bytes | None = None, content_type: str = "application/json"
+    ) -> Object:
+        headers = {"Content-Type": content_type} if body is not None else None
+        fenced = self._fenced and method != "GET"
+        return _decode_object(await self._transport.exchange(method, target, body, headers, DEADLINE, fenced))
+
+    def _write_params(self, field_manager: str | None, dry_run: bool) -> str:
+        params = "?fieldManager=" + quote(field_manager or self.field_manager)
+        return params + "&dryRun=All" if dry_run else params
+
+
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+
+def _path(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    return resource.path(quote(namespace, safe=""), quote(name, safe=""), subresource)
+
+
+def _selectors(labels: str, fields: str) -> dict[str, str]:
+    return {name: value for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
+
+
+def _named(resource: Resource, raw: msgspec.Raw) -> Object:
+    """Servers leave apiVersion and kind out of the items of a list; objects carry them everywhere else."""
+    obj = _decode_object(raw)
+    if obj.get("kind") == resource.kind:
+        return obj
+    return {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    parts: list[bytes] = []
+    async for chunk in chunks:
+        if b"\n" not in chunk:
+            parts.append(chunk)
+            continue
+        lines = (b"".join(parts) + chunk).split(b"\n") if parts else chunk.split(b"\n")
+        parts = [last] if (last := lines.pop()) else []
+        for line in lines:
+            if line:
+                yield line
+    if parts:
+        yield b"".join(parts)

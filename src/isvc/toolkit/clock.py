@@ -1,0 +1,49 @@
+"""Time, injected: whoever waits or compares times takes a Clock, so that its tests need not sleep."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that only ever grow, for durations and deadlines."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+# Counts on while the machine is suspended, where the system offers that: a lease does not stop meanwhile either.
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.clock_gettime(_STEADY)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def timestamp(moment: datetime) -> str:
+    """As Kubernetes writes times: `2026-11-15T12:00:00Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(moment: datetime) -> str:
+    """As Kubernetes writes times with microseconds (leases, events)."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_timestamp(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)

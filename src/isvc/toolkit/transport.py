@@ -1,0 +1,231 @@
+"""One HTTP exchange with the API server, and everything that can go wrong on the way.
+
+Two connection pools share one TLS context: a bounded one for requests, and one for streams, which stay open for
+minutes. aiohttp is imported when the first connection is opened, so that a command line need not pay for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+from multidict import CIMultiDict
+
+from isvc.kube.errors import ApiError, Unauthorized, from_status
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.credentials import Credentials
+from isvc.toolkit.failure import ClusterError, Unreachable
+from isvc.toolkit.kubeconfig import ClusterConfig
+
+if TYPE_CHECKING:
+    import aiohttp
+
+CONNECTIONS = 32
+IDLE_SECONDS = 75.0  # kube-apiserver closes idle connections after 90
+MAX_RETRIES = 10
+RETRYABLE = frozenset((429, 500, 502, 503, 504))  # and only if the server says when
+
+Fence = Callable[[], None]
+Observer = Callable[[str, int], None]
+
+
+class Reply(NamedTuple):
+    status: int
+    retry_after: str | None
+    body: bytes
+
+
+class Transport:
+    def __init__(self, config: ClusterConfig, clock: Clock) -> None:
+        self.config = config
+        self.fence: Fence | None = None
+        self.observer: Observer | None = None
+        self._clock = clock
+        self._credentials = Credentials(config, clock)
+        self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
+
+    async def close(self) -> None:
+        if self._sessions is not None:
+            sessions, self._sessions = self._sessions, None
+            for session in sessions:
+                await session.close()
+            await asyncio.sleep(0)  # lets TLS connections say goodbye
+
+    async def exchange(
+        self, method: str, target: str, body: bytes | None, headers: dict[str, str] | None, within: float, fenced: bool
+    ) -> bytes:
+        """Send and wait for a success; retried for as long as the server asks for it and the deadline allows."""
+        deadline = self._clock.monotonic() + within
+        renewed = False
+        for attempt in range(MAX_RETRIES + 1):
+            reply = await self._send(method, target, body, headers, deadline, fenced)
+            if reply.status < 300:
+                return reply.body
+            if reply.status == 401 and not renewed and await self._credentials.renew(rejected=True):
+                renewed = True
+                continue
+            wait = _seconds(reply.retry_after) if reply.status in RETRYABLE else None
+            if wait is None or attempt == MAX_RETRIES or self._clock.monotonic() + wait >= deadline:
+                raise self._refusal(reply)
+            await self._clock.sleep(wait)
+        raise AssertionError("unreachable")
+
+    async def _send(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        headers: dict[str, str] | None,
+        deadline: float,
+        fenced: bool,
+    ) -> Reply:
+        if not self._credentials.fresh:
+            await self._credentials.renew()
+        session = self._open()[0]
+        left = deadline - self._clock.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                if fenced and self.fence is not None:
+                    self.fence()
+                async with session.request(
+                    method, self._url(target), data=body, headers=self._headers(headers), **self._options()
+                ) as response:
+                    reply = Reply(response.status, response.headers.get("Retry-After"), await response.read())
+        except TimeoutError:
+            raise Unreachable(f"{self.config.server}: no answer to {method} {target} before its deadline") from None
+        except (OSError, EOFError) as error:
+            raise self._failure(error) from error
+        except Exception as error:
+            raise self._translated(error) from error
+        if self.observer is not None:
+            self.observer(method, reply.status)
+        return reply
+
+    @asynccontextmanager
+    async def stream(self, target: str, headers: dict[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The body of a GET as it comes, in pieces of any size; no deadline, but dead peers are noticed."""
+        if not self._credentials.fresh:
+            await self._credentials.renew()
+        try:
+            async with self._open()[1].get(
+                self._url(target), headers=self._headers(headers), **self._options()
+            ) as response:
+                if self.observer is not None:
+                    self.observer("GET", response.status)
+                if response.status >= 300:
+                    reply = Reply(response.status, response.headers.get("Retry-After"), await response.read())
+                    if reply.status == 401:
+                        await self._credentials.renew(rejected=True)
+                    raise self._refusal(reply)
+                yield response.content.iter_any()
+        except (ApiError, ClusterError):
+            raise
+        except TimeoutError as error:
+            raise Unreachable(f"{self.config.server}: no answer to GET {target} before its deadline") from error
+        except (OSError, EOFError) as error:
+            raise self._failure(error) from error
+        except Exception as error:
+            raise self._translated(error) from error
+
+    def _open(self) -> tuple[aiohttp.ClientSession, aiohttp.ClientSession]:
+        if self._sessions is None:
+            import aiohttp
+
+            def session(limit: int) -> aiohttp.ClientSession:
+                connector = aiohttp.TCPConnector(
+                    limit=limit, keepalive_timeout=IDLE_SECONDS, ttl_dns_cache=60, socket_factory=_lively_socket
+                )
+                return aiohttp.ClientSession(
+                    connector=connector,
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    headers={"User-Agent": user_agent(), "Accept": "application/json", "Accept-Encoding": "identity"},
+                    skip_auto_headers=("Content-Type",),
+                    auto_decompress=False,
+                    read_bufsize=2**18,
+                    proxy=self.config.proxy or None,
+                )
+
+            self._sessions = session(CONNECTIONS), session(0)
+        return self._sessions
+
+    def _url(self, target: str) -> Any:
+        from yarl import URL
+
+        return URL(self.config.server + target, encoded=True)
+
+    def _options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"allow_redirects": False}
+        if self._credentials.tls is not None:
+            options["ssl"] = self._credentials.tls
+        if self.config.server_name:
+            options["server_hostname"] = self.config.server_name
+        return options
+
+    def _headers(self, more: dict[str, str] | None) -> CIMultiDict[str]:
+        if not more:
+            return self._credentials.headers
+        headers = self._credentials.headers.copy()
+        headers.update(more)
+        return headers
+
+    def _refusal(self, reply: Reply) -> ApiError:
+        try:
+            body = orjson.loads(reply.body)
+        except ValueError:
+            body = reply.body.decode(errors="replace").strip()
+        error = from_status(reply.status, body)
+        if (wait := _seconds(reply.retry_after)) is not None:
+            error.details.setdefault("retryAfterSeconds", wait)
+        if isinstance(error, Unauthorized) and (problem := self._credentials.certificate_problem()):
+            error = Unauthorized(f"{error.message}: {problem}", details=error.details)
+        return error
+
+    def _translated(self, error: Exception) -> Exception:
+        """aiohttp's errors that are no OSError, as ours; all others as they are."""
+        import aiohttp
+
+        return self._failure(error) if isinstance(error, aiohttp.ClientError) else error
+
+    def _failure(self, error: BaseException) -> Unreachable:
+        return Unreachable(f"cannot reach {self.config.server}: {_cause(error, self._credentials)}")
+
+
+def _cause(error: BaseException, credentials: Credentials) -> str:
+    """The innermost useful sentence: aiohttp wraps OSErrors, and ssl repeats itself."""
+    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
+    if isinstance(inner, ssl.SSLCertVerificationError):
+        return f"the server's certificate is not valid: {inner.verify_message}"
+    if isinstance(inner, ssl.SSLError):
+        return credentials.certificate_problem() or f"TLS failed: {inner.reason or inner}"
+    if isinstance(inner, OSError) and inner.strerror:
+        return inner.strerror.lower() if "Connect call failed" not in inner.strerror else "connection refused"
+    return str(inner) or type(inner).__name__
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    try:
+        return max(0.0, float(retry_after)) if retry_after else None
+    except ValueError:
+        return 1.0  # a date: rare, and a second is a fair first try
+
+
+def _lively_socket(info: Any) -> socket.socket:
+    """A socket that notices within a minute or so that its peer has vanished."""
+    connection = socket.socket(*info[:3])
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60000)):
+        if hasattr(socket, option):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return connection
+
+
+def user_agent() -> str:
+    from importlib.metadata import version
+
+    return f"isvc/{version('isvc')}"

@@ -1,0 +1,49 @@
+"""What all suites share: an API server for those that need one, chosen with --cluster, one per xdist worker."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from tests.servers import Cluster, discard, start
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--cluster",
+        choices=("embedded", "kube-apiserver"),
+        default="embedded",
+        help="the API server that cluster suites run on",
+    )
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A running API server, started when the first test asks for it; tests keep apart by namespace."""
+    running = start(request.config.getoption("--cluster"), Path(tmp_path_factory.mktemp("cluster")))
+    yield running
+    discard(running)
+
+
+@pytest.fixture
+async def client(cluster: Cluster) -> AsyncIterator[object]:
+    """A client of the cluster, as its administrator."""
+    from isvc.toolkit import kubeconfig
+    from isvc.toolkit.client import Client
+
+    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def namespace(client, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    from isvc.kube.resource import NAMESPACES
+
+    stem = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
+    name = f"{stem}-{uuid.uuid4().hex[:8]}"
+    await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return name
