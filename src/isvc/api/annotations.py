@@ -1,0 +1,55 @@
+"""Annotations and labels with which people steer a service, each with the question it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from isvc.api.resources import GROUP
+from isvc.kube.objects import Object, annotations_of, labels_of
+
+INTERNAL = f"internal.{GROUP}"
+"""Prefix of annotations with which the controller speaks to the pod webhook."""
+
+STOP = f"{GROUP}/stop"
+AUTOSCALER_CLASS = f"{GROUP}/autoscalerClass"
+AUTOSCALER_METRIC = f"{GROUP}/metrics"
+TARGET_UTILIZATION = f"{GROUP}/targetUtilizationPercentage"
+DISABLE_LOCAL_MODEL = f"{GROUP}/disable-localmodel"
+DISABLE_AUTO_UPDATE = f"{GROUP}/disable-auto-update"
+NODE_GROUP = f"{GROUP}/nodegroup"
+GPU_RESOURCE_TYPES = f"{GROUP}/gpu-resource-types"
+VISIBILITY = "networking.kserve.io/visibility"
+CLUSTER_LOCAL = "cluster-local"
+
+LOCAL_MODEL = f"{INTERNAL}/localmodel"
+LOCAL_MODEL_NAMESPACE = f"{INTERNAL}/localmodel-namespace"
+LOCAL_MODEL_SOURCE_URI = f"{INTERNAL}/localmodel-sourceuri"
+LOCAL_MODEL_PVC_NAME = f"{INTERNAL}/localmodel-pvc-name"
+
+
+class AutoscalerClass(StrEnum):
+    HPA = "hpa"
+    KEDA = "keda"
+    EXTERNAL = "external"
+    NONE = "none"
+
+
+def is_stopped(obj: Object) -> bool:
+    """Whether people asked for the service to be stopped: `serving.kserve.io/stop: "true"`, in any case."""
+    return annotations_of(obj).get(STOP, "").lower() == "true"
+
+
+def wants_local_model(obj: Object) -> bool:
+    """Whether the service may use a model cached on its node. Any value of the annotation says no."""
+    return DISABLE_LOCAL_MODEL not in annotations_of(obj)
+
+
+def is_cluster_local(obj: Object) -> bool:
+    """Whether the service is to be reached from inside the cluster only."""
+    return labels_of(obj).get(VISIBILITY) == CLUSTER_LOCAL
+
+
+def autoscaler_class(annotations: Mapping[str, str]) -> str | None:
+    """The autoscaler that people chose, or None."""
+    return annotations.get(AUTOSCALER_CLASS)
