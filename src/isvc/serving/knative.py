@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isvc.kube.objects import Object, dig
-from isvc.kube.resource import Resource
-
-SERVICES = Resource("serving.knative.dev", "v1", "services", "Service")
+from isvc.serving.thirdparty import KNATIVE_SERVICES
 
 AUTOSCALER_CONFIG = "config-autoscaler"
 DOMAIN_CONFIG = "config-domain"
@@ -83,8 +81,8 @@ def service(
     if traffic is not None:
         spec["traffic"] = traffic
     return {
-        "apiVersion": SERVICES.api_version,
-        "kind": SERVICES.kind,
+        "apiVersion": KNATIVE_SERVICES.api_version,
+        "kind": KNATIVE_SERVICES.kind,
         "metadata": {key: value for key, value in metadata.items() if value},
         "spec": spec,
     }

@@ -15,11 +15,6 @@ class UnreadableList(ValueError):
     """The ConfigMap was edited into something that is no list of models."""
 
 
-def config_map_name(isvc: str) -> str:
-    """One list for each service: the shard number is for a day on which a list gets too long."""
-    return f"modelconfig-{isvc}-0"
-
-
 def with_model(config_map: Object, name: str, spec: Object) -> str:
     """The list with this model, in place if it is there already."""
     entry = {"modelName": name, "modelSpec": _written(spec)}

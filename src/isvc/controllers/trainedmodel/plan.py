@@ -9,10 +9,12 @@ from isvc.controllers.trainedmodel.status import CONDITIONS, fold_status
 from isvc.kube import conditions
 from isvc.kube.objects import Object, dig, is_being_deleted, labels_of, name_of
 from isvc.kube.quantity import Quantity
+from isvc.serving import names
 
 FINALIZER = "trainedmodel.finalizer"
 PARENT_LABEL = "inferenceservice"
 ALLOCATED_LABEL = "serving.kserve.io/trainedmodel-allocated"
+SHARD = 0  # every service has one list so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def plan(observed: Observed) -> Plan:
     if not conditions.is_true(status["conditions"], CONDITIONS.happy):
         return Plan(labels=labels, status=status)
     if observed.config_map is None:
-        missing = model_list.config_map_name(name_of(service))
+        missing = names.model_config(name_of(service), SHARD)
         return Plan(labels=labels, status=status, waits_for=f"ConfigMap {missing} does not exist yet")
     text = model_list.with_model(observed.config_map, name_of(model), model["spec"]["model"])
     changed = not model_list.says_the_same(observed.config_map, text)

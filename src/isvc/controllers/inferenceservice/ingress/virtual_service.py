@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from isvc.kube.objects import Object
-from isvc.kube.resource import SERVICES, Resource
-
-VIRTUAL_SERVICES = Resource("networking.istio.io", "v1beta1", "virtualservices", "VirtualService")
+from isvc.kube.resource import SERVICES
+from isvc.serving.thirdparty import VIRTUAL_SERVICES
 
 _MESH = "mesh"
 _EXPLAIN = r"^/v1/models/[\w-]+:explain$"

@@ -1,0 +1,164 @@
+"""The router of a graph: one container that is told the whole graph as JSON on its command line.
+
+The JSON is compared as text by whoever watches the workload, so it is written field by field in the order of the
+reference's types: a different order would be a needless rollout of every graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from isvc.kube import gojson
+from isvc.kube.objects import Object
+from isvc.kube.quantity import Quantity
+from isvc.serving.config import RouterConfig
+
+PORT = 8080
+_STEP_FIELDS = (
+    "name",
+    "nodeName",
+    "serviceName",
+    "serviceUrl",
+    "data",
+    "mapPredictionsToInstances",
+    "weight",
+    "condition",
+    "dependency",
+)
+_SPEC_FIELDS = (
+    "nodes",
+    "resources",
+    "affinity",
+    "timeout",
+    "routerTimeouts",
+    "minReplicas",
+    "maxReplicas",
+    "scaleTarget",
+    "scaleMetric",
+    "tolerations",
+    "nodeSelector",
+    "nodeName",
+    "serviceAccountName",
+)
+# Fields of the Kubernetes types inside affinity, tolerations and routerTimeouts: an order that suits each of them.
+_NESTED_FIELDS = (
+    "serverRead",
+    "serverWrite",
+    "serverIdle",
+    "serviceClient",
+    "nodeAffinity",
+    "podAffinity",
+    "podAntiAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+    "weight",
+    "preference",
+    "podAffinityTerm",
+    "labelSelector",
+    "matchLabels",
+    "matchExpressions",
+    "matchFields",
+    "namespaces",
+    "topologyKey",
+    "namespaceSelector",
+    "matchLabelKeys",
+    "mismatchLabelKeys",
+    "key",
+    "operator",
+    "value",
+    "values",
+    "effect",
+    "tolerationSeconds",
+)
+_POINTERS = {"minReplicas", "scaleTarget", "weight", "timeout", "tolerationSeconds"}  # written also when zero
+
+
+def pod_spec(graph: Object, spec: Object, config: RouterConfig, *, name: str = "") -> Object:
+    """The pod of the router; Knative names the container itself, a Deployment wants it named like the graph."""
+    container: Object = {
+        "image": config.image,
+        "args": ["--graph-json", graph_json(spec)],
+        "resources": _resources(spec, config),
+        "readinessProbe": {
+            "httpGet": {"path": "/readyz", "port": PORT, "scheme": "HTTP"},
+            "initialDelaySeconds": 5,
+            "timeoutSeconds": 2,
+            "periodSeconds": 5,
+            "successThreshold": 1,
+            "failureThreshold": 3,
+        },
+        "securityContext": {
+            "privileged": False,
+            "runAsNonRoot": True,
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    if name:
+        container["name"] = name
+    if config.image_pull_policy:
+        container["imagePullPolicy"] = config.image_pull_policy
+    if "propagate" in config.headers:
+        container["env"] = [{"name": "PROPAGATE_HEADERS", "value": ",".join(config.headers["propagate"])}]
+    pod: Object = {"containers": [container], "automountServiceAccountToken": False}
+    if config.image_pull_secrets:
+        pod["imagePullSecrets"] = [{"name": secret} for secret in config.image_pull_secrets]
+    for field in ("affinity", "tolerations", "nodeSelector", "nodeName", "serviceAccountName"):
+        if spec.get(field):
+            pod[field] = spec[field]
+    return pod
+
+
+def graph_json(spec: Object) -> str:
+    """A graph's spec as the router reads it."""
+    nodes = {name: _router(router) for name, router in gojson.sorted_map(spec.get("nodes") or {}).items()}
+    written = {**spec, "nodes": nodes, "resources": _canonical_resources(spec.get("resources") or {})}
+    for field in ("affinity", "tolerations", "routerTimeouts"):
+        if field in written:
+            written[field] = _nested(written[field])
+    if written.get("nodeSelector"):
+        written["nodeSelector"] = gojson.sorted_map(written["nodeSelector"])
+    ordered = _in_order(written, _SPEC_FIELDS)
+    return gojson.dumps({"nodes": nodes, "resources": written["resources"], **ordered})
+
+
+def _router(router: Object) -> Object:
+    steps = [_in_order(step, _STEP_FIELDS) for step in router.get("steps") or []]
+    written: Object = {"routerType": router.get("routerType", "")}
+    return {**written, "steps": steps} if steps else written
+
+
+def _canonical_resources(resources: Object) -> Object:
+    def quantities(of: Mapping[str, Any]) -> Object:
+        return {name: str(Quantity.parse(amount)) for name, amount in gojson.sorted_map(of).items()}
+
+    written: Object = {kind: quantities(resources[kind]) for kind in ("limits", "requests") if resources.get(kind)}
+    if resources.get("claims"):
+        written["claims"] = [_in_order(claim, ("name", "request")) for claim in resources["claims"]]
+    return written
+
+
+def _resources(spec: Object, config: RouterConfig) -> Object:
+    """What the graph asks for, limits and requests alone, or else the configuration's defaults, all of them."""
+    if own := spec.get("resources"):
+        return {kind: own[kind] for kind in ("limits", "requests") if own.get(kind)}
+    return {
+        "limits": {"cpu": config.cpu_limit, "memory": config.memory_limit},
+        "requests": {"cpu": config.cpu_request, "memory": config.memory_request},
+    }
+
+
+def _in_order(value: Object, fields: Iterable[str]) -> Object:
+    return {field: value[field] for field in fields if field in value and (value[field] or field in _POINTERS)}
+
+
+def _nested(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_nested(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    written = _in_order(value, _NESTED_FIELDS)
+    return {key: gojson.sorted_map(inner) if key == "matchLabels" else _nested(inner) for key, inner in written.items()}

@@ -1,0 +1,74 @@
+"""The status of a graph: what its Knative Service or its Deployment reports, and whether it was stopped."""
+
+from __future__ import annotations
+
+from isvc.kube import conditions
+from isvc.kube.objects import Object, dig
+
+READY = "Ready"
+STOPPED = "Stopped"
+
+
+def is_ready(status: Object) -> bool:
+    return conditions.is_true(status.get("conditions") or [], READY)
+
+
+def stopped(before: Object, now: str) -> Object:
+    """Nothing runs: no URL, not ready, and the reason why."""
+    after = {key: value for key, value in before.items() if key != "url"}
+    wanted = [
+        {"type": READY, "status": conditions.FALSE, "reason": STOPPED},
+        {"type": STOPPED, "status": conditions.TRUE},
+    ]
+    return {**after, "conditions": _stamped(wanted, before, now)}
+
+
+def with_knative(before: Object, service: Object | None, now: str) -> Object:
+    """The Knative Service's own conditions; the URL follows its readiness and stays while it says nothing."""
+    reported = dig(service or {}, "status", "conditions") or []
+    after = {**before, "conditions": _stamped([*reported, _running()], before, now)}
+    ready = conditions.find(reported, READY)
+    if ready is not None:
+        after.pop("url", None)
+        url = dig(service or {}, "status", "url")
+        if ready.get("status") == conditions.TRUE and url:
+            after["url"] = url
+    return _observing(after, service)
+
+
+def with_deployment(before: Object, deployment: Object | None, url: str, now: str) -> Object:
+    """Ready while the Deployment is available; as long as it says nothing, so does the graph."""
+    available = conditions.find(dig(deployment or {}, "status", "conditions") or [], "Available")
+    if available is None:
+        return before
+    if available.get("status") == conditions.TRUE:
+        ready: Object = {"type": READY, "status": conditions.TRUE}
+        after = {**before, "url": url}
+    else:
+        words = {field: available[field] for field in ("reason", "message") if available.get(field)}
+        ready = {"type": READY, "status": conditions.FALSE, **words}
+        after = {key: value for key, value in before.items() if key != "url"}
+    return _observing({**after, "conditions": _stamped([ready, _running()], before, now)}, deployment)
+
+
+def _running() -> Object:
+    return {"type": STOPPED, "status": conditions.FALSE}
+
+
+def _stamped(wanted: list[Object], before: Object, now: str) -> list[Object]:
+    """Conditions with the time of their last transition: their own where they carry one, else kept while equal."""
+    old = before.get("conditions") or []
+
+    def stamp(condition: Object) -> Object:
+        if condition.get("lastTransitionTime"):
+            return condition
+        earlier = conditions.find(old, condition["type"]) or {}
+        same = earlier.get("status") == condition["status"]
+        return {**condition, "lastTransitionTime": earlier.get("lastTransitionTime", now) if same else now}
+
+    return [stamp(condition) for condition in wanted]
+
+
+def _observing(status: Object, workload: Object | None) -> Object:
+    generation = dig(workload or {}, "status", "observedGeneration")
+    return {**status, "observedGeneration": generation} if generation else status
