@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run test check format test-kube envtest lock clean help
+.PHONY: run test check format test-kube envtest lock clean help conformance conformance-embedded bench
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -45,6 +45,20 @@ $(ENVTEST)/kube-apiserver:
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster -n 2 --dist loadfile --cluster=kube-apiserver
+
+MANAGER := $(CURDIR)/$(BIN)/isvc-manager --leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port} \
+  --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}
+SERVER := $(CURDIR)/$(BIN)/isvc apiserver --kubeconfig {kubeconfig} --dir {dir}
+SELECTED = $(addprefix --profile ,$(PROFILE)) $(addprefix --case ,$(CASE))
+
+conformance: .venv envtest ## play recorded cases on a real kube-apiserver (PROFILE=, CASE=)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --crds manifests/crds/full $(SELECTED)
+
+conformance-embedded: .venv ## play recorded cases on the embedded API server (PROFILE=, CASE=)
+	$(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --server '$(SERVER)' --crds manifests/crds/full $(SELECTED)
+
+bench: .venv envtest ## requests, CPU, memory and time per service on a real kube-apiserver (N=300)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(BENCH)/bench.py --manager '$(MANAGER)' --crds manifests/crds/full -n $(or $(N),300)
 
 clean: ## remove what make built here
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
