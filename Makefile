@@ -36,7 +36,7 @@ format: .venv ## format and fix what can be fixed
 	$(BIN)/ruff format .
 
 test: .venv ## all tests that need no cluster, and the cluster suites on the embedded API server
-	$(BIN)/pytest tests -n 2 --dist loadfile --cluster=embedded
+	$(BIN)/pytest tests --ignore=tests/conformance -n 2 --dist loadfile --cluster=embedded
 
 envtest: $(ENVTEST)/kube-apiserver ## build etcd and kube-apiserver from the Go module proxy, once
 
@@ -44,7 +44,7 @@ $(ENVTEST)/kube-apiserver:
 	tools/build-envtest $(ENVTEST)
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster -n 2 --dist loadfile --cluster=kube-apiserver
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance -n 2 --dist load --cluster=kube-apiserver
 
 MANAGER := $(CURDIR)/$(BIN)/isvc-manager --leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port} \
   --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}
