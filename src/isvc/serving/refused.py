@@ -1,0 +1,12 @@
+"""The one way to say that something cannot work until its author changes it."""
+
+from __future__ import annotations
+
+
+class Refused(Exception):
+    """What was asked for cannot be done; trying again would not help. The message names what is wrong."""
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.reason = reason
