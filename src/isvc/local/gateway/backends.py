@@ -1,0 +1,123 @@
+"""Which endpoints of a Service can take a request, and what is running on each of them.
+
+Only ready endpoints of EndpointSlices count. The node asks `drain` before it stops a process: from then on no new
+request goes there, and it is told when the last one has been answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from isvc.kube.objects import Object, dig, labels_of
+from isvc.kube.resource import ENDPOINT_SLICES, SERVICES, Resource
+
+SERVICE_OF_SLICE = "service"
+SERVICE_NAME_LABEL = "kubernetes.io/service-name"
+
+
+class Endpoint(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Reader(Protocol):
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None: ...
+    def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]: ...
+
+
+def service_of_slice(endpoint_slice: Object) -> Iterable[str]:
+    """The index under which slices are found: `namespace/service`."""
+    service = labels_of(endpoint_slice).get(SERVICE_NAME_LABEL)
+    return [f"{endpoint_slice['metadata'].get('namespace', '')}/{service}"] if service else []
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable(Exception):
+    """No endpoint can take the request; the words go to the client."""
+
+    reason: str
+
+
+class Backends:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._running: Counter[Endpoint] = Counter()
+        self._draining: set[Endpoint] = set()
+        self._idle: dict[Endpoint, asyncio.Event] = {}
+
+    def knows(self, namespace: str, service: str) -> bool:
+        return self._reader.get(SERVICES, service, namespace) is not None
+
+    def candidates(self, namespace: str, service: str, port: int | str) -> list[Endpoint]:
+        """Endpoints to try, the least busy first."""
+        found = self._reader.get(SERVICES, service, namespace)
+        if found is None:
+            raise Unavailable(f"Service {namespace}/{service} does not exist")
+        name = _port_name(found, port)
+        slices = self._reader.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, f"{namespace}/{service}")
+        every = [(endpoint, ready) for item in slices for endpoint, ready in _endpoints(item, name)]
+        usable = [endpoint for endpoint, ready in every if ready and endpoint not in self._draining]
+        if not usable:
+            count = f"{len(every)} endpoint{'s' if len(every) != 1 else ''}, none ready" if every else "no endpoints"
+            raise Unavailable(f"Service {namespace}/{service} has {count}")
+        random.shuffle(usable)
+        return sorted(usable, key=self._running.__getitem__)
+
+    def started(self, endpoint: Endpoint) -> None:
+        self._running[endpoint] += 1
+
+    def ended(self, endpoint: Endpoint) -> None:
+        self._running[endpoint] -= 1
+        if self._running[endpoint] <= 0:
+            del self._running[endpoint]
+            if endpoint in self._idle:
+                self._idle[endpoint].set()
+
+    async def drain(self, endpoint: Endpoint, seconds: float) -> bool:
+        """Sends nothing more there and waits for what runs; False when it was still running in the end."""
+        self._draining.add(endpoint)
+        if not self._running[endpoint]:
+            return True
+        event = self._idle.setdefault(endpoint, asyncio.Event())
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._idle.pop(endpoint, None)
+        return True
+
+    def forget(self, endpoint: Endpoint) -> None:
+        """The process has ended: its port may be given to another."""
+        self._draining.discard(endpoint)
+
+
+def _port_name(service: Object, port: int | str) -> str:
+    """The name under which slices carry a Service's port. A headless Service is also known by its target ports."""
+    ports = dig(service, "spec", "ports") or []
+    for item in ports:
+        if port in (item.get("port"), item.get("name")):
+            return str(item.get("name") or "")
+    for item in ports:
+        if dig(service, "spec", "clusterIP") == "None" and item.get("targetPort") == port:
+            return str(item.get("name") or "")
+    known = ", ".join(str(item.get("port")) for item in ports)
+    raise Unavailable(f"Service {service['metadata']['name']} has no port {port}, only {known or 'none'}")
+
+
+def _endpoints(endpoint_slice: Object, port_name: str) -> Iterable[tuple[Endpoint, bool]]:
+    for port in endpoint_slice.get("ports") or []:
+        if (port.get("name") or "") == port_name and port.get("port"):
+            for endpoint in endpoint_slice.get("endpoints") or []:
+                ready = dig(endpoint, "conditions", "ready") is not False
+                for address in endpoint.get("addresses") or []:
+                    yield Endpoint(address, port["port"]), ready

@@ -1,0 +1,54 @@
+"""The gateway as a part that starts and stops: its port, its route table kept current, its backends."""
+
+from __future__ import annotations
+
+import logging
+
+from aiohttp import web
+
+from isvc.kube.objects import Object
+from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, SERVICES, Resource
+from isvc.local.gateway.backends import SERVICE_OF_SLICE, Backends, service_of_slice
+from isvc.local.gateway.proxy import Proxy
+from isvc.local.gateway.routes import RouteTable
+from isvc.toolkit.cache import Cache
+
+log = logging.getLogger("isvc.gateway")
+
+HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")
+
+
+class Gateway:
+    """Routes of a cache, served on a port. Compiling the table waits until the next request after a change."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._table: RouteTable | None = None
+        self.backends = Backends(cache)
+        self._proxy = Proxy(self.table, self.backends)
+        self._runner: web.ServerRunner | None = None
+        cache.watch(INGRESSES)
+        cache.watch(HTTP_ROUTES, optional=True)
+        cache.watch(SERVICES)
+        cache.watch(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice})
+        for resource in (INGRESSES, HTTP_ROUTES):
+            cache.subscribe(resource, self._changed)
+
+    def _changed(self, old: Object | None, new: Object | None) -> None:
+        self._table = None
+
+    def table(self) -> RouteTable:
+        if self._table is None:
+            routes = self._cache.list(HTTP_ROUTES) if self._cache.serves(HTTP_ROUTES) else []
+            self._table = RouteTable.build(self._cache.list(INGRESSES), routes)
+        return self._table
+
+    async def start(self, host: str, port: int) -> None:
+        self._runner = web.ServerRunner(web.Server(self._proxy, access_log=None), shutdown_timeout=5)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, host, port, backlog=1024).start()
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+        await self._proxy.close()

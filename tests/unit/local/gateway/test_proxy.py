@@ -1,0 +1,249 @@
+"""The gateway in front of real servers, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest_asyncio
+from aiohttp import web
+from aiohttp.test_utils import unused_port
+
+from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
+from isvc.local.gateway.backends import Backends, Endpoint
+from isvc.local.gateway.proxy import Proxy
+from isvc.local.gateway.routes import RouteTable
+
+
+class World:
+    """A cache in a dict: services and slices that a test may change as it goes."""
+
+    def __init__(self) -> None:
+        self.services: dict[str, dict] = {}
+        self.slices: dict[str, list[dict]] = {}
+        self.table = RouteTable()
+
+    def get(self, resource, name, namespace=""):
+        assert resource == SERVICES
+        return self.services.get(f"{namespace}/{name}")
+
+    def by_index(self, resource, index_name, value):
+        assert resource == ENDPOINT_SLICES
+        return self.slices.get(value, [])
+
+    def service(self, name: str, *endpoints: tuple[int, bool]) -> None:
+        self.services[f"default/{name}"] = {
+            "metadata": {"name": name},
+            "spec": {"ports": [{"port": 80, "name": "http"}]},
+        }
+        self.slices[f"default/{name}"] = [
+            {
+                "ports": [{"name": "http", "port": port}],
+                "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": ready}}],
+            }
+            for port, ready in endpoints
+        ]
+
+    def route(self, host: str, *backends: tuple[str, int], **rule) -> None:
+        refs = [{"name": name, "port": 80, "weight": weight} for name, weight in backends]
+        route = {
+            "metadata": {"name": "r", "namespace": "default"},
+            "spec": {"hostnames": [host], "rules": [{"backendRefs": refs, **rule}]},
+        }
+        self.table = RouteTable.build([], [route])
+
+
+@pytest_asyncio.fixture
+async def sites():
+    """Starts low-level servers; answers their ports; stops them at the end."""
+    runners = []
+
+    async def serve(handler) -> int:
+        runner = web.ServerRunner(web.Server(handler), shutdown_timeout=1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        runners.append(runner)
+        return site._server.sockets[0].getsockname()[1]
+
+    yield serve
+    for runner in reversed(runners):
+        await runner.cleanup()
+
+
+@pytest_asyncio.fixture
+async def gateway(sites):
+    world = World()
+    backends = Backends(world)
+    proxy = Proxy(lambda: world.table, backends)
+    port = await sites(proxy)
+    session = aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}", headers={"Host": "h.test"})
+    world.backends, world.session, world.port = backends, session, port
+    yield world
+    await session.close()
+    await proxy.close()
+
+
+def named(name: str):
+    async def handler(request):
+        return web.Response(text=name)
+
+    return handler
+
+
+async def test_only_ready_endpoints_get_requests(gateway, sites):
+    gateway.service("s", (await sites(named("ready")), True), (await sites(named("other")), False))
+    gateway.route("h.test", ("s", 1))
+    for _ in range(10):
+        assert await (await gateway.session.get("/")).text() == "ready"
+
+
+async def test_what_is_missing_is_told(gateway):
+    assert "known hosts: none yet" in (await (await gateway.session.get("/")).json())["error"]
+    gateway.route("h.test", ("s", 1))
+    answer = await gateway.session.get("/")
+    assert (answer.status, (await answer.json())["error"]) == (503, "Service default/s does not exist")
+    gateway.service("s")
+    assert (await (await gateway.session.get("/")).json())["error"] == "Service default/s has no endpoints"
+    gateway.service("s", (1, False))
+    assert (await (await gateway.session.get("/")).json())["error"] == "Service default/s has 1 endpoint, none ready"
+    gateway.service("s", (unused_port(), True))
+    answer = await gateway.session.get("/")
+    assert answer.status == 503
+    assert "accepts connections" in (await answer.json())["error"]
+
+
+async def test_a_refused_connection_goes_to_the_next_endpoint(gateway, sites):
+    gateway.service("s", (unused_port(), True), (unused_port(), True), (await sites(named("alive")), True))
+    gateway.route("h.test", ("s", 1))
+    for _ in range(10):
+        answer = await gateway.session.post("/", data=b"x" * 200_000)
+        assert await answer.text() == "alive"
+
+
+async def test_weights_share_the_requests(gateway, sites):
+    gateway.service("a", (await sites(named("a")), True))
+    gateway.service("b", (await sites(named("b")), True))
+    gateway.route("h.test", ("a", 90), ("b", 10))
+    answers = [await (await gateway.session.get("/")).text() for _ in range(400)]
+    assert 5 < answers.count("b") < 100
+    gateway.route("h.test", ("a", 0), ("b", 1))
+    assert {await (await gateway.session.get("/")).text() for _ in range(20)} == {"b"}
+
+
+async def test_headers_paths_and_rewrites_arrive_as_written(gateway, sites):
+    async def echo(request):
+        return web.json_response({"path": request.raw_path_of, "headers": dict(request.headers)})
+
+    async def raw(request):
+        request.raw_path_of = request._message.path
+        return await echo(request)
+
+    gateway.service("s", (await sites(raw), True))
+    gateway.route(
+        "h.test",
+        ("s", 1),
+        matches=[{"path": {"type": "PathPrefix", "value": "/serving"}}],
+        filters=[
+            {"type": "URLRewrite", "urlRewrite": {"path": {"replacePrefixMatch": "/"}}},
+            {
+                "type": "RequestHeaderModifier",
+                "requestHeaderModifier": {
+                    "set": [{"name": "KServe-Isvc-Name", "value": "iris"}],
+                    "remove": ["X-Secret"],
+                },
+            },
+            {"type": "ResponseHeaderModifier", "responseHeaderModifier": {"add": [{"name": "X-More", "value": "1"}]}},
+        ],
+    )
+    answer = await gateway.session.get("/serving/v1/models/a%2Fb:predict?x=%20y", headers={"X-Secret": "no"})
+    seen = await answer.json()
+    assert seen["path"] == "/v1/models/a%2Fb:predict?x=%20y"
+    assert seen["headers"]["Host"] == "h.test"
+    assert seen["headers"]["KServe-Isvc-Name"] == "iris"
+    assert seen["headers"]["X-Forwarded-For"] == "127.0.0.1"
+    assert "X-Secret" not in seen["headers"]
+    assert answer.headers["X-More"] == "1"
+
+
+async def test_bodies_stream_both_ways(gateway, sites):
+    async def upper(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        async for chunk in request.content.iter_any():
+            await response.write(chunk.upper())
+        return response
+
+    gateway.service("s", (await sites(upper), True))
+    gateway.route("h.test", ("s", 1))
+    heard = asyncio.Event()
+
+    async def parts():
+        yield b"one"
+        await heard.wait()  # the second part is only sent once the answer to the first has arrived
+        yield b"two"
+
+    async with asyncio.timeout(30):
+        answer = await gateway.session.post("/", data=parts())
+        assert await answer.content.readany() == b"ONE"
+        heard.set()
+        assert await answer.content.readany() == b"TWO"
+
+
+async def test_a_limit_of_time_and_a_broken_answer_are_told(gateway, sites):
+    async def never(request):
+        await asyncio.sleep(60)
+        return web.Response()
+
+    gateway.service("s", (await sites(never), True))
+    gateway.route("h.test", ("s", 1), timeouts={"request": "100ms"})
+    answer = await gateway.session.get("/")
+    assert answer.status == 504
+    assert "0.1 s" in (await answer.json())["error"]
+
+    async def hang_up(request):
+        request.transport.close()
+        return web.Response()
+
+    gateway.service("s", (await sites(hang_up), True))
+    gateway.route("h.test", ("s", 1))
+    assert (await gateway.session.post("/", data=b"{}")).status == 502
+
+
+async def test_drain_sends_nothing_more_and_waits_for_what_runs(gateway, sites):
+    arrived, release = asyncio.Event(), asyncio.Event()
+
+    async def slow(request):
+        arrived.set()
+        await release.wait()
+        return web.Response(text="old")
+
+    old, new = await sites(slow), await sites(named("new"))
+    gateway.service("s", (old, True))
+    gateway.route("h.test", ("s", 1))
+    running = asyncio.create_task(gateway.session.get("/"))
+    await arrived.wait()
+    gateway.service("s", (old, True), (new, True))
+    drained = asyncio.create_task(gateway.backends.drain(Endpoint("127.0.0.1", old), 30))
+    await asyncio.sleep(0)
+    for _ in range(5):
+        assert await (await gateway.session.get("/")).text() == "new"
+    assert not drained.done()
+    release.set()
+    assert await (await running).text() == "old"
+    assert await drained
+
+
+async def test_it_is_the_proxy_of_processes(gateway, sites):
+    async def host(request):
+        return web.Response(text=request.headers["Host"])
+
+    inside, outside = await sites(named("inside")), await sites(host)
+    gateway.service("iris-predictor", (inside, True))
+    async with aiohttp.ClientSession() as client:
+        proxy = f"http://127.0.0.1:{gateway.port}"
+        for name in ("iris-predictor.default", "iris-predictor.default.svc.cluster.local"):
+            async with client.get(f"http://{name}/v1/models/iris", proxy=proxy) as answer:
+                assert await answer.text() == "inside"
+        async with client.get(f"http://localhost:{outside}/x", proxy=proxy) as answer:
+            assert await answer.text() == f"localhost:{outside}"
