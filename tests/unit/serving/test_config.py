@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from isvc.api.modes import DeploymentMode
+from isvc.serving.config import Config, ConfigError, Kept
+
+INGRESS = {"ingressGateway": "knative-serving/knative-ingress-gateway"}
+
+
+def data(**sections: Any) -> dict[str, str]:
+    return {name: json.dumps(section) for name, section in sections.items()}
+
+
+def test_absent_sections_have_defaults():
+    config = Config.parse({})
+    assert config == Config()
+    assert config.ingress.domain_template == "{{ .Name }}-{{ .Namespace }}.{{ .IngressDomain }}"
+    assert config.ingress.ingress_domain == "example.com"
+    assert config.ingress.url_scheme == "http"
+    assert config.deploy.default_mode is DeploymentMode.KNATIVE
+    assert config.security.auto_mount_service_account_token is False
+    assert "modelFormat" in config.inference_service.service_annotation_disallowed_list
+    assert "nvidia.com/gpu" in config.multi_node.gpu_resource_types
+    assert config.variant_autoscaler is None
+
+
+def test_sections_are_read():
+    config = Config.parse(
+        data(
+            ingress=INGRESS | {"localGatewayService": "local", "additionalIngressDomains": ["a.com"]},
+            deploy={"defaultDeploymentMode": "RawDeployment"},
+            inferenceService={"serviceAnnotationDisallowedList": ["mine"], "resource": {"cpuLimit": "1"}},
+            storageInitializer={"enableModelcar": True, "uidModelcar": 1010},
+            credentials={"s3": {"s3CABundleConfigMap": "ca"}},
+            localModel={"enabled": True, "jobTTLSecondsAfterFinished": 60},
+            logger={"storage": {"path": "p", "key": "k", "serviceAccountName": "sa"}},
+            router={"headers": {"propagate": ["X-A"]}},
+            multiNode={"customGPUResourceTypeList": ["x.com/gpu"]},
+        )
+    )
+    assert config.ingress.knative_local_gateway_service == "local"
+    assert config.ingress.additional_ingress_domains == ("a.com",)
+    assert config.deploy.default_mode is DeploymentMode.STANDARD
+    assert config.inference_service.service_annotation_disallowed_list[-1] == "mine"
+    assert config.inference_service.resource.cpu_limit == "1"
+    assert config.storage_initializer.oci_mode == "modelcar"
+    assert config.credentials.s3.s3_ca_bundle_config_map == "ca"
+    assert config.local_model.job_ttl_seconds_after_finished == 60
+    assert config.logger.storage is not None
+    assert config.logger.storage.service_account_name == "sa"
+    assert config.router.headers == {"propagate": ("X-A",)}
+    assert config.multi_node.gpu_resource_types[0] == "x.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("section", "text", "where"),
+    [
+        ("deploy", "{}", "deploy.defaultDeploymentMode is required"),
+        ("deploy", '{"defaultDeploymentMode": "Bare"}', "deploy.defaultDeploymentMode must be one of Standard"),
+        ("ingress", "{", "ingress is not JSON"),
+        ("ingress", "[]", "ingress must be object"),
+        ("ingress", "{}", "ingress.ingressGateway is required"),
+        ("ingress", '{"ingressDomain": 4}', "ingress.ingressDomain must be str, got int"),
+        ("ingress", '{"enableGatewayApi": true, "kserveIngressGateway": "a"}', "ingress.kserveIngressGateway must be"),
+        ("ingress", '{"ingressGateway": "a", "pathTemplate": "/{{ .Name"}', "ingress.pathTemplate"),
+        ("ingress", '{"ingressGateway": "a", "pathTemplate": "/x"}', "ingress.ingressDomain is required"),
+        ("logger", '{"memoryLimit": "much"}', "logger.memoryLimit must be a quantity"),
+        ("agent", '{"cpuLimit": ""}', "agent.cpuLimit must be a quantity"),
+        ("inferenceService", '{"resource": {"cpuLimit": "q"}}', "inferenceService.resource.cpuLimit must be"),
+        ("storageInitializer", '{"ociModelMode": "tar"}', "storageInitializer.ociModelMode must be"),
+        ("router", '{"headers": {"a": ["b", 1]}}', "router.headers"),
+    ],
+)
+def test_a_bad_section_is_one_error_that_names_section_and_key(section: str, text: str, where: str):
+    with pytest.raises(ConfigError) as caught:
+        Config.parse({section: text})
+    assert where in str(caught.value)
+    assert caught.value.section == section
+
+
+def test_the_last_good_configuration_stays_in_force():
+    kept = Kept()
+    assert kept.offer({"deploy": "{}"}) is None
+    good = kept.offer(data(deploy={"defaultDeploymentMode": "Standard"}))
+    assert good is not None
+    assert kept.error is None
+    assert kept.offer({"deploy": "{"}) is good
+    assert kept.error is not None
+    assert kept.error.section == "deploy"
+    assert kept.offer({}) == Config()
+    assert kept.error is None
