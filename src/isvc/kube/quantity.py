@@ -109,7 +109,7 @@ class Quantity:
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Quantity:
     match = _SHAPE.fullmatch(text)
-    if match is None or not (match[2] or match[3]):
+    if match is None or not text:
         raise QuantityError(
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         )
