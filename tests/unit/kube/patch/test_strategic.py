@@ -8,6 +8,7 @@ from isvc.kube.schemas import definition
 
 POD_SPEC = definition("io.k8s.api.core.v1.PodSpec")
 CONTAINER = definition("io.k8s.api.core.v1.Container")
+TCP = {"port": 1}
 
 
 def names(*letters):
@@ -68,23 +69,23 @@ def test_directives_in_keyed_lists(original, patch, result):
 @pytest.mark.parametrize(
     ("original", "patch", "result"),
     [
-        ({"livenessProbe": {"exec": {}}}, {"livenessProbe": {"$patch": "replace", "tcpSocket": {"port": 1}}}, 1),
+        ({"livenessProbe": {"exec": {}}}, {"livenessProbe": {"$patch": "replace", "tcpSocket": TCP}}, TCP),
         (
             {"livenessProbe": {"exec": {}}},
-            {"livenessProbe": {"$retainKeys": ["tcpSocket"], "tcpSocket": {"port": 1}}},
+            {"livenessProbe": {"$retainKeys": ["tcpSocket"], "tcpSocket": TCP}},
             1,
         ),
-        ({"livenessProbe": {"exec": {}}}, {"livenessProbe": {"exec": None, "tcpSocket": {"port": 1}}}, 1),
+        ({"livenessProbe": {"exec": {}}}, {"livenessProbe": {"exec": None, "tcpSocket": TCP}}, TCP),
     ],
 )
 def test_ways_to_replace_one_handler_by_another(original, patch, result):
-    assert strategic.apply(original, patch, CONTAINER) == {"livenessProbe": {"tcpSocket": {"port": result}}}
+    assert strategic.apply(original, patch, CONTAINER) == {"livenessProbe": {"tcpSocket": result}}
 
 
 def test_sets_of_words():
     schema = {"properties": {"finalizers": {"type": "array", "x-kubernetes-patch-strategy": "merge"}}}
     original = {"finalizers": ["a", "b"]}
-    assert strategic.apply(original, {"finalizers": ["c", "a"]}, schema)["finalizers"] == ["b", "c", "a"]
+    assert strategic.apply(original, {"finalizers": ["c", "a"]}, schema)["finalizers"] == ["c", "a", "b"]
     gone = {"$deleteFromPrimitiveList/finalizers": ["a"]}
     assert strategic.apply(original, gone, schema)["finalizers"] == ["b"]
     ordered = {"$setElementOrder/finalizers": ["b", "c", "a"], "finalizers": ["c"]}
