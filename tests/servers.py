@@ -1,4 +1,4 @@
-"""API servers for the cluster suites: a real kube-apiserver on etcd, or the embedded one; started loudly or not at all."""
+"""API servers for the cluster suites: kube-apiserver on etcd, or the embedded one. Loud when one does not start."""
 
 from __future__ import annotations
 

@@ -1,0 +1,164 @@
+"""A controller: changes of the kinds it watches become keys, and workers reconcile the keys.
+
+Reconciling is level-triggered: a key says that something may have changed, never what. A reconcile that fails is
+logged and tried again after a backoff; one that crashes too. Nothing a reconcile does ends the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from isvc.kube.errors import ApiError, Conflict
+from isvc.kube.objects import Key, Object
+from isvc.kube.resource import Resource
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.clock import Clock, SystemClock
+from isvc.toolkit.failure import ClusterError, NotLeader
+from isvc.toolkit.queue import Closed, Queue, QueueMeter
+
+log = logging.getLogger(__name__)
+
+Mapper = Callable[[Object], Iterable[Key]]
+Predicate = Callable[[Object | None, Object | None], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Reconcile again after so many seconds, whatever happens meanwhile."""
+
+    requeue_after: float | None = None
+
+
+Reconcile = Callable[[Key], Awaitable[Result | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerOf:
+    """Maps an object to the owner that controls it, if that is of this resource."""
+
+    resource: Resource
+
+    def __call__(self, obj: Object) -> Iterable[Key]:
+        for reference in obj["metadata"].get("ownerReferences") or ():
+            if reference.get("controller") and reference.get("kind") == self.resource.kind:
+                group = reference.get("apiVersion", "").rpartition("/")[0]
+                if group == self.resource.group:
+                    namespace = obj["metadata"].get("namespace", "") if self.resource.namespaced else ""
+                    yield Key(namespace, reference["name"])
+
+
+def owner_of(resource: Resource) -> OwnerOf:
+    return OwnerOf(resource)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Reconcile `to(obj)` (the object itself, if not given) when an object changes and `when(before, after)` agrees."""
+
+    resource: Resource
+    to: Mapper | None = None
+    when: Predicate | None = None
+    optional: bool = False
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether it cares for the state before an update."""
+        return self.when is not None or not (self.to is None or isinstance(self.to, OwnerOf))
+
+    def keys(self, before: Object | None, after: Object | None) -> Iterable[Key]:
+        if self.when is not None and not self.when(before, after):
+            return
+        for obj in (after, before) if self.looks_back or after is None else (after,):
+            if obj is not None:
+                yield from (Key.of(obj),) if self.to is None else self.to(obj)
+
+
+class Meter(QueueMeter, Protocol):
+    def reconciled(self, result: str, seconds: float, *, crashed: bool = False) -> None: ...
+
+
+class Controller:
+    def __init__(
+        self,
+        name: str,
+        reconcile: Reconcile,
+        watches: Sequence[Watch],
+        workers: int = 1,
+        clock: Clock | None = None,
+    ) -> None:
+        self.name = name
+        self.watches = tuple(watches)
+        self.workers = workers
+        self._reconcile = reconcile
+        self._clock = clock or SystemClock()
+        self._meter: Meter | None = None
+        self._allowed: Callable[[], bool] = lambda: True
+        self.queue: Queue[Key] = Queue(self._clock)
+
+    def connect(self, cache: Cache, meter: Meter | None = None, allowed: Callable[[], bool] | None = None) -> None:
+        """Watch through this cache; reconcile only while `allowed` says so."""
+        self._meter = meter
+        self._allowed = allowed or self._allowed
+        self.queue = Queue(self._clock, meter)
+        for watch in self.watches:
+            cache.watch(watch.resource, optional=watch.optional)
+            cache.subscribe(watch.resource, self._enqueuer(watch), before=watch.looks_back)
+
+    def _enqueuer(self, watch: Watch) -> Callable[[Object | None, Object | None], None]:
+        def enqueue(before: Object | None, after: Object | None) -> None:
+            for key in watch.keys(before, after):
+                self.queue.add(key)
+
+        return enqueue
+
+    async def run(self) -> None:
+        """Work until the queue is closed; what is being reconciled then is finished."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self.workers):
+                group.create_task(self._work(), name=f"{self.name} worker {number}")
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self.queue.take()
+            except Closed:
+                return
+            try:
+                await self._reconcile_once(key)
+            finally:
+                self.queue.done(key)
+
+    async def _reconcile_once(self, key: Key) -> None:
+        if not self._allowed():
+            return
+        started = self._clock.monotonic()
+        crashed, result = False, None
+        try:
+            result = await self._reconcile(key)
+        except NotLeader as error:
+            log.warning("%s %s: %s", self.name, key, error)
+            outcome = "error"
+        except Conflict as error:
+            outcome = self._retry(key, error, logging.DEBUG)  # stale by a moment; ordinary
+        except (ApiError, ClusterError) as error:
+            outcome = self._retry(key, error, logging.WARNING)
+        except Exception as error:
+            outcome, crashed = self._retry(key, error, logging.ERROR), True
+        else:
+            self.queue.forget(key)
+            outcome = "success"
+            if result is not None and result.requeue_after is not None:
+                self.queue.add_after(key, result.requeue_after)
+                outcome = "requeue_after"
+        if self._meter:
+            self._meter.reconciled(outcome, self._clock.monotonic() - started, crashed=crashed)
+
+    def _retry(self, key: Key, error: Exception, level: int) -> str:
+        seconds = self.queue.retry(key)
+        trace = error if level == logging.ERROR else None
+        log.log(level, "%s %s: %s; again in %.3g s", self.name, key, error or type(error), seconds, exc_info=trace)
+        return "error"

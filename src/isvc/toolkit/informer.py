@@ -1,0 +1,245 @@
+"""One kind, mirrored: list, then watch, for ever.
+
+A broken watch resumes where it stopped; one that is too old is listed again, and what vanished meanwhile is told as
+deleted. While the server is away attempts back off. An optional kind whose CRD is missing is simply empty, and is
+looked for again when told that the CRDs have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import random
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+
+from isvc.kube.errors import ApiError, Forbidden, Gone, NotFound
+from isvc.kube.objects import Key, Object
+from isvc.kube.resource import Resource
+from isvc.toolkit.client import Client, ObjectList, WatchEvent
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.store import Indexer, Store
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Object | None, Object | None], None]
+Transform = Callable[[Object], Object]
+
+FIRST_BACKOFF = 0.1
+LAST_BACKOFF = 30.0
+LOOK_AGAIN = 120.0  # for a missing kind, when nobody tells that it has come
+LOOK_OFTEN = 0.25  # when its CRD has just come
+HOPE = 15.0
+HEALTHY = 1.0  # an attempt that lived this long starts the backoff anew
+RELIST_AFTER = 3  # refusals in a row: perhaps the server does not know our version
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which objects of a kind the server is asked for."""
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    metadata_only: bool = False
+    optional: bool = False
+    transform: Transform | None = None
+    indexers: Mapping[str, Indexer] = field(default_factory=dict)
+
+
+class Informer:
+    def __init__(self, client: Client, resource: Resource, selection: Selection, clock: Clock) -> None:
+        self.resource = resource
+        self.selection = selection
+        self.store = Store(selection.indexers)
+        self.synced = False  # it holds what the server has (or had, when last heard of)
+        self._client = client
+        self._clock = clock
+        self._handlers: list[Handler] = []
+        self._tells_before = False
+        self._settled = asyncio.Event()
+        self._nudge = asyncio.Event()
+        self._hope = 0.0
+        self._version = ""
+        self._seen = -1  # the newest version that list or watch have brought
+
+    def subscribe(self, handler: Handler, *, before: bool = True) -> None:
+        """Tell `handler` of each change as (before, after); what is known already is told now.
+
+        A handler that does not look at the state before an update says so: it need not be decoded then.
+        """
+        self._handlers.append(handler)
+        self._tells_before |= before
+        for obj in self.store.list():
+            handler(None, obj)
+
+    async def settled(self) -> None:
+        """Wait until it is synced, or known to be missing."""
+        await self._settled.wait()
+
+    def nudge(self, *, hopeful: bool) -> None:
+        """Its CRD has changed: look again, and if it is there, until the server has caught up with it."""
+        self._hope = self._clock.monotonic() + HOPE if hopeful else 0.0
+        self._nudge.set()
+
+    async def run(self) -> None:
+        failures = 0
+        while True:
+            started = self._clock.monotonic()
+            failed = True
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                failed = False
+            except Gone as error:
+                log.debug("%s: listing again: %s", self.resource, error)
+                self._version = ""
+            except (NotFound, Forbidden) as error:
+                if self._missing(error):
+                    await self._until_nudged()
+                    continue
+            except (ApiError, ClusterError) as error:
+                level = logging.WARNING if failures in (0, 5) or failures % 20 == 0 else logging.DEBUG
+                log.log(level, "watch of %s interrupted: %s", self.resource, error)
+                if isinstance(error, ApiError) and failures >= RELIST_AFTER:
+                    self._version = ""
+            lived = self._clock.monotonic() - started
+            failures = failures + 1 if failed and lived < HEALTHY else int(failed)
+            if failures or lived < FIRST_BACKOFF:
+                backoff = min(FIRST_BACKOFF * 2 ** min(failures, 20), LAST_BACKOFF)
+                await self._clock.sleep(backoff * random.uniform(0.5, 1))  # noqa: S311 - spreads load
+
+    def note(self, obj: Object) -> None:
+        """Take the answer to a write of our own, so that reads see it before the watch brings it."""
+        version = _number(obj)
+        if self.synced and version > self._seen and version > self.store.version(Key.of(obj)):
+            self._put(obj, version, shared=True)
+
+    async def _list(self) -> None:
+        found: set[Key] = set()
+        version, rewound = "", False
+        collecting = gc.isenabled()
+        gc.disable()  # decoding makes only trees; the collector would walk them again and again
+        try:
+            async with aclosing(self._pages()) as pages:
+                async for page in pages:
+                    version = page.resource_version
+                    rewound = _parse(version) < self._seen  # the server was restored from an older state
+                    for obj in page.items:
+                        key = Key.of(obj)
+                        found.add(key)
+                        number, stored = _number(obj), self.store.version(key)
+                        if number > stored or (rewound and number != stored):
+                            self._put(obj, number)
+        finally:
+            if collecting:
+                gc.enable()
+        self._seen = _parse(version)
+        for key in [key for key in self.store if key not in found]:
+            if rewound or self.store.version(key) <= self._seen:  # else it is a write of ours, newer than the list
+                self._remove(key)
+        self._version = version
+        if not self.synced:
+            log.debug("%s: synced with %d objects", self.resource, len(found))
+        self.synced = True
+        self._settled.set()
+
+    def _pages(self) -> AsyncGenerator[ObjectList, None]:
+        chosen = self.selection
+        return self._client.pages(
+            self.resource,
+            chosen.namespace,
+            labels=chosen.labels,
+            fields=chosen.fields,
+            metadata_only=chosen.metadata_only,
+        )
+
+    async def _watch(self) -> None:
+        chosen = self.selection
+        events = self._client.watch(
+            self.resource,
+            chosen.namespace,
+            resource_version=self._version,
+            labels=chosen.labels,
+            fields=chosen.fields,
+            metadata_only=chosen.metadata_only,
+        )
+        async with aclosing(events):
+            async for event in events:
+                self._take(event)
+
+    def _take(self, event: WatchEvent) -> None:
+        obj = event.object
+        self._version = obj["metadata"]["resourceVersion"]
+        self._seen = number = _number(obj)
+        if event.type == "BOOKMARK":
+            return
+        key = Key.of(obj)
+        if event.type == "DELETED":
+            if self.store.version(key) <= number:
+                self._remove(key)
+        elif number > self.store.version(key):
+            self._put(obj, number)
+
+    def _missing(self, error: ApiError) -> bool:
+        """The server does not have the kind (any more), or not for us. True: that is fine, it is optional."""
+        for key in list(self.store):
+            self._remove(key)
+        self.synced = False
+        self._version = ""
+        if self.selection.optional:
+            self._settled.set()
+        else:
+            log.warning("%s cannot be watched, and is needed; trying on: %s", self.resource, error)
+        return self.selection.optional
+
+    async def _until_nudged(self) -> None:
+        self._nudge.clear()
+        patience = LOOK_OFTEN if self._clock.monotonic() < self._hope else LOOK_AGAIN
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._nudge.wait(), patience)
+
+    def _put(self, obj: Object, number: int, *, shared: bool = False) -> None:
+        key = Key.of(obj)
+        before = self.store.get(key) if self._tells_before else None
+        obj = reduced(obj, self._client.field_manager)
+        if self.selection.transform:
+            obj = self.selection.transform(obj)
+        self.store.put(key, obj, number, keep=not shared)
+        self._tell(before, obj)
+
+    def _remove(self, key: Key) -> None:
+        before = self.store.get(key)
+        self.store.remove(key)
+        if before is not None:
+            self._tell(before, None)
+
+    def _tell(self, before: Object | None, after: Object | None) -> None:
+        for handler in self._handlers:
+            try:
+                handler(before, after)
+            except Exception:
+                log.exception("%s: a handler failed on %s", self.resource, Key.of(after or before or {}))
+
+
+def reduced(obj: Object, manager: str) -> Object:
+    """Without the managedFields of others; those that we set on the object itself tell what we may remove again."""
+    metadata = dict(obj["metadata"])
+    fields = metadata.pop("managedFields", None)
+    if fields:
+        ours = [entry for entry in fields if entry.get("manager") == manager and not entry.get("subresource")]
+        if ours:
+            metadata["managedFields"] = ours
+    return {**obj, "metadata": metadata}
+
+
+def _number(obj: Object) -> int:
+    return _parse(obj["metadata"].get("resourceVersion", ""))
+
+
+def _parse(version: str) -> int:
+    return int(version) if version.isdecimal() else -1

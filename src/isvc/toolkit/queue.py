@@ -1,0 +1,170 @@
+"""The work queue: keys in, one at a time out, each with at most one worker.
+
+A key added twice is worked once; a key added while it is being worked is worked again afterwards. Failures back off
+per key. Keys leave in the order they came, so a key that is always busy cannot starve the others.
+
+Nothing in here sleeps: delayed keys wait on the loop's timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, Protocol, TypeVar
+
+from isvc.toolkit.clock import Clock, SystemClock
+
+K = TypeVar("K", bound=Hashable)
+
+FIRST_BACKOFF = 0.005
+LAST_BACKOFF = 1000.0
+
+
+class Closed(Exception):
+    """The queue has been shut down and has nothing left."""
+
+
+class QueueMeter(Protocol):
+    """What the metrics want to know."""
+
+    def added(self, depth: int) -> None: ...
+    def retried(self) -> None: ...
+    def taken(self, waited: float, depth: int) -> None: ...
+    def done(self, worked: float, depth: int) -> None: ...
+
+
+class Queue(Generic[K]):
+    def __init__(self, clock: Clock | None = None, meter: QueueMeter | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._meter = meter
+        self._ready: deque[K] = deque()
+        self._dirty: dict[K, float] = {}  # to be worked, and since when
+        self._working: dict[K, float] = {}
+        self._failures: dict[K, int] = {}
+        self._later: list[tuple[float, int, K]] = []
+        self._due: dict[K, float] = {}  # the earliest time of each key in _later
+        self._order = 0
+        self._wake: asyncio.TimerHandle | None = None
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._idle: asyncio.Event = asyncio.Event()
+        self._idle.set()
+        self.closed = False
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    def add(self, key: K) -> None:
+        if self.closed or key in self._dirty:
+            return
+        self._dirty[key] = self._clock.monotonic()
+        if key not in self._working:
+            self._push(key)
+        if self._meter:
+            self._meter.added(len(self._ready))
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Add it then; of several delays of one key the shortest counts."""
+        if seconds <= 0:
+            return self.add(key)
+        due = self._clock.monotonic() + seconds
+        if self.closed or due >= self._due.get(key, float("inf")):
+            return None
+        self._due[key] = due
+        self._order += 1
+        heapq.heappush(self._later, (due, self._order, key))
+        return self._set_timer()
+
+    def retry(self, key: K) -> float:
+        """Add it after its backoff, which doubles with each failure; the seconds until then."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        seconds: float = min(FIRST_BACKOFF * 2 ** min(failures, 30), LAST_BACKOFF)
+        if self._meter:
+            self._meter.retried()
+        self.add_after(key, seconds)
+        return seconds
+
+    def forget(self, key: K) -> None:
+        """It went well: the next failure starts from the shortest backoff."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+    async def take(self) -> K:
+        """The next key; whoever takes it says `done` afterwards. Raises Closed at the end."""
+        while not self._ready:
+            if self.closed:
+                raise Closed
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter.done() and not waiter.cancelled():
+                    self._wake_one()  # the call was meant for somebody who can still answer it
+                raise
+        key = self._ready.popleft()
+        now = self._clock.monotonic()
+        since = self._dirty.pop(key)
+        self._working[key] = now
+        self._idle.clear()
+        if self._meter:
+            self._meter.taken(now - since, len(self._ready))
+        return key
+
+    def done(self, key: K) -> None:
+        started = self._working.pop(key)
+        if key in self._dirty:
+            self._push(key)
+        if not self._working:
+            self._idle.set()
+        if self._meter:
+            self._meter.done(self._clock.monotonic() - started, len(self._ready))
+
+    def close(self) -> None:
+        """No more keys: what waits for later is dropped, what is ready is dropped, what is being worked may finish."""
+        self.closed = True
+        self._ready.clear()
+        self._dirty.clear()
+        self._later.clear()
+        self._due.clear()
+        if self._wake:
+            self._wake.cancel()
+        while self._waiters:
+            self._wake_one()
+
+    async def drained(self) -> None:
+        """Wait until no key is being worked."""
+        await self._idle.wait()
+
+    def tick(self) -> None:
+        """Move the keys whose time has come; called by the timer, or by a test that owns the clock."""
+        now = self._clock.monotonic()
+        while self._later and self._later[0][0] <= now:
+            due, _, key = heapq.heappop(self._later)
+            if self._due.get(key) == due:  # else an earlier one has replaced it
+                del self._due[key]
+                self.add(key)
+        self._set_timer()
+
+    def _push(self, key: K) -> None:
+        self._ready.append(key)
+        self._wake_one()
+
+    def _wake_one(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _set_timer(self) -> None:
+        if self._wake:
+            self._wake.cancel()
+            self._wake = None
+        if self._later:
+            wait = max(0.0, self._later[0][0] - self._clock.monotonic())
+            self._wake = asyncio.get_running_loop().call_later(wait, self.tick)
