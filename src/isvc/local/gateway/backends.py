@@ -1,7 +1,7 @@
 """Which endpoints of a Service can take a request, and what is running on each of them.
 
-Only ready endpoints of EndpointSlices count. The node asks `drain` before it stops a process: from then on no new
-request goes there, and it is told when the last one has been answered.
+Only ready endpoints of EndpointSlices count. The node asks `drain` before it stops a process, and is told once no new
+request can go there and the last one has been answered.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from isvc.kube.objects import Object, dig, labels_of
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICES, Resource
 
 SERVICE_OF_SLICE = "service"
+READY_IN_SLICE = "ready-endpoint"
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
 
 
@@ -39,6 +40,12 @@ def service_of_slice(endpoint_slice: Object) -> Iterable[str]:
     return [f"{endpoint_slice['metadata'].get('namespace', '')}/{service}"] if service else []
 
 
+def ready_in_slice(endpoint_slice: Object) -> Iterable[str]:
+    """The index under which a slice is found by each endpoint it offers: `host:port`."""
+    names = {port.get("name") or "" for port in endpoint_slice.get("ports") or []}
+    return {str(endpoint) for name in names for endpoint, ready in _endpoints(endpoint_slice, name) if ready}
+
+
 @dataclass(frozen=True, slots=True)
 class Unavailable(Exception):
     """No endpoint can take the request; the words go to the client."""
@@ -50,8 +57,7 @@ class Backends:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._running: Counter[Endpoint] = Counter()
-        self._draining: set[Endpoint] = set()
-        self._idle: dict[Endpoint, asyncio.Event] = {}
+        self._news = asyncio.Event()
 
     def knows(self, namespace: str, service: str) -> bool:
         return self._reader.get(SERVICES, service, namespace) is not None
@@ -64,7 +70,7 @@ class Backends:
         name = _port_name(found, port)
         slices = self._reader.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, f"{namespace}/{service}")
         every = [(endpoint, ready) for item in slices for endpoint, ready in _endpoints(item, name)]
-        usable = [endpoint for endpoint, ready in every if ready and endpoint not in self._draining]
+        usable = [endpoint for endpoint, ready in every if ready]
         if not usable:
             count = f"{len(every)} endpoint{'s' if len(every) != 1 else ''}, none ready" if every else "no endpoints"
             raise Unavailable(f"Service {namespace}/{service} has {count}")
@@ -78,27 +84,25 @@ class Backends:
         self._running[endpoint] -= 1
         if self._running[endpoint] <= 0:
             del self._running[endpoint]
-            if endpoint in self._idle:
-                self._idle[endpoint].set()
+            self.changed()
+
+    def changed(self) -> None:
+        """An endpoint came or went, or has no more to do: whoever drains looks again."""
+        self._news.set()
+        self._news = asyncio.Event()
 
     async def drain(self, endpoint: Endpoint, seconds: float) -> bool:
-        """Sends nothing more there and waits for what runs; False when it was still running in the end."""
-        self._draining.add(endpoint)
-        if not self._running[endpoint]:
-            return True
-        event = self._idle.setdefault(endpoint, asyncio.Event())
+        """Waits until no slice offers the endpoint and nothing runs there; False when the time was not enough.
+
+        It stays in use until then: what replaces it may not have been seen yet.
+        """
         try:
             async with asyncio.timeout(seconds):
-                await event.wait()
+                while self._running[endpoint] or self._reader.by_index(ENDPOINT_SLICES, READY_IN_SLICE, str(endpoint)):
+                    await self._news.wait()
         except TimeoutError:
             return False
-        finally:
-            self._idle.pop(endpoint, None)
         return True
-
-    def forget(self, endpoint: Endpoint) -> None:
-        """The process has ended: its port may be given to another."""
-        self._draining.discard(endpoint)
 
 
 def _port_name(service: Object, port: int | str) -> str:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from isvc.kube.objects import Object
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, SERVICES, Resource
-from isvc.local.gateway.backends import SERVICE_OF_SLICE, Backends, service_of_slice
+from isvc.local.gateway.backends import READY_IN_SLICE, SERVICE_OF_SLICE, Backends, ready_in_slice, service_of_slice
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
 from isvc.toolkit.cache import Cache
@@ -30,7 +30,8 @@ class Gateway:
         cache.watch(INGRESSES)
         cache.watch(HTTP_ROUTES, optional=True)
         cache.watch(SERVICES)
-        cache.watch(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice})
+        cache.watch(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice, READY_IN_SLICE: ready_in_slice})
+        cache.subscribe(ENDPOINT_SLICES, lambda old, new: self.backends.changed(), before=False)
         for resource in (INGRESSES, HTTP_ROUTES):
             cache.subscribe(resource, self._changed)
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import unused_port
 
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
-from isvc.local.gateway.backends import Backends, Endpoint
+from isvc.local.gateway.backends import READY_IN_SLICE, Backends, Endpoint, ready_in_slice
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
 
@@ -29,6 +29,8 @@ class World:
 
     def by_index(self, resource, index_name, value):
         assert resource == ENDPOINT_SLICES
+        if index_name == READY_IN_SLICE:
+            return [item for items in self.slices.values() for item in items if value in ready_in_slice(item)]
         return self.slices.get(value, [])
 
     def service(self, name: str, *endpoints: tuple[int, bool]) -> None:
@@ -223,14 +225,27 @@ async def test_drain_sends_nothing_more_and_waits_for_what_runs(gateway, sites):
     gateway.route("h.test", ("s", 1))
     running = asyncio.create_task(gateway.session.get("/"))
     await arrived.wait()
-    gateway.service("s", (old, True), (new, True))
     drained = asyncio.create_task(gateway.backends.drain(Endpoint("127.0.0.1", old), 30))
     await asyncio.sleep(0)
+    gateway.service("s", (old, False), (new, True))
+    gateway.backends.changed()
     for _ in range(5):
         assert await (await gateway.session.get("/")).text() == "new"
     assert not drained.done()
     release.set()
     assert await (await running).text() == "old"
+    assert await drained
+
+
+async def test_drain_waits_until_no_slice_offers_the_endpoint(gateway, sites):
+    old = await sites(named("old"))
+    gateway.service("s", (old, True))
+    gateway.route("h.test", ("s", 1))
+    drained = asyncio.create_task(gateway.backends.drain(Endpoint("127.0.0.1", old), 30))
+    assert await (await gateway.session.get("/")).text() == "old"
+    assert not drained.done()
+    gateway.service("s")
+    gateway.backends.changed()
     assert await drained
 
 
