@@ -55,6 +55,11 @@ class Queue(Generic[K]):
     def __len__(self) -> int:
         return len(self._ready)
 
+    @property
+    def busy(self) -> int:
+        """How many keys are being worked."""
+        return len(self._working)
+
     def add(self, key: K) -> None:
         if self.closed or key in self._dirty:
             return

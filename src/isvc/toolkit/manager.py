@@ -1,0 +1,180 @@
+"""A process of controllers: starts its parts in order, runs them, and ends them in the opposite order.
+
+Up: probes, webhooks (conversion answers at once, admission when the caches are filled), caches, certificates,
+the lease, controllers. Down, on SIGTERM: reconciles that are under way finish, the lease is released, then the rest.
+Losing the lease ends the process: whoever took it is acting now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.controller import Controller
+from isvc.toolkit.election import Election
+from isvc.toolkit.metrics import ControllerMeter, Metrics
+from isvc.toolkit.probes import Probes
+
+log = logging.getLogger(__name__)
+
+DRAIN_SECONDS = 25.0  # a pod is killed 30 s after SIGTERM
+
+
+class Service(Protocol):
+    """Something that runs beside the controllers on every replica: webhooks, certificates, the recorder."""
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
+class Webhooks(Service, Protocol):
+    def open(self) -> None:
+        """The caches are filled: admit."""
+        ...
+
+
+class Manager:
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        *,
+        controllers: Sequence[Controller] = (),
+        election: Election | None = None,
+        webhooks: Webhooks | None = None,
+        services: Sequence[Service] = (),
+        host: str = "",
+        probe_port: int | None = None,
+        metrics_port: int | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.client = client
+        self.cache = cache
+        self.controllers = tuple(controllers)
+        self.election = election
+        self.ready = False
+        self.metrics = metrics or Metrics()
+        self._webhooks = webhooks
+        self._services = tuple(services)
+        self._host, self._probe_port, self._metrics_port = host, probe_port, metrics_port
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End `run` in good order."""
+        self._stopping.set()
+
+    async def run(self, *, handle_signals: bool = True) -> None:
+        """Run until SIGTERM, SIGINT or `stop`. Raises NotLeader when the lease is lost."""
+        self._wire()
+        async with AsyncExitStack() as stack:
+            if handle_signals:
+                stack.callback(_on_signals(self.stop))
+            probes = Probes(self._host)
+            stack.push_async_callback(probes.stop)
+            await self._serve_probes(probes)
+            for service in (*self._services, *([self._webhooks] if self._webhooks else [])):
+                stack.push_async_callback(service.stop)
+                await service.start()
+            stack.push_async_callback(self.cache.stop)
+            self.cache.start()
+            if not await self._unless_stopped(self.cache.synced()):
+                return
+            gc.collect()
+            gc.freeze()  # what is there now stays: the collector need not walk it again
+            if self._webhooks:
+                self._webhooks.open()
+            self.ready = True
+            await self._lead()
+
+    async def _lead(self) -> None:
+        if self.election is None:
+            await self._control()
+            return
+        if await self._unless_stopped(self.election.acquire()):
+            try:
+                await self._control(asyncio.create_task(self.election.hold(), name="lease"))
+            finally:
+                await self.election.release()
+
+    async def _control(self, lease: asyncio.Task[None] | None = None) -> None:
+        """Run the controllers until told to stop, or until the lease is lost."""
+        workers = [asyncio.create_task(each.run(), name=each.name) for each in self.controllers]
+        stopping = asyncio.create_task(self._stopping.wait())
+        watched = [stopping, *workers, *([lease] if lease else [])]
+        log.info("running: %s", ", ".join(each.name for each in self.controllers) or "no controllers")
+        try:
+            done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+            for controller in self.controllers:
+                controller.queue.close()
+            if stopping in done and workers:
+                log.info("stopping: %d reconciles under way", sum(each.queue.busy for each in self.controllers))
+                await asyncio.wait(workers, timeout=DRAIN_SECONDS)
+            for task in done:
+                await task  # raises what ended it
+        finally:
+            for task in watched:
+                task.cancel()
+            await asyncio.gather(*watched, return_exceptions=True)
+
+    def _wire(self) -> None:
+        self.client.observe(self.metrics.request_observer(self.client.config.server.partition("://")[2]))
+        if self.election is not None:
+            gauge = self.metrics.leading.labels(self.election.name)
+            gauge.set(0)
+            self.election.on_change = gauge.set
+            self.client.guard(self.election.check)
+        allowed = self.election.holds if self.election else None
+        for controller in self.controllers:
+            controller.connect(self.cache, ControllerMeter(self.metrics, controller.name, controller.workers), allowed)
+
+    async def _serve_probes(self, probes: Probes) -> None:
+        checks = {"/healthz": lambda: True, "/readyz": lambda: self.ready}
+        texts = {"/metrics": self.metrics.text}
+        if self._probe_port is not None and self._probe_port == self._metrics_port:
+            await probes.serve(self._probe_port, checks=checks, texts=texts)
+            return
+        if self._probe_port is not None:
+            await probes.serve(self._probe_port, checks=checks)
+        if self._metrics_port is not None:
+            await probes.serve(self._metrics_port, texts=texts)
+
+    async def _unless_stopped(self, step: Awaitable[None]) -> bool:
+        """Wait for a step of the start; False when told to stop meanwhile."""
+        work = asyncio.ensure_future(step)
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((work, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                return False
+            await work
+            return True
+        finally:
+            for task in (work, stopping):
+                task.cancel()
+            await asyncio.gather(work, stopping, return_exceptions=True)
+
+
+def _on_signals(stop: Callable[[], None]) -> Callable[[], None]:
+    """Stop on the first SIGTERM or SIGINT; a second one has its usual, immediate effect. Returns what undoes it."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+
+    def undo() -> None:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+    def received(number: signal.Signals) -> None:
+        log.info("%s: stopping", number.name)
+        undo()
+        stop()
+
+    for number in signals:
+        loop.add_signal_handler(number, received, number)
+    return undo
