@@ -21,6 +21,7 @@ from isvc.toolkit.controller import Controller
 from isvc.toolkit.election import Election
 from isvc.toolkit.metrics import ControllerMeter, Metrics
 from isvc.toolkit.probes import Probes
+from isvc.toolkit.webhook.server import WebhookServer
 
 log = logging.getLogger(__name__)
 
@@ -28,16 +29,10 @@ DRAIN_SECONDS = 25.0  # a pod is killed 30 s after SIGTERM
 
 
 class Service(Protocol):
-    """Something that runs beside the controllers on every replica: webhooks, certificates, the recorder."""
+    """Something that runs beside the controllers on every replica: certificates, the recorder."""
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
-
-
-class Webhooks(Service, Protocol):
-    def open(self) -> None:
-        """The caches are filled: admit."""
-        ...
 
 
 class Manager:
@@ -48,7 +43,7 @@ class Manager:
         *,
         controllers: Sequence[Controller] = (),
         election: Election | None = None,
-        webhooks: Webhooks | None = None,
+        webhooks: WebhookServer | None = None,
         services: Sequence[Service] = (),
         host: str = "",
         probe_port: int | None = None,
@@ -130,6 +125,8 @@ class Manager:
             gauge.set(0)
             self.election.on_change = gauge.set
             self.client.guard(self.election.check)
+        if self._webhooks is not None:
+            self._webhooks.meter = self.metrics
         allowed = self.election.holds if self.election else None
         for controller in self.controllers:
             controller.connect(self.cache, ControllerMeter(self.metrics, controller.name, controller.workers), allowed)

@@ -62,6 +62,11 @@ class Metrics:
         self.requests = counter("rest_client_requests_total", "API requests.", "code", "method", "host")
         self.leading = gauge("leader_election_master_status", "1 on the leader.", "name")
 
+    def answered(self, path: str, code: int, seconds: float) -> None:
+        """One webhook request; implements webhook.server.WebhookMeter."""
+        self.webhook_requests.labels(path, str(code)).inc()
+        self.webhook_seconds.labels(path).observe(seconds)
+
     def text(self) -> bytes:
         from prometheus_client import generate_latest
 

@@ -1,0 +1,179 @@
+"""Webhook certificates without cert-manager: kept in a Secret, renewed in time, and known to the API server.
+
+All replicas share the Secret; whoever finds it missing or due writes it, and a replica that lost the race takes what
+the other wrote. A new authority joins the bundle beside the old one, so no replica is cut off while it catches up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isvc.kube.errors import ApiError, Conflict, Invalid, NotFound
+from isvc.kube.objects import Object
+from isvc.kube.resource import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    SECRETS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    Resource,
+)
+from isvc.toolkit.certificates import Pair, is_due, issue_authority, issue_serving, unexpired
+from isvc.toolkit.client import Client, PatchKind
+from isvc.toolkit.clock import Clock, SystemClock
+from isvc.toolkit.failure import ClusterError
+
+log = logging.getLogger(__name__)
+
+CHECK_SECONDS = 60.0
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Whose caBundle is ours to set, by name."""
+
+    mutating: Sequence[str] = ()
+    validating: Sequence[str] = ()
+    crds: Sequence[str] = ()
+
+
+class Certificates:
+    """Keeps `cert_dir` and the caBundles of `targets` in step with a Secret. A Service of the manager."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        secret: str,
+        hosts: Sequence[str],
+        cert_dir: str | Path,
+        targets: Targets | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._client = client.unfenced()
+        self._namespace, self._secret = namespace, secret
+        self._hosts = tuple(hosts)
+        self._dir = Path(cert_dir)
+        self._targets = targets or Targets()
+        self._clock = clock or SystemClock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await self.ensure()
+        self._task = asyncio.create_task(self._keep(), name="certificates")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def ensure(self) -> None:
+        """Make the Secret, the files and the caBundles right, once."""
+        data = await self._current()
+        self._write(data)
+        await self._inject(data["ca.crt"])
+
+    async def _keep(self) -> None:
+        while True:
+            await self._clock.sleep(CHECK_SECONDS)
+            try:
+                await self.ensure()
+            except (ApiError, ClusterError, OSError) as error:
+                log.warning("webhook certificates not checked: %s", error)
+
+    async def _current(self) -> dict[str, bytes]:
+        """What the Secret holds, after making or renewing it if that is due."""
+        for _ in range(ATTEMPTS):
+            try:
+                live: Object | None = await self._client.get(SECRETS, self._secret, self._namespace)
+            except NotFound:
+                live = None
+            held = {name: base64.b64decode(value) for name, value in ((live or {}).get("data") or {}).items()}
+            data = self._renewed(held)
+            if data == held:
+                return held
+            try:
+                await self._store(live, data)
+            except Conflict:
+                continue  # another replica was faster
+            log.info("issued a webhook certificate, kept in the secret %s/%s", self._namespace, self._secret)
+            return data
+        raise ClusterError(f"the secret {self._namespace}/{self._secret} keeps changing")
+
+    def _renewed(self, held: dict[str, bytes]) -> dict[str, bytes]:
+        now = self._clock.now()
+        bundle = held.get("ca.crt", b"")
+        authority = Pair(bundle, held.get("ca.key", b""))
+        if not authority.key or is_due(bundle, now):
+            authority = issue_authority(f"{self._secret}-ca", now)
+            bundle = authority.certificate + unexpired(bundle, now)
+        elif not is_due(held.get("tls.crt", b""), now, self._hosts) and held.get("tls.key"):
+            return held
+        serving = issue_serving(authority, self._hosts, now)
+        return {"ca.crt": bundle, "ca.key": authority.key, "tls.crt": serving.certificate, "tls.key": serving.key}
+
+    async def _store(self, live: Object | None, data: dict[str, bytes]) -> None:
+        encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
+        if live is not None:
+            await self._client.update(SECRETS, live | {"data": encoded})
+            return
+        metadata = {"name": self._secret, "namespace": self._namespace}
+        manifest = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": encoded}
+        await self._client.create(SECRETS, manifest)
+
+    def _write(self, data: dict[str, bytes]) -> None:
+        self._dir.mkdir(parents=True, exist_ok=True)
+        for name in ("tls.key", "tls.crt", "ca.crt"):
+            path = self._dir / name
+            if path.exists() and path.read_bytes() == data[name]:
+                continue
+            fresh = path.with_suffix(path.suffix + ".new")
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(data[name])
+            fresh.replace(path)
+
+    async def _inject(self, bundle: bytes) -> None:
+        encoded = base64.b64encode(bundle).decode()
+        for resource, names in (
+            (MUTATING_WEBHOOK_CONFIGURATIONS, self._targets.mutating),
+            (VALIDATING_WEBHOOK_CONFIGURATIONS, self._targets.validating),
+            (CUSTOM_RESOURCE_DEFINITIONS, self._targets.crds),
+        ):
+            for name in names:
+                await self._inject_one(resource, name, encoded)
+
+    async def _inject_one(self, resource: Resource, name: str, bundle: str) -> None:
+        try:
+            live = await self._client.get(resource, name)
+            patch = bundle_patch(live, bundle)
+            if patch:
+                await self._client.patch(resource, name, patch, kind=PatchKind.JSON)
+                log.info("%s %s: caBundle set", resource.kind, name)
+        except NotFound:
+            log.debug("%s %s does not exist; no caBundle to set", resource.kind, name)
+        except (Conflict, Invalid) as error:  # it changed meanwhile
+            log.debug("%s %s: %s", resource.kind, name, error)  # the next check sets it
+
+
+def bundle_patch(live: Object, bundle: str) -> list[Object]:
+    """A JSON patch that sets every caBundle that differs; it fails if the object has changed meanwhile."""
+    if live["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
+        config = (((live["spec"].get("conversion") or {}).get("webhook")) or {}).get("clientConfig")
+        places = [("/spec/conversion/webhook/clientConfig", config)] if config is not None else []
+    else:
+        webhooks = enumerate(live.get("webhooks") or ())
+        places = [(f"/webhooks/{number}/clientConfig", webhook["clientConfig"]) for number, webhook in webhooks]
+    changes = [
+        {"op": "add", "path": f"{path}/caBundle", "value": bundle}
+        for path, config in places
+        if config.get("caBundle") != bundle
+    ]
+    version = live["metadata"]["resourceVersion"]
+    return [{"op": "test", "path": "/metadata/resourceVersion", "value": version}, *changes] if changes else []

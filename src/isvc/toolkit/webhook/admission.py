@@ -1,0 +1,109 @@
+"""AdmissionReview, v1 and v1beta1, as values; no HTTP in here.
+
+A review always gets a review back: what a handler refuses, raises or crashes with becomes a Status inside it, as
+controller-runtime answers.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import orjson
+
+from isvc.kube.errors import ApiError, BadRequest, from_status
+from isvc.kube.objects import GVK, Object
+from isvc.kube.patch import json_patch
+
+VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRequest:
+    uid: str
+    operation: str  # CREATE, UPDATE, DELETE or CONNECT
+    namespace: str
+    name: str
+    kind: GVK
+    object: Object  # empty on DELETE
+    old_object: Object  # empty on CREATE
+    dry_run: bool
+    user: Object
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionResponse:
+    allowed: bool
+    code: int = 200
+    message: str = ""
+    patch: tuple[Object, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+AdmissionHandler: TypeAlias = Callable[[AdmissionRequest], AdmissionResponse | Awaitable[AdmissionResponse]]
+
+
+def allow(*warnings: str) -> AdmissionResponse:
+    return AdmissionResponse(True, warnings=warnings)
+
+
+def deny(message: str, code: int = 403) -> AdmissionResponse:
+    return AdmissionResponse(False, code, message)
+
+
+def patched(before: Object, after: Object, *warnings: str) -> AdmissionResponse:
+    """Allow, and change the object from `before` (as it came) to `after`."""
+    return AdmissionResponse(True, patch=tuple(json_patch.diff(before, after)), warnings=warnings)
+
+
+def parse(review: Any) -> AdmissionRequest:
+    """The request of a decoded AdmissionReview; raises BadRequest when it is not one."""
+    if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
+        raise BadRequest("the body is not an AdmissionReview")
+    if review.get("apiVersion") not in VERSIONS:
+        raise BadRequest(f"AdmissionReview {review.get('apiVersion')!r} is not known; known: {', '.join(VERSIONS)}")
+    request = review.get("request")
+    if not isinstance(request, dict) or not request.get("uid"):
+        raise BadRequest("the AdmissionReview has no request")
+    kind = request.get("kind") or {}
+    obj = request.get("object") or {}
+    return AdmissionRequest(
+        uid=request["uid"],
+        operation=request.get("operation", ""),
+        namespace=request.get("namespace", ""),
+        name=request.get("name") or (obj.get("metadata") or {}).get("name", ""),
+        kind=GVK(kind.get("group", ""), kind.get("version", ""), kind.get("kind", "")),
+        object=obj,
+        old_object=request.get("oldObject") or {},
+        dry_run=bool(request.get("dryRun")),
+        user=request.get("userInfo") or {},
+        subresource=request.get("subResource", ""),
+    )
+
+
+def answer(api_version: str, uid: str, response: AdmissionResponse) -> Object:
+    """The AdmissionReview that carries a response."""
+    body: Object = {"uid": uid, "allowed": response.allowed}
+    if response.patch:
+        body["patchType"] = "JSONPatch"
+        body["patch"] = base64.b64encode(orjson.dumps(response.patch)).decode()
+    if response.warnings:
+        body["warnings"] = list(response.warnings)
+    if response.allowed:
+        body["status"] = {"code": response.code}
+    else:
+        reason = from_status(response.code, {}).reason
+        body["status"] = {"status": "Failure", "code": response.code, "reason": reason, "message": response.message}
+    return {"apiVersion": api_version, "kind": "AdmissionReview", "response": body}
+
+
+def refusal(error: Exception) -> AdmissionResponse:
+    """What an exception means to the one who is asking."""
+    if isinstance(error, ApiError):
+        return deny(error.message, error.status_code)
+    if isinstance(error, TimeoutError):
+        return deny("the webhook did not decide in time", 504)
+    return deny(f"the webhook crashed: {type(error).__name__}: {error}", 500)
