@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.api.annotations import INTERNAL, LOCAL_MODEL, LOCAL_MODEL_PVC_NAME, LOCAL_MODEL_SOURCE_URI
+from isvc.api.annotations import INTERNAL
 from isvc.api.resources import GROUP
-
-__all__ = ["LOCAL_MODEL", "LOCAL_MODEL_PVC_NAME", "LOCAL_MODEL_SOURCE_URI"]  # set by the defaulter, read by the webhook
 
 # Which InferenceService a pod belongs to, and as what.
 SERVICE: Final = f"{GROUP}/inferenceservice"

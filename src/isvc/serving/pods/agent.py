@@ -1,0 +1,174 @@
+"""The agent beside the model server: it logs payloads, batches requests, and pulls models for multi-model servers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from isvc.kube import gojson
+from isvc.kube.objects import Object, annotations_of, deep_copy, dig
+from isvc.serving import annotations as names
+from isvc.serving.config import Config
+from isvc.serving.containers import (
+    MODEL_SERVER,
+    QUEUE_PROXY,
+    TRANSFORMER,
+    add_volume,
+    find_container,
+    listed,
+    mount,
+    resources,
+    variable,
+)
+from isvc.serving.credentials import Lookup, add_service_account_credentials
+from isvc.serving.pods.logger import LoggerSettings
+from isvc.serving.refused import Refused
+from isvc.serving.storage.uris import MODEL_PATH
+
+AGENT: Final = "agent"
+PORT: Final = 9081
+MODEL_SERVER_PORT: Final = 8080
+CA_VOLUME: Final = "agent-ca-bundle"
+CA_FOLDER: Final = "/etc/tls/logger"
+MODEL_CONFIG_FOLDER: Final = "/mnt/configs"
+
+
+def add_agent(pod: Object, logger: LoggerSettings, config: Config, lookup: Lookup) -> None:
+    """Add the agent if the pod asks for one of its services."""
+    annotations, spec = annotations_of(pod), pod["spec"]
+    if not annotations.keys() & {names.LOGGER, names.PULLER, names.BATCHER} or find_container(spec, AGENT):
+        return
+    logs = names.LOGGER in annotations
+    agent = _container(pod, config)
+    agent["args"] = [
+        *_puller_arguments(annotations),
+        *_batcher_arguments(annotations),
+        *(logger.arguments(pod) if logs else ()),
+        "--component-port",
+        str(_component_port(spec)),
+    ]
+    if logs and logger.config.ca_bundle:
+        listed(spec, "volumes").append(
+            {"name": CA_VOLUME, "configMap": {"name": logger.config.ca_bundle, "optional": True}}
+        )
+        listed(agent, "volumeMounts").append(mount(CA_VOLUME, CA_FOLDER, read_only=True))
+    accounts = [spec.get("serviceAccountName", "")]
+    if logs and logger.service_account:
+        accounts.append(logger.service_account)
+    for account in accounts:
+        add_service_account_credentials(agent, spec, account, annotations, config.credentials, lookup)
+    spec["containers"].append(agent)
+    if names.PULLER in annotations:
+        _mount_models(spec, annotations)
+
+
+def _container(pod: Object, config: Config) -> Object:
+    """The agent answers for the model server, so it shares its security context and repeats its readiness probe."""
+    spec, settings = pod["spec"], config.agent
+    env, probe_path = _readiness(spec)
+    agent: Object = {
+        "name": AGENT,
+        "image": settings.image,
+        "args": [],
+        "env": env,
+        "resources": resources(
+            settings.cpu_request, settings.memory_request, settings.cpu_limit, settings.memory_limit
+        ),
+        "ports": [{"name": "agent-port", "containerPort": PORT, "protocol": "TCP"}],
+        "readinessProbe": {
+            "httpGet": {
+                "httpHeaders": [{"name": "K-Network-Probe", "value": "queue"}],
+                "port": PORT,
+                "path": probe_path,
+                "scheme": "HTTP",
+            }
+        },
+    }
+    if context := spec["containers"][0].get("securityContext"):
+        agent["securityContext"] = deep_copy(context)
+    return agent
+
+
+def _puller_arguments(annotations: dict[str, str]) -> list[str]:
+    if names.PULLER not in annotations:
+        return []
+    arguments = ["--enable-puller"]
+    if names.PULLER_CONFIG_PATH in annotations:
+        arguments += ["--config-dir", annotations[names.PULLER_CONFIG_PATH]]
+    if names.PULLER_MODEL_DIR in annotations:
+        arguments += ["--model-dir", annotations[names.PULLER_MODEL_DIR]]
+    return arguments
+
+
+def _batcher_arguments(annotations: dict[str, str]) -> list[str]:
+    if names.BATCHER not in annotations:
+        return []
+    arguments = ["--enable-batcher"]
+    if names.BATCHER_MAX_BATCH_SIZE in annotations:
+        arguments += ["--max-batchsize", annotations[names.BATCHER_MAX_BATCH_SIZE]]
+    if names.BATCHER_MAX_LATENCY in annotations:
+        arguments += ["--max-latency", annotations[names.BATCHER_MAX_LATENCY]]
+    return arguments
+
+
+def _component_port(spec: Object) -> int:
+    """Where the agent passes requests on to: a transformer beside the model server comes first."""
+    for name in (TRANSFORMER, MODEL_SERVER):
+        container = find_container(spec, name)
+        if container is not None:
+            return int(dig(container, "ports", 0, "containerPort") or MODEL_SERVER_PORT)
+    return MODEL_SERVER_PORT
+
+
+def _readiness(spec: Object) -> tuple[list[Object], str]:
+    """The agent's variables, and the path on which it is asked whether it is ready.
+
+    Behind a queue-proxy the agent takes over that container's variables and becomes what it passes requests on to.
+    Otherwise the agent probes the model server as the kubelet would have done.
+    """
+    queue_proxy = find_container(spec, QUEUE_PROXY)
+    if queue_proxy is not None:
+        env = [dict(entry) for entry in queue_proxy.get("env") or ()]
+        for entry in queue_proxy.get("env") or ():
+            if entry["name"] == "USER_PORT":
+                entry["value"] = str(PORT)
+        return env, "/"
+    probe = (find_container(spec, TRANSFORMER) or spec["containers"][0]).get("readinessProbe") or {}
+    if not probe.get("httpGet") and not probe.get("tcpSocket"):
+        return [], "/"
+    env = [variable("SERVING_READINESS_PROBE", gojson.dumps(_probe(probe)))]
+    return env, dig(probe, "httpGet", "path") or "/"
+
+
+def _probe(probe: Object) -> Object:
+    """A probe as Go prints it: fields in the order of its structs, nothing that is empty but a port."""
+    written: Object = {}
+    if get := probe.get("httpGet"):
+        written["httpGet"] = _action(get, ("path", "port", "host", "scheme", "httpHeaders"))
+    if socket := probe.get("tcpSocket"):
+        written["tcpSocket"] = _action(socket, ("port", "host"))
+    timing = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+    return written | {key: probe[key] for key in (*timing, "terminationGracePeriodSeconds") if probe.get(key)}
+
+
+def _action(action: Object, fields: tuple[str, ...]) -> Object:
+    def printed(field: str) -> Any:
+        value = action.get(field)
+        if field != "httpHeaders":
+            return value
+        return [{"name": header.get("name", ""), "value": header.get("value", "")} for header in value or ()]
+
+    return {field: printed(field) or 0 for field in fields if field == "port" or printed(field)}
+
+
+def _mount_models(spec: Object, annotations: dict[str, str]) -> None:
+    """The folder that the puller fills and the model server reads, and the list of models to pull."""
+    for needed in (names.PULLER_MODEL_DIR, names.PULLER_CONFIG_VOLUME):
+        if needed not in annotations:
+            raise Refused(f"the pod pulls models, but annotation {needed} is missing")
+    add_volume(spec, {"name": "model-dir", "emptyDir": {}})
+    add_volume(spec, {"name": "model-config", "configMap": {"name": annotations[names.PULLER_CONFIG_VOLUME]}})
+    for container in spec["containers"]:
+        if container["name"] in (AGENT, MODEL_SERVER):
+            listed(container, "volumeMounts").append(mount("model-dir", MODEL_PATH))
+        if container["name"] == AGENT:
+            listed(container, "volumeMounts").append(mount("model-config", MODEL_CONFIG_FOLDER))

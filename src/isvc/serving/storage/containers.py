@@ -1,0 +1,82 @@
+"""Which ClusterStorageContainer downloads a URI, and how its container shapes the init container."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from isvc.kube.objects import Object, deep_copy, name_of
+from isvc.kube.patch import strategic
+from isvc.kube.schemas import definition
+from isvc.serving.containers import named
+from isvc.serving.refused import Refused
+
+INIT_CONTAINER: Final = "initContainer"
+
+
+def choose_storage_container(uri: str, containers: Sequence[Object], name: str = "") -> Object | None:
+    """The spec of the storage container of that name, or else of the first by name that supports the URI, if any."""
+    if name:
+        return _named(uri, containers, name)
+    for container in sorted(containers, key=name_of):
+        if not container.get("disabled") and _workload(container) == INIT_CONTAINER and supports(container, uri):
+            return _spec(container)
+    return None
+
+
+def supports(container: Object, uri: str) -> bool:
+    for form in _spec(container).get("supportedUriFormats") or ():
+        prefix, regex = form.get("prefix"), form.get("regex")
+        if prefix:
+            if uri.startswith(prefix):
+                return True
+        elif regex and _matches(regex, uri, container):
+            return True
+    return False
+
+
+def merge_container(base: Object, overlay: Object) -> Object:
+    """The overlay laid over the base as `kubectl patch` would; a variable keeps only one kind of value."""
+    schema = definition("io.k8s.api.core.v1.Container")
+    assert schema is not None
+    merged = deep_copy(strategic.apply(base, overlay, schema))
+    merged["name"] = merged.get("name") or base["name"]
+    for entry in merged.get("env") or ():
+        given = named(overlay.get("env"), entry["name"])
+        if not given or not entry.get("value") or not entry.get("valueFrom"):
+            continue
+        if given.get("valueFrom"):
+            del entry["value"]
+        elif given.get("value"):
+            del entry["valueFrom"]
+    return merged
+
+
+def _named(uri: str, containers: Sequence[Object], name: str) -> Object:
+    container = next((candidate for candidate in containers if name_of(candidate) == name), None)
+    if container is None:
+        raise Refused(f'ClusterStorageContainer "{name}" does not exist')
+    if container.get("disabled"):
+        raise Refused(f'ClusterStorageContainer "{name}" is disabled')
+    if _workload(container) != INIT_CONTAINER:
+        raise Refused(f'ClusterStorageContainer "{name}" is for {_workload(container)}, not for {INIT_CONTAINER}')
+    if not supports(container, uri):
+        raise Refused(f'ClusterStorageContainer "{name}" does not support "{uri}"')
+    return _spec(container)
+
+
+def _spec(container: Object) -> Object:
+    spec: Object = container.get("spec") or {}
+    return spec
+
+
+def _workload(container: Object) -> str:
+    return str(_spec(container).get("workloadType", INIT_CONTAINER))
+
+
+def _matches(regex: str, uri: str, container: Object) -> bool:
+    try:
+        return re.search(regex, uri) is not None
+    except re.error as error:
+        raise Refused(f'ClusterStorageContainer "{name_of(container)}": bad expression "{regex}": {error}') from None

@@ -1,0 +1,87 @@
+"""The init container that downloads, and where its files appear in the pod."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isvc.kube.objects import Object
+from isvc.serving.config import StorageInitializerConfig
+from isvc.serving.containers import (
+    add_missing_env,
+    add_mount,
+    add_volume,
+    find_container,
+    find_init_container,
+    listed,
+    mount,
+    named,
+    resources,
+    variable,
+)
+from isvc.serving.credentials.s3 import CA_BUNDLE, CA_BUNDLE_CONFIG_MAP
+from isvc.serving.storage.uris import folder_of
+
+NAME: Final = "storage-initializer"
+DEFAULT_IMAGE: Final = "kserve/storage-initializer:latest"
+CA_VOLUME: Final = "cabundle-cert"
+CA_FOLDER: Final = "/etc/ssl/custom-certs"
+GLOBAL_CA_BUNDLE: Final = "global-ca-bundle"
+HUGGING_FACE: Final = {
+    "HF_HUB_ENABLE_HF_TRANSFER": "1",
+    "HF_XET_HIGH_PERFORMANCE": "1",
+    "HF_XET_NUM_CONCURRENT_RANGE_GETS": "8",
+}
+
+
+def init_container(config: StorageInitializerConfig, arguments: list[str]) -> Object:
+    """`arguments` are pairs of URI and path."""
+    return {
+        "name": NAME,
+        "image": config.image or DEFAULT_IMAGE,
+        "args": arguments,
+        "resources": resources(config.cpu_request, config.memory_request, config.cpu_limit, config.memory_limit),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+
+
+def mount_model(
+    spec: Object, container_name: str, path: str, volume: str, *, claim: str = "", sub_path: str = "", read_only: bool
+) -> None:
+    """Mount the model's volume, a claim or an empty folder, into a container; an init container may always write."""
+    container = find_container(spec, container_name)
+    if container is None:
+        container, read_only = find_init_container(spec, container_name), False
+    if container is None or not add_mount(container, volume, path, sub_path=sub_path, read_only=read_only):
+        return
+    source: Object = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
+    add_volume(spec, {"name": volume, **source})
+
+
+def ca_bundle(container: Object, config: StorageInitializerConfig, in_system_namespace: bool) -> tuple[str, str] | None:
+    """The ConfigMap with extra CA certificates and where to mount it; the container's S3 variables decide first."""
+    env = container.get("env") or []
+    from_s3 = named(env, CA_BUNDLE_CONFIG_MAP)
+    if not config.ca_bundle_config_map_name and from_s3 is None:
+        return None
+    # A controller copies the certificates under this name into every namespace but its own.
+    config_map = config.ca_bundle_config_map_name if in_system_namespace else GLOBAL_CA_BUNDLE
+    path = config.ca_bundle_volume_mount_path or CA_FOLDER
+    for entry in env:
+        if entry["name"] == CA_BUNDLE_CONFIG_MAP:
+            config_map = entry.get("value", "")
+        elif entry["name"] == CA_BUNDLE:
+            path = folder_of(entry.get("value", ""))
+    return config_map, path
+
+
+def mount_ca_bundle(spec: Object, container: Object, config_map: str, path: str) -> None:
+    add_missing_env(
+        container,
+        [variable("CA_BUNDLE_CONFIGMAP_NAME", config_map), variable("CA_BUNDLE_VOLUME_MOUNT_POINT", path)],
+    )
+    listed(spec, "volumes").append({"name": CA_VOLUME, "configMap": {"name": config_map}})
+    listed(container, "volumeMounts").append(mount(CA_VOLUME, path, read_only=True))
+
+
+def add_hugging_face_defaults(container: Object) -> None:
+    add_missing_env(container, [variable(name, value) for name, value in HUGGING_FACE.items()])

@@ -1,0 +1,73 @@
+"""What the parts of a storage URI and of a mount path mean."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from typing import Final, NamedTuple
+
+PVC: Final = "pvc://"
+OCI: Final = "oci://"
+MODEL_PATH: Final = "/mnt/models"
+
+
+class OciUri(NamedTuple):
+    """An OCI image; `mode` is empty where the ConfigMap decides how it reaches the pod."""
+
+    mode: str
+    uri: str
+
+    @property
+    def image(self) -> str:
+        return self.uri.removeprefix(OCI)
+
+
+def parse_oci(uri: str) -> OciUri | None:
+    """`oci+native://host/image:tag` → native, `oci://host/image:tag`; None for another scheme."""
+    if uri.startswith("oci+"):
+        mode, separator, rest = uri.removeprefix("oci+").partition("://")
+        if separator and mode:
+            return OciUri(mode, OCI + rest)
+    return OciUri("", uri) if uri.startswith(OCI) else None
+
+
+def parse_pvc(uri: str) -> tuple[str, str]:
+    """`pvc://claim/a/b` → claim and the path inside it."""
+    name, _, path = uri.removeprefix(PVC).partition("/")
+    return name, path
+
+
+def cached_uri(uri: str, source: str, claim: str) -> str:
+    """Where the node cache keeps a model: under the hash of the URI that was cached, then the rest of this one."""
+    rest = uri.removeprefix(source)
+    storage_key = hashlib.sha256(source.encode()).hexdigest()[:16]
+    return f"{PVC}{claim}/models/{storage_key}{'' if rest.startswith('/') else '/'}{rest}"
+
+
+def volume_name(path: str) -> str:
+    return path.strip("/").replace("/", "-")
+
+
+def folder_of(path: str) -> str:
+    """The folder that holds a path, without trailing or doubled slashes; `.` for a bare name."""
+    folder = posixpath.normpath(path[: path.rfind("/") + 1] or ".")
+    return folder[1:] if folder.startswith("//") else folder
+
+
+def parent(path: str) -> str:
+    """The folder to mount so that a path can be made in it."""
+    folder = folder_of(path)
+    return "/" if folder == "." else folder
+
+
+def common_parent(paths: list[str]) -> str:
+    """The deepest folder that holds all paths; a single path is its own."""
+    if len(paths) == 1:
+        return paths[0]
+    split = [path.strip("/").split("/") if path.strip("/") else [] for path in paths]
+    shared = []
+    for level in zip(*split, strict=False):
+        if len(set(level)) > 1:
+            break
+        shared.append(level[0])
+    return "/" + "/".join(shared)
