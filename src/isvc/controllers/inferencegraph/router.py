@@ -72,10 +72,10 @@ _NESTED_FIELDS = (
     "effect",
     "tolerationSeconds",
 )
-_POINTERS = {"minReplicas", "scaleTarget", "weight", "timeout", "tolerationSeconds"}  # written also when zero
+_POINTERS = {"minReplicas", "scaleTarget", "weight", "timeout", "tolerationSeconds", *_NESTED_FIELDS[:4]}  # zero counts
 
 
-def pod_spec(graph: Object, spec: Object, config: RouterConfig, *, name: str = "") -> Object:
+def pod_spec(spec: Object, config: RouterConfig, *, name: str = "") -> Object:
     """The pod of the router; Knative names the container itself, a Deployment wants it named like the graph."""
     container: Object = {
         "image": config.image,

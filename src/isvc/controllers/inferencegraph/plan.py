@@ -1,0 +1,120 @@
+"""What should run for a graph, decided from what was observed and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from isvc.api.annotations import is_stopped
+from isvc.api.modes import DeploymentMode, mode_of
+from isvc.controllers.inferencegraph.resolve import resolved
+from isvc.controllers.inferencegraph.router import pod_spec
+from isvc.engine.plan import Answer, Child, Hold, Part, Plan, Retire, Want
+from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
+from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
+from isvc.serving import hosts, knative
+from isvc.serving.config import Config
+from isvc.serving.endpoints import NoEndpoint
+from isvc.serving.knative import Revision, Scale
+from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
+from isvc.serving.workload.autoscaler import autoscaler
+from isvc.serving.workload.component import Component
+from isvc.serving.workload.deployment import deployments
+from isvc.serving.workload.service import services
+
+GRAPH_LABEL = "serving.kserve.io/inferencegraph"
+_KIND_LABEL = "serving.kserve.io/kind"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_SCALE_FIELDS = ("minReplicas", "maxReplicas", "scaleMetric", "scaleTarget")
+_STANDARD_KINDS = frozenset({DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS})
+_KNATIVE_KINDS = frozenset({KNATIVE_SERVICES})
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A graph, the services and runtimes that its steps lead to, and what the cluster offers."""
+
+    graph: Object
+    config: Config
+    services: Mapping[str, Object]
+    runtimes: Mapping[str, Object]
+    has_knative: bool
+    zero_initial_scale: bool
+    now: str
+
+    @property
+    def mode(self) -> DeploymentMode:
+        recorded = dig(self.graph, "status", "deploymentMode") or ""
+        return mode_of(annotations_of(self.graph), recorded, self.config.deploy.default_mode)
+
+
+def plan(observed: Observed) -> Plan:
+    """The router in the graph's mode; whatever ran it in another mode goes."""
+    answer = _answer(observed)
+    if observed.mode is DeploymentMode.STANDARD:
+        return Plan((Part("router", answer, _STANDARD_KINDS), Part("other mode", _other(answer), _KNATIVE_KINDS)))
+    return Plan((Part("router", answer, _KNATIVE_KINDS), Part("other mode", _other(answer), _STANDARD_KINDS)))
+
+
+def url(observed: Observed) -> str:
+    """Where a graph that runs as a Deployment is reached."""
+    return f"http://{hosts.domain_name(name_of(observed.graph), observed.graph, observed.config.ingress)}"
+
+
+def _answer(observed: Observed) -> Answer:
+    if is_stopped(observed.graph):
+        return Retire("stopped")
+    try:
+        spec = resolved(observed.graph["spec"], observed.services.get, observed.runtimes.get)
+    except NoEndpoint as missing:
+        return Hold("ServiceNotReady", str(missing))
+    if observed.mode is DeploymentMode.STANDARD:
+        return Want(tuple(_standard(observed, spec)))
+    if not observed.has_knative:
+        words = "It is not possible to use Knative deployment mode when Knative Services are not available"
+        return Hold("ServerlessModeRejected", words)
+    return Want((_knative(observed, spec),))
+
+
+def _other(answer: Answer) -> Answer:
+    return answer if isinstance(answer, Hold) else Retire("the graph is deployed in another mode")
+
+
+def _annotations(graph: Object) -> dict[str, str]:
+    return knative.without(annotations_of(graph), (_LAST_APPLIED,))
+
+
+def _standard(observed: Observed, spec: Object) -> list[Child]:
+    graph, config = observed.graph, observed.config
+    component = Component(
+        name=name_of(graph),
+        namespace=namespace_of(graph),
+        labels={**labels_of(graph), GRAPH_LABEL: name_of(graph)},
+        annotations=_annotations(graph),
+        pod=pod_spec(spec, config.router, name=name_of(graph)),
+        scale={
+            field: spec[field]
+            for field in ("minReplicas", "maxReplicas", "scaleMetric", "scaleTarget")
+            if field in spec
+        },
+    )
+    scaler = autoscaler(component, config)
+    children = services(component, headless=config.service.service_cluster_ip_none)
+    return [*children, *deployments(component, config.deploy), *([scaler] if scaler else [])]
+
+
+def _knative(observed: Observed, spec: Object) -> Child:
+    graph = observed.graph
+    scale = Scale(
+        spec.get("scaleTarget"), spec.get("scaleMetric"), spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    )
+    given = knative.checked_initial_scale(_annotations(graph), zero_allowed=observed.zero_initial_scale)
+    labels = knative.without(labels_of(graph), (knative.VISIBILITY_LABEL,))
+    revision = Revision(
+        pod=pod_spec(spec, observed.config.router),
+        labels={**labels, GRAPH_LABEL: name_of(graph), _KIND_LABEL: "InferenceGraph"},
+        annotations=scale.annotations(given),
+        timeout=spec.get("timeout"),
+    )
+    manifest = knative.service(name_of(graph), namespace_of(graph), labels_of(graph), revision)
+    return Child(KNATIVE_SERVICES, manifest)
