@@ -1,32 +1,15 @@
-"""One strategy per built-in kind: the shape of its Go struct, its defaults, its rules."""
+"""Which strategy a built-in kind has. Each is imported when its kind is first asked for."""
 
 from __future__ import annotations
 
-from functools import cached_property
-
-from isvc.apiserver.builtin.shape import shape
-from isvc.apiserver.builtin.types import Message, message_of
+from isvc.apiserver.builtin.base import BuiltIn
 from isvc.apiserver.strategy import Strategy
-from isvc.kube.objects import Object
-from isvc.kube.resource import Resource
-from isvc.kube.schemas import schema_of
-
-
-class BuiltIn(Strategy):
-    def __init__(self, resource: Resource) -> None:
-        self.resource = resource
-
-    @cached_property
-    def schema(self) -> Object | None:  # type: ignore[override]
-        return schema_of(self.resource.gvk)
-
-    @cached_property
-    def message(self) -> Message | None:
-        return message_of(self.resource.gvk)
-
-    def decode(self, obj: Object, unknown: list[str]) -> Object:
-        return shape(obj, self.message, unknown) if self.message else obj
+from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 
 
 def strategy_of(resource: Resource) -> Strategy:
+    if resource == CUSTOM_RESOURCE_DEFINITIONS:
+        from isvc.apiserver.crd.definition import Definitions
+
+        return Definitions(resource)
     return BuiltIn(resource)

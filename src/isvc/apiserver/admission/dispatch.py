@@ -1,0 +1,200 @@
+"""Which webhooks a write passes, in which order, and what their answers do to it.
+
+Mutating webhooks are called one after another, sorted by configuration; those that asked for it are called again when a
+later one changed the object. Validating webhooks are called side by side, and the first refusal counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from isvc.apiserver.admission.caller import Caller, CallFailed
+from isvc.apiserver.admission.hooks import Hook
+from isvc.apiserver.admission.reader import Reader
+from isvc.apiserver.admission.review import patch_in, refusal, response_in, review_of
+from isvc.apiserver.cel import CelError
+from isvc.apiserver.request import AdmissionRequest
+from isvc.kube.errors import BadRequest, InternalError
+from isvc.kube.objects import Object, deep_copy
+from isvc.kube.patch import PatchError, json_patch
+from isvc.kube.resource import Resource
+
+MUTATING = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
+VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+_OWN_GROUP = "admissionregistration.k8s.io"
+
+
+class _Match(NamedTuple):
+    hook: Hook
+    resource: Resource  # the version in which the webhook wants to see objects
+
+
+class Admission:
+    def __init__(self, reader: Reader, caller: Caller | None = None) -> None:
+        self.reader = reader
+        self.caller = caller or Caller(reader)
+        self._revision: tuple[int, ...] = ()
+        self._hooks: dict[str, list[Hook]] = {}
+        self._matches: dict[tuple[str, Resource, str, str], list[_Match]] = {}
+
+    async def mutate(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> Object | None:
+        """The object as the mutating webhooks leave it."""
+        matches = self._matching(MUTATING, request)
+        if not matches:
+            return obj
+        called: set[str] = set()
+        again: set[str] = set()
+        for match in matches:
+            obj, changed = await self._mutate_once(match, request, obj, old)
+            if changed:
+                again |= called
+            if match.hook.reinvocable:
+                called.add(match.hook.uid)
+        for match in matches:
+            if match.hook.uid in again:
+                obj, _ = await self._mutate_once(match, request, obj, old)
+        return obj
+
+    async def validate(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> None:
+        """Raises the first refusal of a validating webhook."""
+        matches = self._matching(VALIDATING, request)
+        if not matches:
+            return
+        answers = await asyncio.gather(
+            *(self._ask(match, request, obj, old) for match in matches), return_exceptions=True
+        )
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def close(self) -> None:
+        await self.caller.close()
+
+    def _matching(self, shelf: str, request: AdmissionRequest) -> Sequence[_Match]:
+        """Webhooks whose rules name the request; the same few questions are asked again and again."""
+        revision = tuple(map(self.reader.revision, (MUTATING, VALIDATING, _DEFINITIONS)))
+        if revision != self._revision:
+            self._revision, self._matches = revision, {}
+            self._hooks = {each: self._read(each) for each in (MUTATING, VALIDATING)}
+        if not self._hooks[shelf]:
+            return ()
+        resource = request.description.resource
+        key = (shelf, resource, request.subresource, request.operation)
+        if key not in self._matches:
+            self._matches[key] = [] if resource.group == _OWN_GROUP else self._match(*key)
+        return self._matches[key]
+
+    def _read(self, shelf: str) -> list[Hook]:
+        found = sorted(self.reader.list(shelf), key=lambda each: str(each["metadata"]["name"]))
+        return [
+            Hook(configuration["metadata"]["name"], index, spec)
+            for configuration in found
+            for index, spec in enumerate(configuration.get("webhooks") or ())
+        ]
+
+    def _match(self, shelf: str, resource: Resource, subresource: str, operation: str) -> list[_Match]:
+        matches = []
+        for hook in self._hooks[shelf]:
+            candidates = [resource, *(self._equivalents(resource) if hook.equivalent else ())]
+            wanted = (each for each in candidates if hook.matches_rules(each, subresource, operation))
+            if found := next(wanted, None):
+                matches.append(_Match(hook, found))
+        return matches
+
+    def _equivalents(self, resource: Resource) -> list[Resource]:
+        """Other served versions of a custom resource."""
+        crd = self.reader.get(_DEFINITIONS, str(resource))
+        versions = crd["spec"]["versions"] if crd else []
+        others = [each["name"] for each in versions if each.get("served") and each["name"] != resource.version]
+        return [resource._replace(version=each) for each in others]
+
+    async def _mutate_once(
+        self, match: _Match, request: AdmissionRequest, obj: Object | None, old: Object | None
+    ) -> tuple[Object | None, bool]:
+        asked = await self._ask(match, request, obj, old)
+        if asked is None:
+            return obj, False
+        seen, response = asked
+        try:
+            patch = patch_in(response)
+        except CallFailed as error:
+            return self._failed(match.hook, error, obj), False
+        if not patch:
+            return obj, False
+        if seen is None or obj is None:
+            words = f'admission webhook "{match.hook.name}" attempted to modify the object'
+            raise _internal(f"{words}, which is not supported for this operation")
+        try:
+            patched = json_patch.apply(seen, patch)
+        except PatchError as error:
+            raise _internal(str(error)) from None
+        strategy = request.description.strategy
+        [back] = await strategy.convert([patched], request.description.resource.api_version)
+        result = strategy.decode(deep_copy(back), [])
+        return result, result != obj
+
+    async def _ask(
+        self, match: _Match, request: AdmissionRequest, obj: Object | None, old: Object | None
+    ) -> tuple[Object | None, Object] | None:
+        """The object as the webhook saw it and its response; None when it was not asked, or failed and may fail."""
+        hook = match.hook
+        namespace = self.reader.get("namespaces", request.namespace or request.name) if hook.namespaces else None
+        if not hook.wants_labels(obj, old) or not hook.wants_namespace(request, obj, namespace):
+            return None
+        seen, seen_old = await self._converted(match, request, obj, old)
+        review = review_of(request, seen, seen_old, match.resource)
+        if hook.spec.get("matchConditions") and not self._conditions_hold(hook, review):
+            return None
+        if request.dry_run and not hook.allows_dry_run:
+            raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
+        try:
+            answer = await self._call(hook, review)
+        except CallFailed as error:
+            self._failed(hook, error, None)
+            return None
+        request.warnings.extend(str(each) for each in answer.get("warnings") or ())
+        if not answer.get("allowed"):
+            raise refusal(hook.name, answer.get("result") or answer.get("status"))
+        return seen, answer
+
+    async def _call(self, hook: Hook, review: Object) -> Object:
+        try:
+            answer = await self.caller.post(hook.spec["clientConfig"], review, timeout=hook.timeout)
+        except CallFailed as error:
+            raise CallFailed(f"failed to call webhook: {error}") from None
+        return response_in(answer, review["request"]["uid"])
+
+    @staticmethod
+    async def _converted(
+        match: _Match, request: AdmissionRequest, obj: Object | None, old: Object | None
+    ) -> tuple[Object | None, Object | None]:
+        if match.resource == request.description.resource:
+            return obj, old
+        present = [each for each in (obj, old) if each is not None]
+        converted = iter(await request.description.strategy.convert(present, match.resource.api_version))
+        return (None if obj is None else next(converted)), (None if old is None else next(converted))
+
+    @staticmethod
+    def _conditions_hold(hook: Hook, review: Object) -> bool:
+        asked = review["request"]
+        variables = {"object": asked["object"], "oldObject": asked["oldObject"], "request": asked}
+        try:
+            return hook.wants_conditions(variables)
+        except CelError as error:
+            if hook.ignores_failure:
+                return False
+            raise _internal(str(error)) from None
+
+    @staticmethod
+    def _failed(hook: Hook, error: CallFailed, obj: Object | None) -> Object | None:
+        """What a call that did not work out comes to: nothing, where the webhook may fail."""
+        if hook.ignores_failure:
+            return obj
+        raise _internal(f'failed calling webhook "{hook.name}": {error}') from None
+
+
+def _internal(words: str) -> InternalError:
+    return InternalError(f"Internal error occurred: {words}", details={"causes": [{"message": words}]})

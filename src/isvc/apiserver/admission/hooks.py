@@ -1,0 +1,120 @@
+"""Registered webhooks, and which of them want to hear of a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from isvc.apiserver.cel import CelError, compile_expression
+from isvc.apiserver.request import AdmissionRequest
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Object, labels_of
+from isvc.kube.resource import Resource
+from isvc.kube.selectors import LabelSelector
+
+
+@dataclass(frozen=True)
+class Hook:
+    configuration: str
+    index: int
+    spec: Object
+
+    @property
+    def name(self) -> str:
+        return str(self.spec["name"])
+
+    @property
+    def uid(self) -> str:
+        return f"{self.configuration}/{self.index}"
+
+    @property
+    def timeout(self) -> float:
+        return float(self.spec.get("timeoutSeconds") or 10)
+
+    @property
+    def ignores_failure(self) -> bool:
+        return self.spec.get("failurePolicy") == "Ignore"
+
+    @property
+    def reinvocable(self) -> bool:
+        return self.spec.get("reinvocationPolicy") == "IfNeeded"
+
+    @property
+    def equivalent(self) -> bool:
+        return str(self.spec.get("matchPolicy") or "Equivalent") == "Equivalent"
+
+    @property
+    def allows_dry_run(self) -> bool:
+        return self.spec.get("sideEffects") in ("None", "NoneOnDryRun")
+
+    @cached_property
+    def namespaces(self) -> LabelSelector | None:
+        return _selector(self.spec.get("namespaceSelector"))
+
+    @cached_property
+    def objects(self) -> LabelSelector | None:
+        return _selector(self.spec.get("objectSelector"))
+
+    def matches_rules(self, resource: Resource, subresource: str, operation: str) -> bool:
+        return any(_rule_matches(rule, resource, subresource, operation) for rule in self.spec.get("rules") or ())
+
+    def wants_labels(self, obj: Object | None, old: Object | None) -> bool:
+        selector = self.objects
+        if selector is None:
+            return True
+        return any(each is not None and selector.matches(labels_of(each)) for each in (obj, old))
+
+    def wants_namespace(self, request: AdmissionRequest, obj: Object | None, namespace: Object | None) -> bool:
+        """Cluster-wide objects are always wanted; a namespace is judged by its own labels."""
+        selector = self.namespaces
+        if selector is None:
+            return True
+        if str(request.description.resource) == "namespaces":
+            found = namespace if request.operation == "DELETE" or obj is None else obj
+            return selector.matches(labels_of(found or {}))
+        if not request.namespace:
+            return True
+        if namespace is None:
+            details = {"name": request.namespace, "kind": "namespaces"}
+            raise NotFound(f'namespaces "{request.namespace}" not found', details=details)
+        return selector.matches(labels_of(namespace))
+
+    def wants_conditions(self, variables: Object) -> bool:
+        """Whether every match condition holds; raises CelError when one cannot be told and none is false."""
+        failure: CelError | None = None
+        for condition in self.spec.get("matchConditions") or ():
+            try:
+                if compile_expression(condition["expression"]).evaluate(variables) is False:
+                    return False
+            except CelError as error:
+                failure = error
+        if failure:
+            raise failure
+        return True
+
+
+def _selector(spec: Object | None) -> LabelSelector | None:
+    return LabelSelector.from_spec(spec) if spec and (spec.get("matchLabels") or spec.get("matchExpressions")) else None
+
+
+def _rule_matches(rule: Object, resource: Resource, subresource: str, operation: str) -> bool:
+    return (
+        _any_of(rule.get("operations"), operation)
+        and _any_of(rule.get("apiGroups"), resource.group)
+        and _any_of(rule.get("apiVersions"), resource.version)
+        and _scope_matches(rule.get("scope") or "*", resource)
+        and any(_resource_matches(each, resource.plural, subresource) for each in rule.get("resources") or ())
+    )
+
+
+def _any_of(wanted: list[str] | None, value: str) -> bool:
+    return bool(wanted) and ("*" in (wanted or ()) or value in (wanted or ()))
+
+
+def _scope_matches(scope: str, resource: Resource) -> bool:
+    return scope == "*" or (scope == "Namespaced") == resource.namespaced
+
+
+def _resource_matches(pattern: str, plural: str, subresource: str) -> bool:
+    wanted, _, wanted_sub = pattern.partition("/")
+    return wanted in ("*", plural) and wanted_sub in ((subresource,) if not subresource else ("*", subresource))

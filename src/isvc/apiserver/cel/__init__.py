@@ -1,0 +1,7 @@
+"""Kubernetes' dialect of CEL: the expressions in validation rules and match conditions."""
+
+from __future__ import annotations
+
+from isvc.apiserver.cel.program import CelError, Program, compile_expression
+
+__all__ = ["CelError", "Program", "compile_expression"]

@@ -1,0 +1,86 @@
+"""The strategy of one version of a custom resource: everything it does is in its CustomResourceDefinition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from isvc.apiserver import field_errors
+from isvc.apiserver.admission.caller import Caller
+from isvc.apiserver.builtin.shape import WrongType, shape_metadata
+from isvc.apiserver.crd.conversion import convert_by_webhook
+from isvc.apiserver.crd.defaults import apply_defaults
+from isvc.apiserver.crd.invariants import check_invariants
+from isvc.apiserver.crd.prune import prune
+from isvc.apiserver.crd.rules import Rules
+from isvc.apiserver.crd.validate import validate
+from isvc.apiserver.strategy import FieldError, Strategy
+from isvc.kube.errors import BadRequest
+from isvc.kube.objects import Object
+from isvc.kube.schemas import Schema, definition
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_TEXT: Schema = {"type": "string"}
+#: Errors after which rules are not asked: they could not rely on the values they see.
+_BLOCKING = frozenset({"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"})
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
+    " validation"
+)
+
+
+class Custom(Strategy):
+    unconditional_update = False
+
+    def __init__(self, crd: Object, version: Object, caller: Caller | None) -> None:
+        self._crd = crd
+        self._caller = caller
+        self._own: Schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        self._rules = Rules(self._own)
+        self._preserve = bool(crd["spec"].get("preserveUnknownFields"))
+        self.has_status = "status" in (version.get("subresources") or {})
+
+    @cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        """The schema with what every object has: apiVersion, kind and typed metadata."""
+        every = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": definition(_META)}
+        return {**self._own, "properties": {**(self._own.get("properties") or {}), **every}}
+
+    def decode(self, obj: Object, unknown: list[str]) -> Object:
+        try:
+            obj["metadata"] = shape_metadata(obj.get("metadata"), unknown)
+        except WrongType as error:
+            raise BadRequest(f"error decoding metadata: {error}") from None
+        if not self._preserve:
+            prune(obj, self._own, unknown)
+        apply_defaults(obj, self._own)
+        return obj
+
+    def read(self, obj: Object) -> Object:
+        apply_defaults(obj, self._own)
+        return obj
+
+    def validate_create(self, obj: Object) -> Sequence[FieldError]:
+        errors = validate(obj, self._own) + check_invariants(obj, self._own)
+        return errors + self._check_rules(obj, None, errors)
+
+    def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
+        errors = validate(new, self._own, old)
+        found = check_invariants(new, self._own)
+        if found and not check_invariants(old, self._own):
+            errors += found
+        return errors + self._check_rules(new, old, errors)
+
+    def _check_rules(self, obj: Object, old: Object | None, errors: list[FieldError]) -> list[FieldError]:
+        if not self._rules.exist:
+            return []
+        if any(error.reason in _BLOCKING for error in errors):
+            return [field_errors.invalid("<nil>", None, _UNCHECKED)]
+        return self._rules.check(obj, old)
+
+    async def convert(self, objects: list[Object], api_version: str) -> list[Object]:
+        conversion = self._crd["spec"].get("conversion") or {}
+        if conversion.get("strategy") != "Webhook" or all(o.get("apiVersion") == api_version for o in objects):
+            return await super().convert(objects, api_version)
+        assert self._caller, "a server that serves webhook conversion passes a caller"
+        return await convert_by_webhook(self._caller, self._crd, objects, api_version)

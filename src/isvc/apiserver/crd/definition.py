@@ -1,0 +1,191 @@
+"""CustomResourceDefinitions themselves: their defaults, their rules, and the status that says they are served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from isvc.apiserver import field_errors
+from isvc.apiserver.builtin.base import BuiltIn
+from isvc.apiserver.crd.structure import check_structure
+from isvc.apiserver.names import dns_1035, subdomain
+from isvc.apiserver.strategy import FieldError
+from isvc.kube.objects import Object, annotations_of, name_of
+
+_APPROVAL = "api-approved.kubernetes.io"
+
+
+class Definitions(BuiltIn):
+    has_status = True
+    unconditional_update = False
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        names = spec["names"]
+        if not names.get("singular"):
+            names["singular"] = names.get("kind", "").lower()
+        if not names.get("listKind") and names.get("kind"):
+            names["listKind"] = names["kind"] + "List"
+        conversion = spec.setdefault("conversion", {"strategy": "None"})
+        service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", 443)
+
+    def prepare_for_create(self, obj: Object) -> None:
+        obj["status"] = _accepted(obj, {})
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        if not subresource:
+            new["status"] = _accepted(new, old.get("status") or {})
+
+    def validate_create(self, obj: Object) -> Sequence[FieldError]:
+        return list(_check(obj, None))
+
+    def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
+        return [] if subresource else [*_check(new, old), *_check_unchanged(new, old)]
+
+
+def _accepted(crd: Object, before: Object) -> Object:
+    """Names are accepted as they are asked for: one server, no other claimants but other definitions."""
+    stored = list(before.get("storedVersions") or ())
+    storage = [each["name"] for each in crd["spec"].get("versions") or () if each.get("storage")]
+    conditions = before.get("conditions") or [
+        _condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+        _condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+    ]
+    return {
+        "conditions": conditions,
+        "acceptedNames": crd["spec"]["names"],
+        "storedVersions": stored + [each for each in storage[:1] if each not in stored],
+    }
+
+
+def _condition(kind: str, reason: str, message: str) -> Object:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+
+
+def _check(crd: Object, old: Object | None) -> Iterator[FieldError]:
+    spec = crd["spec"]
+    names, group = spec["names"], spec.get("group", "")
+    if name_of(crd) != f"{names.get('plural')}.{group}":
+        yield field_errors.invalid("metadata.name", name_of(crd), 'must be spec.names.plural+"."+spec.group')
+    yield from _check_approval(crd, group)
+    if not group:
+        yield field_errors.required("spec.group")
+    elif subdomain(group):
+        yield field_errors.invalid("spec.group", group, ",".join(subdomain(group)))
+    elif "." not in group:
+        yield field_errors.invalid("spec.group", group, "should be a domain with at least one dot")
+    if not spec.get("scope"):
+        yield field_errors.required("spec.scope")
+    elif spec["scope"] not in ("Cluster", "Namespaced"):
+        yield field_errors.not_supported("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
+    if spec.get("preserveUnknownFields"):
+        words = (
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        )
+        yield field_errors.invalid("spec.preserveUnknownFields", True, words)
+    yield from _check_names(names)
+    yield from _check_versions(spec, old["spec"] if old else None)
+    yield from _check_conversion(spec.get("conversion") or {})
+
+
+def _check_approval(crd: Object, group: str) -> Iterator[FieldError]:
+    """Groups that belong to Kubernetes need a mark that somebody reviewed them."""
+    if group.endswith((".k8s.io", ".kubernetes.io")) or group in ("k8s.io", "kubernetes.io"):
+        value = annotations_of(crd).get(_APPROVAL, "")
+        path = f"metadata.annotations[{_APPROVAL}]"
+        if not value:
+            words = (
+                f'protected groups must have approval annotation "{_APPROVAL}",'
+                " see https://github.com/kubernetes/enhancements/pull/1111"
+            )
+            yield field_errors.required(path, words)
+
+
+def _check_names(names: Object) -> Iterator[FieldError]:
+    for key in ("plural", "singular", "kind", "listKind"):
+        value = str(names.get(key) or "")
+        if not value:
+            yield field_errors.required(f"spec.names.{key}")
+        elif key in ("plural", "singular") and dns_1035(value):
+            yield field_errors.invalid(f"spec.names.{key}", value, ",".join(dns_1035(value)))
+        elif dns_1035(value.lower()):
+            words = "may have mixed case, but should otherwise match: " + ",".join(dns_1035(value.lower()))
+            yield field_errors.invalid(f"spec.names.{key}", value, words)
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        yield field_errors.invalid("spec.names.listKind", names["kind"], "kind and listKind may not be the same")
+
+
+def _check_versions(spec: Object, old: Object | None) -> Iterator[FieldError]:
+    versions = spec.get("versions") or []
+    schemas = [(each.get("schema") or {}).get("openAPIV3Schema") for each in versions]
+    shared = len(schemas) > 0 and all(each is not None and each == schemas[0] for each in schemas)
+    known = {each["name"]: each.get("schema") for each in (old or {}).get("versions") or ()}
+    for index, (version, schema) in enumerate(zip(versions, schemas, strict=True)):
+        path = f"spec.versions[{index}]"
+        if dns_1035(version.get("name", "")):
+            yield field_errors.invalid(f"{path}.name", version.get("name", ""), ",".join(dns_1035(version["name"])))
+        if schema is None:
+            yield field_errors.required(f"{path}.schema.openAPIV3Schema", "schemas are required")
+        elif known.get(version.get("name")) != version.get("schema") and not (shared and index):
+            where = "spec.validation" if shared else f"{path}.schema"
+            yield from check_structure(schema, f"{where}.openAPIV3Schema")
+        yield from _check_scale((version.get("subresources") or {}).get("scale"), f"{path}.subresources.scale")
+    if len({each.get("name") for each in versions}) != len(versions):
+        yield field_errors.invalid("spec.versions", versions, "must contain unique version names")
+    if sum(bool(each.get("storage")) for each in versions) != 1:
+        words = "must have exactly one version marked as storage version"
+        yield field_errors.invalid("spec.versions", versions, words)
+
+
+def _check_scale(scale: Object | None, path: str) -> Iterator[FieldError]:
+    if scale is None:
+        return
+    for key, root in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
+        value = str(scale.get(key) or "")
+        if not value:
+            yield field_errors.required(f"{path}.{key}")
+        elif not value.startswith(root):
+            yield field_errors.invalid(f"{path}.{key}", value, f"should be a json path under {root[:-1]}")
+
+
+def _check_conversion(conversion: Object) -> Iterator[FieldError]:
+    strategy, webhook = conversion.get("strategy") or "", conversion.get("webhook")
+    if not strategy:
+        yield field_errors.required("spec.conversion.strategy")
+    elif strategy not in ("None", "Webhook"):
+        yield field_errors.not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
+    elif strategy == "None" and webhook:
+        words = "should not be set when strategy is not set to Webhook"
+        yield field_errors.forbidden("spec.conversion.webhookClientConfig", words)
+    elif strategy == "Webhook":
+        client = (webhook or {}).get("clientConfig")
+        if client is None:
+            words = "required when strategy is set to Webhook"
+            yield field_errors.required("spec.conversion.webhookClientConfig", words)
+        elif ("url" in client) == ("service" in client):
+            words = "exactly one of url or service is required"
+            yield field_errors.required("spec.conversion.webhookClientConfig", words)
+        if not (webhook or {}).get("conversionReviewVersions"):
+            yield field_errors.required("spec.conversion.conversionReviewVersions")
+
+
+def _check_unchanged(new: Object, old: Object) -> Iterator[FieldError]:
+    for path in ("scope", "group", "names.kind", "names.plural"):
+        outer, _, inner = path.rpartition(".")
+        after, before = new["spec"], old["spec"]
+        if outer:
+            after, before = after[outer], before[outer]
+        if after.get(inner) != before.get(inner):
+            yield field_errors.invalid(f"spec.{path}", after.get(inner), "field is immutable")
+    listed = {each.get("name") for each in new["spec"].get("versions") or ()}
+    for index, name in enumerate((old.get("status") or {}).get("storedVersions") or ()):
+        if name not in listed:
+            words = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions"
+                f" until a storage migration ensures no data remains persisted in {name} and removes {name} from"
+                " status.storedVersions"
+            )
+            yield field_errors.invalid(f"status.storedVersions[{index}]", name, words)

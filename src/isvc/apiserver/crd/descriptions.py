@@ -1,0 +1,62 @@
+"""What a CustomResourceDefinition adds to the server: one description per served version."""
+
+from __future__ import annotations
+
+from isvc.apiserver.admission.caller import Caller
+from isvc.apiserver.crd.custom import Custom
+from isvc.apiserver.description import Description, Scale
+from isvc.kube.objects import Object
+from isvc.kube.resource import Resource
+
+
+def descriptions(crd: Object, caller: Caller | None = None) -> list[Description]:
+    """The served versions of the definition; `caller` reaches its conversion webhook, if it has one."""
+    versions = crd["spec"]["versions"]
+    stored = next(each for each in versions if each.get("storage"))
+    storage = _resource(crd, stored)
+    return [_description(crd, each, storage, caller) for each in versions if each.get("served")]
+
+
+def _resource(crd: Object, version: Object) -> Resource:
+    spec = crd["spec"]
+    names = spec["names"]
+    return Resource(spec["group"], version["name"], names["plural"], names["kind"], spec["scope"] == "Namespaced")
+
+
+def _description(crd: Object, version: Object, storage: Resource, caller: Caller | None) -> Description:
+    names = crd["spec"]["names"]
+    subresources = version.get("subresources") or {}
+    return Description(
+        resource=_resource(crd, version),
+        strategy=Custom(crd, version, caller),
+        singular=names.get("singular") or names["kind"].lower(),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        list_kind=names.get("listKind") or f"{names['kind']}List",
+        status="status" in subresources,
+        scale=_scale(subresources.get("scale")),
+        storage=storage,
+        columns=tuple(version.get("additionalPrinterColumns") or ()),
+        selectable=tuple(each["jsonPath"].lstrip(".") for each in version.get("selectableFields") or ()),
+        custom=True,
+        deprecation=_deprecation(crd, version),
+        epoch=int(crd["metadata"].get("generation") or 0),
+    )
+
+
+def _scale(scale: Object | None) -> Scale | None:
+    if scale is None:
+        return None
+    return Scale(
+        scale["specReplicasPath"].lstrip("."),
+        scale["statusReplicasPath"].lstrip("."),
+        str(scale.get("labelSelectorPath") or "").lstrip("."),
+    )
+
+
+def _deprecation(crd: Object, version: Object) -> str:
+    if not version.get("deprecated"):
+        return ""
+    spec = crd["spec"]
+    words = f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+    return str(version.get("deprecationWarning") or words)

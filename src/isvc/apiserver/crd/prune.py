@@ -1,0 +1,86 @@
+"""Fields that a structural schema does not know are dropped, except where it preserves unknown fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isvc.apiserver.builtin.shape import WrongType, shape_metadata
+from isvc.kube.schemas import Schema
+
+_META = ("apiVersion", "kind", "metadata")
+_NOTHING: Schema = {}
+
+
+def prune(obj: dict[str, Any], schema: Schema | None, unknown: list[str]) -> None:
+    """Removes unknown fields in place and appends their paths; apiVersion, kind and metadata are left alone."""
+    if schema is None or schema.get("x-kubernetes-preserve-unknown-fields"):
+        _keep(obj, schema or _NOTHING, "", unknown, is_resource=True)
+    else:
+        _prune_map(obj, schema, "", unknown, is_resource=True)
+
+
+def _prune(value: Any, schema: Schema, path: str, unknown: list[str]) -> None:
+    if isinstance(value, dict):
+        if schema.get("x-kubernetes-preserve-unknown-fields"):
+            _keep(value, schema, path, unknown)
+        else:
+            _prune_map(value, schema, path, unknown)
+    elif isinstance(value, list):
+        items = schema.get("items") or _NOTHING
+        preserve = schema.get("x-kubernetes-preserve-unknown-fields")
+        for index, item in enumerate(value):
+            if not preserve:
+                _prune(item, items, f"{path}[{index}]", unknown)
+            elif isinstance(item, dict):
+                _keep(item, items, f"{path}[{index}]", unknown)
+
+
+def _prune_map(
+    value: dict[str, Any], schema: Schema, path: str, unknown: list[str], *, is_resource: bool = False
+) -> None:
+    properties = schema.get("properties") or _NOTHING
+    others = schema.get("additionalProperties")
+    embedded = is_resource or schema.get("x-kubernetes-embedded-resource")
+    for key in list(value):
+        if embedded and key in _META:
+            if not is_resource:
+                _coerce_metadata(value, key, path, unknown)
+        elif key in properties:
+            _prune_child(value[key], properties[key], path, key, unknown)
+        elif others:
+            if isinstance(others, dict):
+                _prune_child(value[key], others, path, key, unknown)
+        else:
+            unknown.append(f"{path}.{key}" if path else key)
+            del value[key]
+
+
+def _keep(value: dict[str, Any], schema: Schema, path: str, unknown: list[str], *, is_resource: bool = False) -> None:
+    """Nothing is dropped here, but known properties below are looked at again."""
+    properties = schema.get("properties") or _NOTHING
+    others = schema.get("additionalProperties")
+    embedded = is_resource or schema.get("x-kubernetes-embedded-resource")
+    for key in list(value):
+        if embedded and key in _META:
+            if not is_resource:
+                _coerce_metadata(value, key, path, unknown)
+        elif key in properties:
+            _prune_child(value[key], properties[key], path, key, unknown)
+        elif isinstance(others, dict):
+            _prune_child(value[key], others, path, key, unknown)
+
+
+def _prune_child(value: Any, schema: Schema, path: str, key: str, unknown: list[str]) -> None:
+    if isinstance(value, dict | list):
+        _prune(value, schema, f"{path}.{key}" if path else key, unknown)
+
+
+def _coerce_metadata(value: dict[str, Any], key: str, path: str, unknown: list[str]) -> None:
+    """The metadata of an object inside an object is a struct as well."""
+    if key == "metadata" and isinstance(value[key], dict):
+        dropped: list[str] = []
+        try:
+            value[key] = shape_metadata(value[key], dropped)
+        except WrongType:
+            return
+        unknown.extend(f"{path}.{each}" for each in dropped)

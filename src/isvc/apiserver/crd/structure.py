@@ -1,0 +1,149 @@
+"""Whether a CustomResourceDefinition's schema is structural: every field has one type, said outside of conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from isvc.apiserver import field_errors
+from isvc.apiserver.cel import CelError, compile_expression
+from isvc.apiserver.crd.rules import program_of
+from isvc.apiserver.strategy import FieldError
+from isvc.kube.schemas import Schema
+
+_UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+_NEEDS_TYPE = {
+    "root": "must not be empty at the root",
+    "items": "must not be empty for specified array items",
+    "field": "must not be empty for specified object fields",
+}
+
+
+def check_structure(schema: Schema, path: str) -> list[FieldError]:
+    return sorted(_check(schema, path, "root"), key=str)
+
+
+def _check(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
+    yield from _check_type(schema, path, level)
+    for word in _UNSUPPORTED:
+        if word in schema:
+            yield field_errors.forbidden(f"{path}.{word}", f"{word} is not supported")
+    if schema.get("uniqueItems"):
+        words = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        yield field_errors.forbidden(f"{path}.uniqueItems", words)
+    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+        inner = f"{path}.x-kubernetes-preserve-unknown-fields"
+        yield field_errors.invalid(inner, False, "must be true or undefined")
+    yield from _check_list_kind(schema, path)
+    if "x-kubernetes-validations" in schema:
+        yield from _check_rules(schema["x-kubernetes-validations"], path)
+    if "pattern" in schema:
+        yield from _check_pattern(schema["pattern"], path)
+    yield from _check_inside(schema, path, level)
+
+
+def _check_inside(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
+    items, others = schema.get("items"), schema.get("additionalProperties")
+    if isinstance(items, list):
+        yield field_errors.forbidden(f"{path}.items", "items must be a schema object and not an array")
+    elif isinstance(items, dict):
+        yield from _check(items, f"{path}.items", "items")
+    if others is not None and level == "root":
+        yield field_errors.forbidden(f"{path}.additionalProperties", "must not be used at the root")
+    if others and schema.get("properties"):
+        words = "additionalProperties and properties are mutual exclusive"
+        yield field_errors.forbidden(f"{path}.additionalProperties", words)
+    if isinstance(others, dict):
+        yield from _check(others, f"{path}.additionalProperties", "field")
+    for key, inner in (schema.get("properties") or {}).items():
+        if level == "root" and key == "metadata":
+            yield from _check_metadata(inner, f"{path}.properties[metadata]")
+        else:
+            yield from _check(inner, f"{path}.properties[{key}]", "field")
+
+
+def _check_type(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
+    kind = schema.get("type") or ""
+    free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    if schema.get("x-kubernetes-embedded-resource") and kind != "object":
+        words = "must be object if x-kubernetes-embedded-resource is true"
+        yield (
+            field_errors.invalid(f"{path}.type", kind, words) if kind else field_errors.required(f"{path}.type", words)
+        )
+    elif not kind and not free:
+        yield field_errors.required(f"{path}.type", _NEEDS_TYPE[level])
+    if kind == "array" and not schema.get("items"):
+        yield field_errors.required(f"{path}.items", "must be specified")
+    if level == "root" and kind and kind != "object":
+        yield field_errors.invalid(f"{path}.type", kind, "must be object at the root")
+    if kind and kind not in ("array", "boolean", "integer", "number", "object", "string"):
+        if kind == "null":
+            words = "type cannot be set to null, use nullable as an alternative"
+            yield field_errors.forbidden(f"{path}.type", words)
+        else:
+            supported = ("array", "boolean", "integer", "number", "object", "string")
+            yield field_errors.not_supported(f"{path}.type", kind, supported)
+
+
+def _check_metadata(schema: Schema, path: str) -> Iterator[FieldError]:
+    if schema.get("type") != "object":
+        yield field_errors.invalid(f"{path}.type", schema.get("type") or "", "must be object")
+    if set(schema.get("properties") or ()) - {"name", "generateName"}:
+        words = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        yield field_errors.forbidden(path, words)
+
+
+def _check_list_kind(schema: Schema, path: str) -> Iterator[FieldError]:
+    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys")
+    if kind is not None and kind not in ("atomic", "set", "map"):
+        yield field_errors.not_supported(f"{path}.x-kubernetes-list-type", kind, ("atomic", "map", "set"))
+    if kind is not None and schema.get("type") != "array":
+        words = "must be array if x-kubernetes-list-type is specified"
+        yield field_errors.invalid(f"{path}.type", schema.get("type") or "", words)
+    if keys and kind != "map":
+        words = "must be map if x-kubernetes-list-map-keys is non-empty"
+        yield field_errors.invalid(f"{path}.x-kubernetes-list-type", kind or "", words)
+    if kind != "map":
+        return
+    if not keys:
+        words = "must not be empty if x-kubernetes-list-type is map"
+        yield field_errors.required(f"{path}.x-kubernetes-list-map-keys", words)
+    item = schema.get("items") or {}
+    properties = item.get("properties") or {}
+    for key in keys or ():
+        inner = f"{path}.items.properties[{key}]"
+        if key not in properties:
+            words = "entries must all be names of item properties"
+            yield field_errors.invalid(f"{path}.x-kubernetes-list-map-keys", keys, words)
+        elif key not in (item.get("required") or ()) and "default" not in properties[key]:
+            words = (
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
+            )
+            yield field_errors.required(f"{inner}.default", words)
+
+
+def _check_rules(rules: list[dict[str, Any]], path: str) -> Iterator[FieldError]:
+    for index, rule in enumerate(rules):
+        inner = f"{path}.x-kubernetes-validations[{index}]"
+        if not str(rule.get("rule") or "").strip():
+            yield field_errors.required(f"{inner}.rule", "rule is not specified")
+            continue
+        try:
+            program_of(rule)
+        except CelError as error:
+            yield field_errors.invalid(f"{inner}.rule", rule, f"compilation failed: {error}")
+        if rule.get("messageExpression"):
+            try:
+                compile_expression(rule["messageExpression"])
+            except CelError as error:
+                words = f"messageExpression compilation failed: {error}"
+                yield field_errors.invalid(f"{inner}.messageExpression", rule, words)
+
+
+def _check_pattern(pattern: str, path: str) -> Iterator[FieldError]:
+    try:
+        re.compile(pattern.replace(r"\z", r"\Z"))
+    except re.error as error:
+        words = f"must be a valid regular expression, but isn't: {error}"
+        yield field_errors.invalid(f"{path}.pattern", pattern, words)

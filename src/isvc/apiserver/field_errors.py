@@ -1,0 +1,83 @@
+"""Complaints about fields in the words of Kubernetes, so that people and tools that know them find them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import orjson
+
+from isvc.apiserver.strategy import FieldError
+
+
+class Omitted:
+    """Stands for a value that a message does not show."""
+
+
+OMITTED: Final = Omitted()
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError("FieldValueRequired", path, _body("Required value", detail))
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError("FieldValueInvalid", path, _body(_with("Invalid value", value), detail))
+
+
+def type_invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError("FieldValueTypeInvalid", path, _body(_with("Invalid value", value), detail))
+
+
+def not_supported(path: str, value: Any, supported: Iterable[Any]) -> FieldError:
+    names = ", ".join(quoted(each if isinstance(each, str) else text(each)) for each in supported)
+    return FieldError(
+        "FieldValueNotSupported",
+        path,
+        _body(_with("Unsupported value", value), f"supported values: {names}" if names else ""),
+    )
+
+
+def not_found(path: str, value: Any) -> FieldError:
+    return FieldError("FieldValueNotFound", path, _with("Not found", value))
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError("FieldValueDuplicate", path, _with("Duplicate value", value))
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    return FieldError("FieldValueForbidden", path, _body("Forbidden", detail))
+
+
+def too_long(path: str, most: int) -> FieldError:
+    unit = "byte" if most == 1 else "bytes"
+    return FieldError("FieldValueTooLong", path, _body("Too long", f"may not be more than {most} {unit}"))
+
+
+def too_many(path: str, actual: int, most: int) -> FieldError:
+    unit = "item" if most == 1 else "items"
+    return FieldError("FieldValueTooMany", path, f"Too many: {actual}: must have at most {most} {unit}")
+
+
+def quoted(value: str) -> str:
+    return orjson.dumps(value).decode()
+
+
+def text(value: Any) -> str:
+    """A value as Go prints it: numbers bare, strings quoted, the rest as JSON with sorted keys."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
+    if isinstance(value, int):
+        return str(value)
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _with(words: str, value: Any) -> str:
+    return words if isinstance(value, Omitted) else f"{words}: {text(value)}"
+
+
+def _body(words: str, detail: str) -> str:
+    return f"{words}: {detail}" if detail else words

@@ -1,0 +1,97 @@
+"""The shapes of names in Kubernetes, each a question with the words for a no."""
+
+from __future__ import annotations
+
+import re
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_ENV_NAME = re.compile(r"[ -<>-~]+")
+_PORT_NAME = re.compile(r"[-a-z0-9]+")
+
+_LABEL_WORDS = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with"
+    " an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is"
+    " '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_1035_WORDS = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
+    " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
+    " '[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+_SUBDOMAIN_WORDS = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and"
+    " end with an alphanumeric character (e.g. 'example.com', regex used for validation is"
+    " '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_WILDCARD_WORDS = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower"
+    " case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used"
+    " for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_KEY_WORDS = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or"
+    " 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+_ENV_WORDS = (
+    "a valid environment variable name must consist only of printable ASCII characters other than '='"
+    " (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is '[ -<>-~]+')"
+)
+
+
+def _too_long(value: str, most: int) -> list[str]:
+    return [f"must be no more than {most} bytes"] if len(value.encode()) > most else []
+
+
+def dns_label(value: str) -> list[str]:
+    """What is wrong with a name of at most 63 letters, digits and dashes."""
+    return _too_long(value, 63) + ([] if _DNS_LABEL.fullmatch(value) else [_LABEL_WORDS])
+
+
+def dns_1035(value: str) -> list[str]:
+    """As a label, but starting with a letter."""
+    return _too_long(value, 63) + ([] if _DNS_1035.fullmatch(value) else [_1035_WORDS])
+
+
+def subdomain(value: str) -> list[str]:
+    return _too_long(value, 253) + ([] if _SUBDOMAIN.fullmatch(value) else [_SUBDOMAIN_WORDS])
+
+
+def wildcard_subdomain(value: str) -> list[str]:
+    matches = value.startswith("*.") and _SUBDOMAIN.fullmatch(value[2:])
+    return _too_long(value, 253) + ([] if matches else [_WILDCARD_WORDS])
+
+
+def config_key(value: str) -> list[str]:
+    problems = _too_long(value, 253) + ([] if _CONFIG_KEY.fullmatch(value) else [_KEY_WORDS])
+    if value == ".":
+        problems.append("must not be '.'")
+    elif value == "..":
+        problems.append("must not be '..'")
+    elif value.startswith(".."):
+        problems.append("must not start with '..'")
+    return problems
+
+
+def environment_name(value: str) -> list[str]:
+    return [] if _ENV_NAME.fullmatch(value) else [_ENV_WORDS]
+
+
+def port_name(value: str) -> list[str]:
+    problems = ["must be no more than 15 characters"] if len(value) > 15 else []
+    if not _PORT_NAME.fullmatch(value):
+        problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not any("a" <= c <= "z" for c in value):
+        problems.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        problems.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        problems.append("must not begin or end with a hyphen")
+    return problems
+
+
+def port_number(value: int) -> list[str]:
+    return [] if 1 <= value <= 65535 else ["must be between 1 and 65535, inclusive"]
