@@ -13,6 +13,7 @@ from typing import Any
 from isvc.kube.objects import Object, dig
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
+NAMESPACE = "knative-serving"
 AUTOSCALER_CONFIG = "config-autoscaler"
 DOMAIN_CONFIG = "config-domain"
 VISIBILITY_LABEL = "networking.knative.dev/visibility"
