@@ -1,0 +1,114 @@
+"""Cluster IPs and node ports of Services.
+
+The store knows which are taken: both tables are rebuilt from the Services at start and follow every committed change. An
+address given to a create under way is reserved until the write has settled.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from typing import Any
+
+from isvc.apiserver.store.entry import DELETED, Event
+from isvc.apiserver.store.store import Store
+from isvc.kube.errors import InternalError
+from isvc.kube.objects import Object, dig
+
+NODE_PORTS = range(30000, 32768)
+SERVICES = "services"
+
+
+class ServiceAddresses:
+    def __init__(self, network: str = "10.96.0.0/16") -> None:
+        self._network = ipaddress.IPv4Network(network)
+        self._held: dict[tuple[str, str], set[str | int]] = {}
+        self._count: dict[str | int, int] = {}
+        self._reserved: set[str | int] = {self.kubernetes}
+
+    @property
+    def kubernetes(self) -> str:
+        """The address of the API server's own Service."""
+        return str(self._network[1])
+
+    def follow(self, store: Store) -> None:
+        for entry in store.list(SERVICES):
+            self._hold((entry.namespace, entry.name), taken_by(entry.parse()))
+        store.subscribe(SERVICES, self._on_event)
+
+    def assign(self, new: Object, old: Object | None) -> set[str | int]:
+        """Fills in what a Service is to get; the result has to be given to `settle` after the write."""
+        spec: dict[str, Any] = new.setdefault("spec", {})
+        before = taken_by(new)
+        if old is not None:
+            _keep(spec, old.get("spec") or {})
+        kind = spec.get("type", "ClusterIP")
+        if kind == "ExternalName":
+            for field in ("clusterIP", "clusterIPs"):
+                spec.pop(field, None)
+        else:
+            self._assign_ip(spec)
+        if kind in ("NodePort", "LoadBalancer") and spec.get("allocateLoadBalancerNodePorts") is not False:
+            for port in spec.get("ports") or ():
+                if not port.get("nodePort"):
+                    port["nodePort"] = self._free(random.sample(NODE_PORTS, len(NODE_PORTS)))
+                    self._reserved.add(port["nodePort"])
+        fresh = taken_by(new) - before
+        self._reserved |= fresh
+        return fresh
+
+    def settle(self, reserved: set[str | int]) -> None:
+        self._reserved -= reserved
+
+    def _assign_ip(self, spec: dict[str, Any]) -> None:
+        if not spec.get("clusterIP"):
+            hosts = self._network.num_addresses - 2
+            start = random.randrange(256, hosts)  # noqa: S311
+            spec["clusterIP"] = self._free(str(self._network[1 + (start + i) % hosts]) for i in range(hosts))
+        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+    def _free(self, candidates: Any) -> Any:
+        for candidate in candidates:
+            if candidate not in self._count and candidate not in self._reserved:
+                return candidate
+        raise InternalError("no address or port is left for this Service")
+
+    def _on_event(self, event: Event) -> None:
+        key = (event.entry.namespace, event.entry.name)
+        self._hold(key, set() if event.type == DELETED else taken_by(event.entry.parse()))
+
+    def _hold(self, key: tuple[str, str], taken: set[str | int]) -> None:
+        for item in self._held.pop(key, ()):
+            self._count[item] -= 1
+            if not self._count[item]:
+                del self._count[item]
+        if taken:
+            self._held[key] = taken
+        for item in taken:
+            self._count[item] = self._count.get(item, 0) + 1
+
+
+def taken_by(service: Object) -> set[str | int]:
+    address = dig(service, "spec", "clusterIP")
+    taken: set[str | int] = {address} if address and address != "None" else set()
+    return taken | {port["nodePort"] for port in dig(service, "spec", "ports") or () if port.get("nodePort")}
+
+
+def _keep(spec: dict[str, Any], old: dict[str, Any]) -> None:
+    """A PUT that does not mention the addresses keeps them, as long as the type still has them."""
+    if spec.get("type", "ClusterIP") == "ExternalName" or old.get("type", "ClusterIP") == "ExternalName":
+        return
+    for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"):
+        if not spec.get(field) and old.get(field):
+            spec[field] = old[field]
+    if spec.get("type") not in ("NodePort", "LoadBalancer"):
+        for port in spec.get("ports") or ():
+            port.pop("nodePort", None)
+        return
+    ports = {(port.get("port"), port.get("protocol", "TCP")): port.get("nodePort") for port in old.get("ports") or ()}
+    for port in spec.get("ports") or ():
+        kept = ports.get((port.get("port"), port.get("protocol", "TCP")))
+        if not port.get("nodePort") and kept:
+            port["nodePort"] = kept

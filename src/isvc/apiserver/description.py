@@ -1,0 +1,73 @@
+"""One description per version of a resource: everything the generic code needs to know about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from isvc.apiserver.strategy import Strategy
+from isvc.kube.objects import GVK, Object
+from isvc.kube.resource import Resource
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where the scale subresource finds its numbers, as JSON paths without the leading dot: `spec.replicas`."""
+
+    spec_replicas: str = "spec.replicas"
+    status_replicas: str = "status.replicas"
+    label_selector: str = "status.selector"  # a string there, or a LabelSelector object
+
+
+@dataclass(frozen=True)
+class Description:
+    resource: Resource
+    strategy: Strategy
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    list_kind: str = ""
+    status: bool = False
+    scale: Scale | None = None
+    #: The version that objects are kept in; another served version converts on the way in and out.
+    storage: Resource | None = None
+    #: A CRD's additionalPrinterColumns, as written there; None for built-in kinds.
+    columns: tuple[Object, ...] | None = None
+    #: Paths usable in field selectors beyond metadata.name and metadata.namespace.
+    selectable: tuple[str, ...] = ()
+    #: True for kinds that come from a CustomResourceDefinition.
+    custom: bool = False
+    #: Which rule names follow: see `metadata.NAME_RULES`.
+    names: str = "subdomain"
+    #: Whether a completed deletion answers with the object instead of a Status.
+    returns_deleted: bool = False
+    #: Subresources beyond status and scale, for discovery: name -> (kind, verbs).
+    extras: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    #: Sent back as a Warning header on every request, when the version is deprecated.
+    deprecation: str = ""
+    #: Bumped whenever the schema changes, so that stored objects are read through `Strategy.read`.
+    epoch: int = field(default=0, compare=False)
+
+    @cached_property
+    def gvk(self) -> GVK:
+        return self.resource.gvk
+
+    @cached_property
+    def stored(self) -> Resource:
+        return self.storage or self.resource
+
+    @cached_property
+    def shelf(self) -> str:
+        """Where the store keeps the objects: `deployments.apps`; shared by all versions of a resource."""
+        return str(self.stored)
+
+    @property
+    def list_kind_name(self) -> str:
+        return self.list_kind or f"{self.resource.kind}List"
+
+    @property
+    def singular_name(self) -> str:
+        return self.singular or self.resource.kind.lower()

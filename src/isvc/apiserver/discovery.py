@@ -1,0 +1,176 @@
+"""What this server serves, told in the two ways that clients ask: group by group, or all at once (aggregated)."""
+
+from __future__ import annotations
+
+from isvc.apiserver.description import Description
+from isvc.apiserver.registry import Registry
+from isvc.kube.objects import Object
+
+VERSION: Object = {
+    "major": "1",
+    "minor": "35",
+    "emulationMajor": "1",
+    "emulationMinor": "35",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "34",
+    "gitVersion": "v1.35.4",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "cpython",
+    "platform": "linux/amd64",
+}
+AGGREGATED = "APIGroupDiscoveryList"
+AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+_STATUS_VERBS = ("get", "patch", "update")
+
+
+def groups(registry: Registry) -> dict[str, list[str]]:
+    """Group -> its versions, newest first."""
+    found: dict[str, list[str]] = {}
+    for description in registry:
+        versions = found.setdefault(description.resource.group, [])
+        if description.resource.version not in versions:
+            versions.append(description.resource.version)
+    return {group: sorted(versions, key=version_rank, reverse=True) for group, versions in found.items()}
+
+
+def version_rank(version: str) -> tuple[int, int, int, str]:
+    """Kubernetes' order of versions: v10 > v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > foo."""
+    import re
+
+    match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
+    if not match:
+        return (0, 0, 0, version)
+    stability = {None: 3, "beta": 2, "alpha": 1}[match[2]]
+    return (stability, int(match[1]), int(match[3] or 0), "")
+
+
+def core_versions(host: str) -> Object:
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}],
+    }
+
+
+def group_list(registry: Registry) -> Object:
+    items = [group(registry, name) for name in groups(registry) if name]
+    for item in items:
+        del item["kind"], item["apiVersion"]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": items}
+
+
+def group(registry: Registry, name: str) -> Object:
+    versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in groups(registry)[name]]
+    return {
+        "kind": "APIGroup",
+        "apiVersion": "v1",
+        "name": name,
+        "versions": versions,
+        "preferredVersion": versions[0],
+    }
+
+
+def resource_list(registry: Registry, group: str, version: str) -> Object:
+    resources = []
+    for description in sorted(_of(registry, group, version), key=lambda each: each.resource.plural):
+        resources += _resources(description)
+    api_version = f"{group}/{version}" if group else version
+    kind: Object = {"kind": "APIResourceList"}
+    if group:
+        kind["apiVersion"] = "v1"
+    return {**kind, "groupVersion": api_version, "resources": resources}
+
+
+def _of(registry: Registry, group: str, version: str) -> list[Description]:
+    return [each for each in registry if (each.resource.group, each.resource.version) == (group, version)]
+
+
+def _resources(description: Description) -> list[Object]:
+    resource = description.resource
+    main: Object = {
+        "name": resource.plural,
+        "singularName": description.singular_name,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(description.verbs),
+    }
+    if description.short_names:
+        main["shortNames"] = list(description.short_names)
+    if description.categories:
+        main["categories"] = list(description.categories)
+    told = [main]
+    for name, kind, verbs in _subresources(description):
+        entry: Object = {
+            "name": f"{resource.plural}/{name}",
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            "kind": kind,
+            "verbs": list(verbs),
+        }
+        if kind == "Scale":
+            entry = {**entry, "group": "autoscaling", "version": "v1"}
+        elif kind == "TokenRequest":
+            entry = {**entry, "group": "authentication.k8s.io", "version": "v1"}
+        told.append(entry)
+    return told
+
+
+def _subresources(description: Description) -> list[tuple[str, str, tuple[str, ...]]]:
+    found = list(description.extras)
+    if description.scale:
+        found.append(("scale", "Scale", _STATUS_VERBS))
+    if description.status:
+        found.append(("status", description.resource.kind, _STATUS_VERBS))
+    return sorted(found)
+
+
+def aggregated(registry: Registry, core: bool) -> Object:
+    """apidiscovery.k8s.io/v2: the core group, or all others."""
+    items = []
+    for name, versions in groups(registry).items():
+        if bool(name) == core:
+            continue
+        items.append(
+            {
+                "metadata": {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None},
+                "versions": [_aggregated_version(registry, name, version) for version in versions],
+            }
+        )
+    return {"kind": AGGREGATED, "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+
+def _aggregated_version(registry: Registry, group: str, version: str) -> Object:
+    found = sorted(_of(registry, group, version), key=lambda each: each.resource.plural)
+    return {"version": version, "resources": [_aggregated(each) for each in found], "freshness": "Current"}
+
+
+def _aggregated(description: Description) -> Object:
+    resource = description.resource
+    told: Object = {
+        "resource": resource.plural,
+        "responseKind": _kind(resource.group, resource.version, resource.kind),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": description.singular_name,
+        "verbs": list(description.verbs),
+    }
+    if description.short_names:
+        told["shortNames"] = list(description.short_names)
+    if description.categories:
+        told["categories"] = list(description.categories)
+    subresources = []
+    for name, kind, verbs in _subresources(description):
+        where = {"Scale": ("autoscaling", "v1"), "TokenRequest": ("authentication.k8s.io", "v1")}.get(
+            kind, (resource.group, resource.version)
+        )
+        subresources.append({"subresource": name, "responseKind": _kind(*where, kind), "verbs": list(verbs)})
+    if subresources:
+        told["subresources"] = subresources
+    return told
+
+
+def _kind(group: str, version: str, kind: str) -> Object:
+    return {"group": group, "version": version, "kind": kind}

@@ -1,0 +1,62 @@
+"""The forms an answer can take: whole objects, metadata only, or rows of a table for people to read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isvc.apiserver import tables
+from isvc.apiserver.request import Call, Request
+from isvc.kube.errors import BadRequest, NotAcceptable
+from isvc.kube.objects import Object
+
+OBJECT: Final = "object"
+TABLE: Final = "table"
+METADATA: Final = "metadata"
+
+_FORMS = {"Table": TABLE, "PartialObjectMetadata": METADATA, "PartialObjectMetadataList": METADATA}
+_JSON_LIKE = ("application/json", "*/*", "application/*", "application/yaml", "")
+
+
+def of(request: Request) -> str:
+    """The first form in the Accept header that we can answer with."""
+    accept = request.accept
+    if not accept or accept == "application/json" or accept == "*/*":
+        return OBJECT
+    for choice in accept.split(","):
+        media, *parameters = [part.strip() for part in choice.split(";")]
+        if media not in _JSON_LIKE:
+            continue
+        options = dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
+        form = _FORMS.get(options.get("as", ""))
+        if not options.get("as"):
+            return OBJECT
+        if form and options.get("v") == "v1" and options.get("g") == "meta.k8s.io":
+            return form
+    accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    raise NotAcceptable(f"only the following media types are accepted: {accepted}")
+
+
+def single(form: str, call: Call, obj: Object) -> Object:
+    if form == METADATA:
+        return partial(obj)
+    return tables.table(call, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")})
+
+
+def several(form: str, call: Call, objects: list[Object], meta: Object) -> Object:
+    if form == METADATA:
+        return {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": meta,
+            "items": [partial(obj) for obj in objects],
+        }
+    return tables.table(call, objects, meta)
+
+
+def partial(obj: Object) -> Object:
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+
+
+def check(request: Request) -> None:
+    if request.query.get("includeObject", "Metadata") not in ("None", "Metadata", "Object"):
+        raise BadRequest("includeObject must be one of None, Metadata, Object")

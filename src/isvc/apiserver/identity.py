@@ -1,0 +1,157 @@
+"""Certificates and tokens, kept in a folder and made when they are missing.
+
+ca.crt ca.key           signs everything below
+apiserver.crt .key      what the server shows
+kubelet.crt .key        what a node's log endpoint shows
+admin.crt .key          a client certificate of system:masters
+admin.token             the same as a bearer token
+kubelet.token           with which the server asks a node for logs
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isvc.apiserver.request import User
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+ADMIN = User("isvc-admin", ("system:masters", "system:authenticated"))
+LIFETIME = timedelta(days=3650)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    folder: Path
+    admin_token: str
+    kubelet_token: str
+
+    @property
+    def ca(self) -> Path:
+        return self.folder / "ca.crt"
+
+    def tokens(self) -> dict[str, User]:
+        return {self.admin_token: ADMIN}
+
+    def server_context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.folder / "apiserver.crt", self.folder / "apiserver.key")
+        context.load_verify_locations(self.ca)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def client_context(self) -> ssl.SSLContext:
+        """For calls to a node, which shows a certificate of our CA."""
+        context = ssl.create_default_context(cafile=str(self.ca))
+        context.check_hostname = False
+        return context
+
+
+def load(folder: Path, hosts: list[str]) -> Identity:
+    """What the folder holds, completed; hosts are names and addresses that the server is reached by."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not (folder / "admin.key").exists():
+        _make(folder, hosts)
+    return Identity(folder, _token(folder / "admin.token"), _token(folder / "kubelet.token"))
+
+
+def user_of_certificate(certificate: dict[str, Any]) -> User | None:
+    """The common name is the user, organizations are groups."""
+    name, groups = "", []
+    for part in certificate.get("subject", ()):
+        for key, value in part:
+            if key == "commonName":
+                name = value
+            elif key == "organizationName":
+                groups.append(value)
+    return User(name, (*groups, "system:authenticated")) if name else None
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Writes a file that only its owner can read, in one step."""
+    fresh = path.with_name(path.name + ".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    fresh.replace(path)
+
+
+def _token(path: Path) -> str:
+    if not path.exists():
+        write_private(path, secrets.token_urlsafe(32).encode())
+    return path.read_text()
+
+
+def _make(folder: Path, hosts: list[str]) -> None:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    authority = ec.generate_private_key(ec.SECP256R1())
+    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("apiserver", "kubelet", "admin")}
+    certificates = {
+        "ca": _certificate("isvc", "", authority.public_key(), authority, [], authority=True),
+        "apiserver": _certificate("kube-apiserver", "", keys["apiserver"].public_key(), authority, hosts),
+        "kubelet": _certificate("kubelet", "system:nodes", keys["kubelet"].public_key(), authority, hosts),
+        "admin": _certificate(ADMIN.username, "system:masters", keys["admin"].public_key(), authority, []),
+    }
+    for name, certificate in certificates.items():
+        write_private(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
+    for name, key in {"ca": authority, **keys}.items():
+        pem = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        write_private(folder / f"{name}.key", pem)
+
+
+def _certificate(
+    name: str,
+    organization: str,
+    key: ec.EllipticCurvePublicKey,
+    signer: ec.EllipticCurvePrivateKey,
+    hosts: list[str],
+    authority: bool = False,
+) -> x509.Certificate:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.x509.oid import NameOID
+
+    subject = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
+    if organization:
+        subject.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name(subject))
+        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "isvc")]))
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+    )
+    if hosts:
+        names: list[x509.GeneralName] = [_general_name(host) for host in hosts]
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(signer, hashes.SHA256())
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

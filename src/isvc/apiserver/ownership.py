@@ -1,0 +1,59 @@
+"""managedFields: which manager set which field, kept on every write."""
+
+from __future__ import annotations
+
+from isvc.apiserver import metadata
+from isvc.apiserver.request import Call
+from isvc.kube import fields
+from isvc.kube.errors import Conflict
+from isvc.kube.objects import Object
+
+
+def track(call: Call, new: Object, live: Object | None) -> None:
+    """Records that this request's manager wrote what differs between `live` and `new`."""
+    description = call.description
+    new["metadata"]["managedFields"] = fields.track(
+        new,
+        live,
+        description.strategy.schema,
+        manager=call.manager,
+        api_version=description.gvk.api_version,
+        subresource=call.subresource,
+        now=metadata.now(),
+    )
+
+
+def apply_fields(call: Call, intent: Object, live: Object | None) -> Object:
+    """The live object with a manager's intent applied, or Conflict when others own what it would change."""
+    description = call.description
+    try:
+        return fields.apply(
+            live,
+            intent,
+            description.strategy.schema,
+            manager=call.field_manager,
+            api_version=description.gvk.api_version,
+            force=call.request.flag("force"),
+            subresource=call.subresource,
+            now=metadata.now(),
+        )
+    except fields.ApplyConflict as conflict:
+        raise _refusal(conflict) from None
+
+
+def _refusal(conflict: fields.ApplyConflict) -> Conflict:
+    """Worded as Kubernetes does: one line for one conflict, else grouped by manager."""
+    causes: list[Object] = []
+    paths: dict[str, list[str]] = {}
+    for manager, api_version, subresource, time, path in conflict.conflicts:
+        told = f'"{manager}"' + (f' with subresource "{subresource}"' if subresource else "")
+        if api_version:
+            told += f" using {api_version}" + (f" at {time}" if time else "")
+        causes.append({"reason": "FieldManagerConflict", "message": f"conflict with {told}", "field": path})
+        paths.setdefault(told, []).append(path)
+    if len(causes) == 1:
+        text = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    else:
+        groups = ["\n- ".join((f"conflicts with {told}:", *paths[told])) for told in sorted(paths)]
+        text = f"Apply failed with {len(causes)} conflicts: " + "\n".join(groups)
+    return Conflict(text, details={"causes": causes})

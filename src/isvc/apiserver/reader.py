@@ -1,0 +1,22 @@
+"""Committed objects, parsed: what admission and the background tasks look things up with."""
+
+from __future__ import annotations
+
+from isvc.apiserver.store.store import Store
+from isvc.kube.objects import Object
+
+
+class Reader:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, shelf: str, name: str, namespace: str = "") -> Object | None:
+        entry = self._store.get(shelf, namespace, name)
+        return entry.parse() if entry else None
+
+    def list(self, shelf: str, namespace: str = "") -> list[Object]:
+        return [entry.parse() for entry in self._store.list(shelf, namespace)]
+
+    def revision(self, shelf: str) -> int:
+        """Changes whenever something on the shelf does."""
+        return self._store.revision(shelf)

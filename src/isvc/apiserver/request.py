@@ -1,0 +1,107 @@
+"""Who asks for what: a request as the pipeline sees it, and as admission webhooks are told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+from urllib.parse import parse_qsl
+
+from isvc.apiserver.description import Description
+from isvc.kube.objects import Object
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+
+class User(NamedTuple):
+    username: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: dict[str, list[str]] = {}  # noqa: RUF012
+
+    def info(self) -> Object:
+        """As `userInfo` in an admission review."""
+        told: Object = {"username": self.username, "groups": list(self.groups)}
+        if self.uid:
+            told["uid"] = self.uid
+        if self.extra:
+            told["extra"] = self.extra
+        return told
+
+
+class Request:
+    """An HTTP request, read to its end."""
+
+    __slots__ = ("_query", "body", "headers", "method", "path", "query_string", "user", "warnings")
+
+    def __init__(self, method: str, path: str, query_string: str, headers: dict[str, str], body: bytes) -> None:
+        self.method = method
+        self.path = path
+        self.query_string = query_string
+        self.headers = headers
+        self.body = body
+        self.user: User | None = None
+        self.warnings: list[str] = []
+        self._query: dict[str, str] | None = None
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The first value of every parameter."""
+        if self._query is None:
+            pairs = parse_qsl(self.query_string, keep_blank_values=True) if self.query_string else []
+            self._query = dict(reversed(pairs))
+        return self._query
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "").lower() in ("true", "1", "t")
+
+    @property
+    def accept(self) -> str:
+        return self.headers.get("accept", "")
+
+    @property
+    def user_agent(self) -> str:
+        return self.headers.get("user-agent", "")
+
+    def warn(self, message: str) -> None:
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+
+@dataclass(slots=True)
+class Call:
+    """A request on a resource: what the path, the query and the headers amount to."""
+
+    request: Request
+    description: Description
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = "Warn"
+
+    @property
+    def user(self) -> User:
+        assert self.request.user is not None
+        return self.request.user
+
+    @property
+    def manager(self) -> str:
+        """The name under which this request owns fields: what it says, or the program's name."""
+        return self.field_manager or self.request.user_agent.split("/", 1)[0][:128] or "unknown"
+
+
+@dataclass(slots=True)
+class AdmissionRequest:
+    """One write as admission sees it."""
+
+    operation: Operation
+    description: Description
+    name: str
+    namespace: str
+    user: User
+    subresource: str = ""
+    dry_run: bool = False
+    options: Object = field(default_factory=dict)
+    #: Whatever is appended here reaches the client as a Warning header.
+    warnings: list[str] = field(default_factory=list)

@@ -1,0 +1,184 @@
+"""From a path and a method to the verb that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import NamedTuple
+
+from isvc.apiserver import forms, refusals, reviews
+from isvc.apiserver.description import Description
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.identity import Identity
+from isvc.apiserver.request import Call, Request
+from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.verbs import create, delete, logs, patch, read, scale, update, watch
+from isvc.apiserver.verbs.pipeline import Api
+from isvc.kube.errors import ApiError, MethodNotAllowed, NotFound
+from isvc.kube.objects import GVK
+
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
+_VALIDATIONS = ("Ignore", "Warn", "Strict")
+
+
+class Target(NamedTuple):
+    """What a path under /api or /apis points at; empty parts are not there."""
+
+    group: str
+    version: str
+    plural: str = ""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def parse(path: str) -> Target | None:
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) >= 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) >= 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    if not rest:
+        return Target(group, version)
+    namespace = ""
+    own = group == "" and rest[0] == "namespaces" and (len(rest) <= 2 or rest[2] in ("status", "finalize"))
+    if rest[0] == "namespaces" and len(rest) > 2 and not own:
+        namespace, rest = rest[1], rest[2:]
+    if len(rest) > 3 or not all(rest):
+        return None
+    return Target(group, version, rest[0], namespace, *rest[1:])
+
+
+class Router:
+    def __init__(self, api: Api, identity: Identity) -> None:
+        self._api = api
+        self._identity = identity
+
+    def fast_get(self, request: Request, target: Target) -> Response | None:
+        """The hot path: one object, as it is stored."""
+        if request.query_string or target.subresource or not target.name or request.method != "GET":
+            return None
+        description = self._api.registry.find(target.group, target.version, target.plural)
+        if description is None or description.custom or description.storage or not _scope_fits(description, target):
+            return None
+        if request.accept not in ("application/json", "", "*/*") and forms.of(request) != forms.OBJECT:
+            return None
+        entry = self._api.store.get(description.shelf, target.namespace, target.name)
+        return Response(entry.raw) if entry else None
+
+    def resource(self, request: Request, target: Target) -> Awaitable[Response] | Response:
+        description = self._api.registry.find(target.group, target.version, target.plural)
+        if description is None:
+            raise _unknown(self._api, target)
+        if not _scope_fits(description, target):
+            raise refusals.unknown_resource()
+        call = Call(request, description, target.namespace, target.name, target.subresource)
+        if description.deprecation:
+            request.warn(description.deprecation)
+        if request.method != "GET":
+            read_options(call)
+        if target.group in reviews.GROUPS:
+            if request.method != "POST":
+                raise refusals.method_not_allowed(description, _verb(request.method))
+            return reviews.review(call, self._identity.tokens())
+        if target.subresource:
+            return self._subresource(call)
+        return self._object(call) if target.name else self._collection(call)
+
+    def _collection(self, call: Call) -> Awaitable[Response]:
+        api, request = self._api, call.request
+        _require_namespace(call)
+        match request.method:
+            case "GET":
+                return watch.watch(api, call) if request.flag("watch") else read.list_objects(api, call)
+            case "POST":
+                return create.create(api, call)
+            case "DELETE" if "deletecollection" in call.description.verbs:
+                return delete.delete_collection(api, call)
+        raise method_not_allowed()
+
+    def _object(self, call: Call) -> Awaitable[Response]:
+        api, request = self._api, call.request
+        match request.method:
+            case "GET":
+                return watch.watch(api, call) if request.flag("watch") else read.get(api, call)
+            case "PUT":
+                return update.update(api, call)
+            case "PATCH":
+                return patch.patch(api, call)
+            case "DELETE":
+                return delete.delete(api, call)
+        raise method_not_allowed()
+
+    def _subresource(self, call: Call) -> Awaitable[Response]:
+        api, description, method = self._api, call.description, call.request.method
+        if call.subresource == "status" and description.status:
+            verbs = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
+        elif call.subresource == "scale" and description.scale:
+            verbs = {"GET": scale.get, "PUT": scale.put, "PATCH": scale.patch_scale}
+        elif call.subresource == "finalize" and description.shelf == "namespaces":
+            verbs = {"PUT": update.update}
+        elif call.subresource == "log" and description.shelf == "pods":
+            verbs = {"GET": lambda api, call: logs.log(api, call, self._identity)}
+        elif call.subresource == "binding" and description.shelf == "pods":
+            verbs = {"POST": update.bind}
+        elif call.subresource == "ephemeralcontainers" and description.shelf == "pods":
+            verbs = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
+        else:
+            raise refusals.unknown_resource()
+        if method not in verbs:
+            raise method_not_allowed()
+        return verbs[method](api, call)
+
+
+def method_not_allowed() -> MethodNotAllowed:
+    return MethodNotAllowed("the server does not allow this method on the requested resource")
+
+
+def read_options(call: Call) -> None:
+    """dryRun, fieldManager and fieldValidation, checked."""
+    query = call.request.query
+    if not query:
+        return
+    errors = []
+    if (dry_run := query.get("dryRun")) is not None:
+        if dry_run != "All":
+            why = f'Unsupported value: "{dry_run}": supported values: "All"'
+            errors.append(FieldError("FieldValueNotSupported", "dryRun", why))
+        call.dry_run = True
+    call.field_manager = query.get("fieldManager", "")
+    if len(call.field_manager) > 128:
+        why = "Too long: may not be more than 128 bytes"
+        errors.append(FieldError("FieldValueTooLong", "fieldManager", why))
+    if validation := query.get("fieldValidation"):
+        if validation not in _VALIDATIONS:
+            listed = ", ".join(f'"{each}"' for each in ("", *_VALIDATIONS))
+            why = f'Unsupported value: "{validation}": supported values: {listed}'
+            errors.append(FieldError("FieldValueNotSupported", "fieldValidation", why))
+        call.field_validation = validation
+    if errors:
+        raise refusals.invalid(GVK("meta.k8s.io", "v1", _OPTIONS[call.request.method]), "", errors)
+
+
+def _scope_fits(description: Description, target: Target) -> bool:
+    if not description.resource.namespaced:
+        return not target.namespace
+    return bool(target.namespace) or not target.name
+
+
+def _require_namespace(call: Call) -> None:
+    """A namespaced kind is created or cleared in one namespace at a time."""
+    needs = call.description.resource.namespaced and not call.namespace
+    if needs and call.request.method in ("POST", "DELETE"):
+        raise method_not_allowed()
+
+
+def _verb(method: str) -> str:
+    return {"GET": "list", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(method, method.lower())
+
+
+def _unknown(api: Api, target: Target) -> ApiError:
+    if api.registry.has_group_version(target.group, target.version):
+        return refusals.unknown_resource()
+    return NotFound("404 page not found")

@@ -1,0 +1,71 @@
+"""The server as a process: started, announced through a kubeconfig, stopped by a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import logging
+import signal
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from isvc.apiserver.identity import Identity, write_private
+from isvc.apiserver.server import Server
+from isvc.kube.objects import Object
+
+
+class Options(NamedTuple):
+    folder: Path
+    kubeconfig: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    ephemeral: bool = False
+    controllers: bool = False
+
+
+def run(options: Options) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(serve(options))
+    else:
+        uvloop.run(serve(options))
+
+
+async def serve(options: Options) -> None:
+    server = Server(
+        options.folder,
+        ephemeral=options.ephemeral,
+        host=options.host,
+        port=options.port,
+        controllers=options.controllers,
+    )
+    await server.start()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stop.set)
+    # What was loaded at start lives as long as the process: keep the collector from looking at it again and again.
+    gc.collect()
+    gc.freeze()
+    write_private(options.kubeconfig, orjson.dumps(kubeconfig(server.url, server.identity), option=orjson.OPT_INDENT_2))
+    logging.getLogger(__name__).info("serving at %s", server.url)
+    await stop.wait()
+    await server.stop()
+
+
+def kubeconfig(url: str, identity: Identity) -> Object:
+    """A kubeconfig with a token (JSON is YAML too)."""
+    authority = base64.b64encode(identity.ca.read_bytes()).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "isvc", "cluster": {"server": url, "certificate-authority-data": authority}}],
+        "users": [{"name": "isvc", "user": {"token": identity.admin_token}}],
+        "contexts": [{"name": "isvc", "context": {"cluster": "isvc", "user": "isvc", "namespace": "default"}}],
+        "current-context": "isvc",
+    }

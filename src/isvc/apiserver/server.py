@@ -1,0 +1,176 @@
+"""The API server: store, registry and verbs behind an HTTPS port."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Awaitable
+from pathlib import Path
+
+import orjson
+
+from isvc.apiserver import bootstrap, discovery, identity
+from isvc.apiserver.addresses import ServiceAddresses
+from isvc.apiserver.admission import Admission
+from isvc.apiserver.builtin import strategy_of
+from isvc.apiserver.catalog import descriptions
+from isvc.apiserver.http.connection import Connection
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.openapi_cache import OpenApi
+from isvc.apiserver.reader import Reader
+from isvc.apiserver.registry import Registry
+from isvc.apiserver.request import Request, User
+from isvc.apiserver.resources import CustomResources
+from isvc.apiserver.router import Router, parse
+from isvc.apiserver.store.store import Store
+from isvc.apiserver.verbs.pipeline import Api
+from isvc.kube.errors import ApiError, Unauthorized
+
+log = logging.getLogger(__name__)
+
+HEALTH = ("/healthz", "/livez", "/readyz")
+STOP_SECONDS = 5.0
+SWEEP_SECONDS = 30.0
+IDLE_SECONDS = 600.0
+
+
+class Server:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        ephemeral: bool = False,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        controllers: bool = False,
+    ) -> None:
+        """Keeps certificates in `folder`, and objects too unless `ephemeral`."""
+        self._folder = folder
+        self._ephemeral = ephemeral
+        self._host = host
+        self._port = port
+        self._controllers = controllers
+        self._connections: set[Connection] = set()
+        self._users: dict[Connection, User | None] = {}
+
+    async def start(self) -> None:
+        """Loads what is kept, and listens."""
+        hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self._host]))
+        self.identity = identity.load(self._folder / "pki", hosts)
+        self._bearer = f"Bearer {self.identity.admin_token}"
+        self.store = Store(None if self._ephemeral else self._folder)
+        self.registry = Registry(descriptions(strategy_of))
+        addresses = ServiceAddresses()
+        addresses.follow(self.store)
+        self._admission = Admission(Reader(self.store))
+        self._custom = CustomResources(self.store, self.registry, self._admission.caller)
+        self.api = Api(self.store, self.registry, self._admission, addresses)
+        self._router = Router(self.api, self.identity)
+        self._openapi = OpenApi(self.registry)
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            lambda: Connection(self.handle, self._connections),
+            self._host,
+            self._port,
+            ssl=self.identity.server_context(),
+            backlog=512,
+        )
+        self._port = self._listener.sockets[0].getsockname()[1]
+        await bootstrap.create_missing(self.api, self._host, self._port)
+        self._sweeper = loop.create_task(self._sweep())
+
+    @property
+    def url(self) -> str:
+        host = "127.0.0.1" if self._host in ("0.0.0.0", "::", "") else self._host  # noqa: S104
+        return f"https://{host}:{self._port}"
+
+    async def stop(self) -> None:
+        """Ends watches, lets requests under way finish, and closes the store."""
+        self._listener.close()
+        self._sweeper.cancel()
+        for connection in tuple(self._connections):
+            connection.leave()
+        deadline = asyncio.get_running_loop().time() + STOP_SECONDS
+        while any(not each.idle for each in self._connections) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in tuple(self._connections):
+            connection.abort()
+        await self._admission.close()
+        self.store.close()
+
+    async def _sweep(self) -> None:
+        """Drops connections that have been silent for long and have nothing under way."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            for connection in tuple(self._connections):
+                if connection.idle and loop.time() - connection.since > IDLE_SECONDS:
+                    connection.abort()
+
+    def handle(self, request: Request, connection: Connection) -> Response | Awaitable[Response]:
+        path = request.path
+        if path.startswith(HEALTH):
+            return self._health(path)
+        request.user = self._authenticate(request, connection)
+        if request.user is None:
+            raise Unauthorized("Unauthorized")
+        if path.startswith("/api"):
+            target = parse(path)
+            if target is not None and target.plural:
+                return self._router.fast_get(request, target) or self._router.resource(request, target)
+        return self._other(request)
+
+    def _authenticate(self, request: Request, connection: Connection) -> User | None:
+        """A bearer token, or failing that the connection's client certificate."""
+        told = request.headers.get("authorization")
+        if told is not None:
+            return identity.ADMIN if hmac.compare_digest(told.encode(), self._bearer.encode()) else None
+        certificate = connection.peer_certificate()
+        return identity.user_of_certificate(certificate) if certificate else None
+
+    def _health(self, path: str) -> Response:
+        if path in HEALTH or path.count("/") == 2:
+            return Response.text("ok")
+        return Response.text("404 page not found\n", 404)
+
+    def _other(self, request: Request) -> Response:
+        """Everything that is not a resource: discovery, OpenAPI, version."""
+        if request.method not in ("GET", "HEAD"):
+            return Response.text("404 page not found\n", 404)
+        path = request.path.rstrip("/")
+        parts = path.split("/")[1:]
+        try:
+            match parts:
+                case ["version"]:
+                    return Response.json(discovery.VERSION)
+                case [""] | []:
+                    return Response.json({"paths": self._paths()})
+                case ["api"] | ["apis"]:
+                    return self._discovery(request, core=parts == ["api"])
+                case ["apis", group] if group in discovery.groups(self.registry):
+                    return Response.json(discovery.group(self.registry, group))
+                case ["api", version] if version == "v1":
+                    return Response.json(discovery.resource_list(self.registry, "", version))
+                case ["apis", group, version] if self.registry.has_group_version(group, version):
+                    return Response.json(discovery.resource_list(self.registry, group, version))
+                case ["openapi", *rest]:
+                    return self._openapi.answer(request, "/".join(rest))
+        except ApiError as error:
+            return Response.error(error)
+        return Response.text("404 page not found\n", 404)
+
+    def _discovery(self, request: Request, core: bool) -> Response:
+        if discovery.AGGREGATED in request.accept and "v=v2" in request.accept:
+            body = orjson.dumps(discovery.aggregated(self.registry, core))
+            return Response(body, 200, discovery.AGGREGATED_TYPE)
+        if core:
+            return Response.json(discovery.core_versions(self.url.removeprefix("https://")))
+        return Response.json(discovery.group_list(self.registry))
+
+    def _paths(self) -> list[str]:
+        paths = ["/api", "/api/v1", "/apis", *HEALTH, "/openapi/v2", "/openapi/v3", "/version"]
+        for group, versions in discovery.groups(self.registry).items():
+            if group:
+                paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
+        return sorted(paths)

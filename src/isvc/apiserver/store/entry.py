@@ -1,0 +1,55 @@
+"""One revision of one object, kept as the bytes that clients are sent.
+
+Most requests read objects without looking inside, so an entry holds encoded JSON and only the few values that lists and
+watches select by. `parse()` gives a fresh dict: its caller owns it and may change it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import orjson
+
+from isvc.kube.objects import Object
+
+ADDED: Final = "ADDED"
+MODIFIED: Final = "MODIFIED"
+DELETED: Final = "DELETED"
+
+
+class Entry:
+    __slots__ = ("epoch", "labels", "name", "namespace", "raw", "rv", "shelf")
+
+    def __init__(self, shelf: str, namespace: str, name: str, rv: int, raw: bytes, labels: dict[str, str]) -> None:
+        self.shelf = shelf
+        self.namespace = namespace
+        self.name = name
+        self.rv = rv
+        self.raw = raw
+        self.labels = labels
+        self.epoch = -1  # the schema under which `raw` was written; -1 when it comes from the disk
+
+    def parse(self) -> Object:
+        obj: Object = orjson.loads(self.raw)
+        return obj
+
+
+class Event(NamedTuple):
+    """What happened at revision `rv`. For a deletion `entry` is the last state, carrying the deletion's revision."""
+
+    rv: int
+    type: str
+    entry: Entry
+    old: Entry | None
+
+
+def encode(obj: Object) -> bytes:
+    """JSON with kind and apiVersion first, so that `without_type` can cut them off without parsing."""
+    ordered = {"kind": obj.get("kind", ""), "apiVersion": obj.get("apiVersion", "")}
+    ordered.update(obj)
+    return orjson.dumps(ordered)
+
+
+def labels_in(obj: Object) -> dict[str, str]:
+    labels = obj.get("metadata", {}).get("labels")
+    return dict(labels) if labels else {}

@@ -1,0 +1,253 @@
+"""The store: what is committed, what is about to be, and the recent past.
+
+Three views, all in memory:
+- the shelves: committed objects, which every read and watch sees;
+- the heads: the newest revision of objects with a write under way, which only writers see, so that two of them cannot
+  both win;
+- the window: events since the compaction revision, from which watches resume and old lists are rebuilt.
+
+A write takes the next revision, is encoded once, goes to the log, and becomes visible when the log has it. If a commit
+fails, every write queued behind it fails too, since it may have been based on what was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orjson
+
+from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, encode, labels_in
+from isvc.apiserver.store.log import Compaction, Log, Row
+from isvc.kube.errors import ApiError, Gone, InternalError
+from isvc.kube.objects import Object
+
+WINDOW_EVENTS = 8192
+WINDOW_BYTES = 24 << 20
+
+Shelf = dict[tuple[str, str], Entry]
+Listener = Callable[[Event], None]
+
+
+class Stale(ApiError):
+    """A write was based on a revision that is no longer the newest: read again, decide again."""
+
+    code, reason = 409, "Conflict"
+
+
+class _Write:
+    """A revision on its way to the log."""
+
+    __slots__ = ("done", "event")
+
+    def __init__(self, event: Event, done: asyncio.Future[None]) -> None:
+        self.event = event
+        self.done = done
+
+
+class Store:
+    def __init__(self, folder: Path | None = None) -> None:
+        """Keeps to `folder`, or to nothing but memory."""
+        self._loop = asyncio.get_running_loop()
+        self._shelves: dict[str, Shelf] = {}
+        self._revisions: dict[str, int] = {}
+        self._listeners: dict[str, dict[Listener, None]] = {}
+        self._everywhere: list[Listener] = []
+        self._heads: dict[tuple[str, str, str], Entry | None] = {}
+        self._under_way: dict[int, _Write] = {}
+        self._window: list[Event] = []
+        self._window_bytes = 0
+        self.compacted = 0
+        self.rv = 1  # the newest committed revision
+        self._next = 1  # the newest revision given out
+        self._log: Log | None = None
+        if folder is not None:
+            self._log = Log(folder / "objects.db", self._from_log)
+            self._load(self._log)
+            self._log.start()
+
+    @property
+    def issued(self) -> int:
+        """The newest revision given out, committed or not."""
+        return self._next
+
+    def close(self) -> None:
+        if self._log:
+            self._log.close()
+
+    # Reading
+
+    def get(self, shelf: str, namespace: str, name: str) -> Entry | None:
+        objects = self._shelves.get(shelf)
+        return objects.get((namespace, name)) if objects else None
+
+    def head(self, shelf: str, namespace: str, name: str) -> Entry | None:
+        """The newest revision, committed or not: what a writer has to build on."""
+        key = (shelf, namespace, name)
+        return self._heads[key] if key in self._heads else self.get(*key)
+
+    def list(self, shelf: str, namespace: str = "", at: int | None = None) -> list[Entry]:
+        """Entries in the order of namespace and name, now or as they were at revision `at`."""
+        objects = self._shelves.get(shelf, {})
+        if at is not None and at < self.rv:
+            objects = self._rewind(objects, shelf, at)
+        if namespace:
+            return [objects[key] for key in sorted(objects) if key[0] == namespace]
+        return [objects[key] for key in sorted(objects)]
+
+    def shelves(self) -> list[str]:
+        return [name for name, objects in self._shelves.items() if objects]
+
+    def revision(self, shelf: str) -> int:
+        """The revision of the last change on a shelf."""
+        return self._revisions.get(shelf, 0)
+
+    def since(self, rv: int) -> Iterator[Event]:
+        """Events after `rv`, oldest first; Gone when some of them are forgotten."""
+        if rv < self.compacted:
+            raise Gone(f"too old resource version: {rv} ({self.compacted})")
+        start = bisect_right(self._window, rv, key=lambda event: event.rv)
+        return iter(self._window[start:])
+
+    def subscribe(self, shelf: str, listener: Listener) -> Callable[[], None]:
+        """Calls `listener` with every event on a shelf (or on all of them, when empty) until the result is called."""
+        if not shelf:
+            self._everywhere.append(listener)
+            return lambda: self._everywhere.remove(listener)
+        listeners = self._listeners.setdefault(shelf, {})
+        listeners[listener] = None
+        return lambda: listeners.pop(listener, None)
+
+    # Writing
+
+    async def put(
+        self, shelf: str, namespace: str, name: str, obj: Object, base: Entry | None, epoch: int = -1
+    ) -> Entry:
+        """Writes the revision that follows `base` (None: the object must not exist). Sets metadata.resourceVersion."""
+        return await self._write(MODIFIED if base else ADDED, shelf, namespace, name, obj, base, epoch)
+
+    async def remove(self, base: Entry, obj: Object) -> Entry:
+        """Deletes; `obj` is the last state, which watchers are sent with the revision of the deletion."""
+        return await self._write(DELETED, base.shelf, base.namespace, base.name, obj, base, base.epoch)
+
+    async def _write(
+        self, kind: str, shelf: str, namespace: str, name: str, obj: Object, base: Entry | None, epoch: int
+    ) -> Entry:
+        if self.head(shelf, namespace, name) is not base:
+            raise Stale("the object changed meanwhile")
+        self._next += 1
+        rv = self._next
+        obj["metadata"]["resourceVersion"] = str(rv)
+        entry = Entry(shelf, namespace, name, rv, encode(obj), labels_in(obj))
+        entry.epoch = epoch
+        event = Event(rv, kind, entry, base)
+        if self._log is None:
+            self._commit(event)
+            return entry
+        write = _Write(event, self._loop.create_future())
+        self._heads[shelf, namespace, name] = None if kind == DELETED else entry
+        self._under_way[rv] = write
+        self._log.append(Row(rv, shelf, namespace, name, kind == DELETED, entry.raw))
+        await asyncio.shield(write.done)
+        return entry
+
+    def _from_log(self, rows: list[Row], error: BaseException | None) -> None:
+        self._loop.call_soon_threadsafe(self._settle, rows, error)
+
+    def _settle(self, rows: list[Row], error: BaseException | None) -> None:
+        if error is not None:
+            self._fail(error)
+            return
+        for row in rows:
+            write = self._under_way.pop(row.rv, None)
+            if write is None:
+                continue
+            entry = write.event.entry
+            key = (entry.shelf, entry.namespace, entry.name)
+            head = self._heads.get(key)
+            if head is entry or (head is None and write.event.type == DELETED):
+                self._heads.pop(key, None)
+            self._commit(write.event)
+            if not write.done.done():
+                write.done.set_result(None)
+
+    def _fail(self, error: BaseException) -> None:
+        lost, self._under_way = self._under_way, {}
+        self._heads.clear()
+        for write in lost.values():
+            if not write.done.done():
+                write.done.set_exception(InternalError(f"the store could not write: {error}"))
+
+    def _commit(self, event: Event) -> None:
+        rv, kind, entry, _ = event
+        objects = self._shelves.setdefault(entry.shelf, {})
+        if kind == DELETED:
+            objects.pop((entry.namespace, entry.name), None)
+        else:
+            objects[entry.namespace, entry.name] = entry
+        self.rv = rv
+        self._revisions[entry.shelf] = rv
+        self._remember(event)
+        for listener in tuple(self._listeners.get(entry.shelf, ())):
+            listener(event)
+        for listener in self._everywhere:
+            listener(event)
+
+    # The past
+
+    def _remember(self, event: Event) -> None:
+        self._window.append(event)
+        self._window_bytes += len(event.entry.raw)
+        if len(self._window) > WINDOW_EVENTS or self._window_bytes > WINDOW_BYTES:
+            self.compact(self._window[len(self._window) // 2].rv)
+
+    def compact(self, through: int) -> None:
+        """Forgets the events up to and including a revision."""
+        cut = bisect_right(self._window, through, key=lambda event: event.rv)
+        if not cut:
+            return
+        forgotten = self._window[:cut]
+        del self._window[:cut]
+        self.compacted = forgotten[-1].rv
+        self._window_bytes -= sum(len(event.entry.raw) for event in forgotten)
+        if self._log:
+            rows = [event.old.rv for event in forgotten if event.old]
+            rows += [event.rv for event in forgotten if event.type == DELETED]
+            self._log.compact(Compaction(self.compacted, self._next, rows))
+
+    def _rewind(self, objects: Shelf, shelf: str, at: int) -> Shelf:
+        if at < self.compacted:
+            raise Gone(f"The resourceVersion for the provided list is too old: {at} ({self.compacted})")
+        past = dict(objects)
+        for event in reversed(self._window):
+            if event.rv <= at:
+                break
+            if event.entry.shelf != shelf:
+                continue
+            key = (event.entry.namespace, event.entry.name)
+            if event.old:
+                past[key] = event.old
+            else:
+                past.pop(key, None)
+        return past
+
+    def _load(self, log: Log) -> None:
+        self.compacted = log.mark("compacted")
+        self.rv = self._next = max(self.rv, log.mark("head"))
+        for row in log.load():
+            objects = self._shelves.setdefault(row.shelf, {})
+            key = (row.namespace, row.name)
+            old = objects.get(key)
+            entry = Entry(*row[1:4], row.rv, row.value, labels_in(orjson.loads(row.value)))
+            if row.deleted:
+                objects.pop(key, None)
+            else:
+                objects[key] = entry
+            if row.rv > self.compacted:
+                kind = DELETED if row.deleted else MODIFIED if old else ADDED
+                self._window.append(Event(row.rv, kind, entry, old))
+                self._window_bytes += len(row.value)
+            self._revisions[row.shelf] = row.rv
+            self.rv = self._next = max(self.rv, row.rv)

@@ -1,0 +1,76 @@
+"""What one version of one kind does to objects on their way in: the seam between the generic pipeline and the kinds.
+
+The pipeline (`verbs/`) is the same for every kind: decode, default, admit, prepare, validate, store. A `Strategy`
+answers the questions in which kinds differ. This base class answers all of them in the plainest way, so a kind
+overrides only what is special about it. Methods that take `obj` may change it in place and return it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from isvc.kube.objects import Object
+
+
+class FieldError(NamedTuple):
+    """One complaint about one field, as it appears in `status.details.causes`."""
+
+    reason: str  # FieldValueInvalid, FieldValueRequired, FieldValueNotSupported, FieldValueForbidden, ...
+    field: str  # spec.containers[0].name
+    message: str  # Invalid value: "x": must be ...
+
+    def cause(self) -> Object:
+        return {"reason": self.reason, "message": self.message, "field": self.field}
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class Strategy:
+    """A kind without peculiarities: no defaults, nothing refused, `generation` counts changes outside metadata and status."""
+
+    #: OpenAPI v3 structural schema of the whole object (kube.schemas format), or None when the kind is schemaless.
+    schema: Object | None = None
+    #: Whether `metadata.generation` is kept.
+    generation: bool = True
+    #: Whether writes to the main resource leave `status` alone, and the status subresource exists.
+    has_status: bool = False
+    #: Whether a PUT to a missing name creates the object.
+    create_on_update: bool = False
+    #: Whether an update without resourceVersion is accepted.
+    unconditional_update: bool = True
+    #: Seconds a deletion waits when the client does not say (pods: 30); 0 removes at once.
+    default_grace_seconds: int = 0
+
+    def decode(self, obj: Object, unknown: list[str]) -> Object:
+        """A request body of this version, pruned and defaulted; also called on what mutating webhooks return.
+
+        Appends one path per unknown field (`spec.foo`) to `unknown`; raises BadRequest when a value has the wrong type.
+        """
+        return obj
+
+    def read(self, obj: Object) -> Object:
+        """A stored object as this version shows it now (defaults that came after it was written). Only called when
+        `epoch` differs from the one the object was written under."""
+        return obj
+
+    def prepare_for_create(self, obj: Object) -> None:
+        """Last touch before validation: fields that clients may not set, allocated values."""
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        """As above for an update; `status`, `metadata` and `generation` are already taken care of by the pipeline."""
+
+    def validate_create(self, obj: Object) -> Sequence[FieldError]:
+        return ()
+
+    def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
+        return ()
+
+    def warnings(self, obj: Object, old: Object | None) -> Sequence[str]:
+        """Sent back as `Warning: 299` headers."""
+        return ()
+
+    async def convert(self, objects: list[Object], api_version: str) -> list[Object]:
+        """Stored or submitted objects of one version as another version of the same kind. Never changes its input."""
+        return [o if o.get("apiVersion") == api_version else {**o, "apiVersion": api_version} for o in objects]

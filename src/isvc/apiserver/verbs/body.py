@@ -1,0 +1,157 @@
+"""Request bodies: bytes in one of the formats that Kubernetes accepts, to a dict whose outline can be relied on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+from isvc.apiserver import metadata, refusals
+from isvc.apiserver.description import Description
+from isvc.apiserver.request import Call, Request
+from isvc.kube.errors import BadRequest
+from isvc.kube.objects import Object
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+def media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def parse(request: Request, custom: bool = False) -> Any:
+    """The value that a body says, whatever it means."""
+    kind = media_type(request) or JSON
+    if kind == JSON:
+        return parse_json(request.body)
+    if kind == YAML:
+        return parse_yaml(request.body)
+    if kind == PROTOBUF and not custom:
+        from isvc.apiserver import protobuf
+
+        return protobuf.decode(request.body)
+    raise refusals.unsupported((JSON, YAML) if custom else (JSON, YAML, PROTOBUF))
+
+
+def parse_json(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if not body.strip():
+            raise BadRequest("unexpected end of JSON input") from None
+        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None
+
+
+def parse_yaml(body: bytes) -> Any:
+    import yaml
+
+    try:
+        # Through JSON, so that dates and numeric keys become what JSON has for them.
+        value = yaml.load(body, Loader=_json_like_loader())  # noqa: S506
+        return orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
+    except (yaml.YAMLError, orjson.JSONEncodeError, ValueError) as error:
+        raise BadRequest(f"error converting YAML to JSON: {error}") from None
+
+
+def _json_like_loader() -> Any:
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        pass
+
+    Loader.yaml_implicit_resolvers = {
+        letter: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    return Loader
+
+
+def outline(value: Any, description: Description) -> Object:
+    """Checks that a body is an object of the expected kind, and fills in kind, version and metadata."""
+    gvk = description.gvk
+    if not isinstance(value, dict):
+        raise BadRequest(f"couldn't get version/kind; json parse error: a {gvk.kind} is an object")
+    if description.custom and not value.get("kind"):
+        raise BadRequest("Object 'Kind' is missing in '" + orjson.dumps(value).decode()[:500] + "'")
+    api_version = value.get("apiVersion") or gvk.api_version
+    kind = value.get("kind") or gvk.kind
+    if api_version != gvk.api_version or kind != gvk.kind:
+        raise refusals.wrong_kind({"apiVersion": api_version, "kind": kind}, gvk)
+    value["apiVersion"], value["kind"] = api_version, kind
+    if value.get("metadata") is None:
+        value["metadata"] = {}
+    if complaint := metadata.check_types(value):
+        raise BadRequest(f'{kind} in version "{gvk.version}" cannot be handled as a {kind}: {complaint}')
+    return value
+
+
+def decode(value: Any, call: Call) -> Object:
+    """An object of the request's version, pruned and defaulted; unknown fields are refused or told as asked."""
+    obj = outline(value, call.description)
+    unknown: list[str] = []
+    obj = call.description.strategy.decode(obj, unknown)
+    report([f'unknown field "{path}"' for path in unknown], call)
+    return obj
+
+
+def read(call: Call) -> Object:
+    """The body of a create or update."""
+    value = parse(call.request, call.description.custom)
+    if "fieldValidation" in call.request.query and media_type(call.request) in ("", JSON):
+        report([f'duplicate field "{path}"' for path in duplicates(call.request.body)], call)
+    return decode(value, call)
+
+
+def report(complaints: list[str], call: Call) -> None:
+    """Strict refuses, Warn tells, Ignore keeps quiet."""
+    if not complaints or call.field_validation == "Ignore":
+        return
+    if call.field_validation == "Warn":
+        for complaint in complaints:
+            call.request.warn(complaint)
+        return
+    kind, version = call.description.gvk.kind, call.description.gvk.version
+    listed = ", ".join(complaints)
+    if call.description.custom:
+        raise BadRequest(f"strict decoding error: {listed}")
+    raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {listed}')
+
+
+def duplicates(body: bytes) -> list[str]:
+    """Keys that appear twice in an object of a JSON text, by path. Only for text that is known to parse."""
+    found: list[list[str]] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> Any:
+        keys: dict[str, Any] = {}
+        repeats = []
+        for key, value in items:
+            if key in keys:
+                repeats.append(key)
+            keys[key] = value
+        if repeats:
+            found.append(repeats)
+        return _Node(keys, repeats)
+
+    tree = json.loads(body, object_pairs_hook=pairs)
+    return _paths(tree, "") if found else []
+
+
+class _Node:
+    __slots__ = ("keys", "repeats")
+
+    def __init__(self, keys: dict[str, Any], repeats: list[str]) -> None:
+        self.keys = keys
+        self.repeats = repeats
+
+
+def _paths(value: Any, path: str) -> list[str]:
+    if isinstance(value, list):
+        return [each for index, item in enumerate(value) for each in _paths(item, f"{path}[{index}]")]
+    if not isinstance(value, _Node):
+        return []
+    prefix = f"{path}." if path else ""
+    below = [each for key, item in value.keys.items() for each in _paths(item, prefix + key)]
+    return [prefix + key for key in value.repeats] + below

@@ -1,0 +1,96 @@
+"""POST: a new object."""
+
+from __future__ import annotations
+
+from isvc.apiserver import metadata, refusals
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.ownership import track
+from isvc.apiserver.request import Call
+from isvc.apiserver.store.store import Stale
+from isvc.apiserver.verbs import body
+from isvc.apiserver.verbs.pipeline import (
+    Api,
+    admission_request,
+    answer,
+    check_namespace,
+    refuse,
+    shown,
+    to_stored,
+)
+from isvc.kube.errors import BadRequest
+from isvc.kube.objects import Object
+
+GENERATED_NAME_ATTEMPTS = 8
+
+
+async def create(api: Api, call: Call) -> Response:
+    obj = body.read(call)
+    settle_namespace(obj, call)
+    if obj["metadata"].get("resourceVersion"):
+        raise BadRequest("resourceVersion should not be set on objects to be created")
+    return await create_object(api, call, obj)
+
+
+async def create_object(api: Api, call: Call, obj: Object, tracked: bool = False) -> Response:
+    """From a decoded object to a stored one; also how an apply (`tracked`) or a PUT to a missing name creates."""
+    description, meta = call.description, obj["metadata"]
+    generated = not meta.get("name") and bool(meta.get("generateName"))
+    check_namespace(api, call, meta.get("name", ""))
+    if not tracked:
+        track(call, obj, None)
+    request = admission_request(call, "CREATE", meta.get("name", ""))
+    obj = await api.admission.mutate(request, obj, None) or obj
+    metadata.prepare_for_create(obj, call.namespace)
+    if description.status:
+        obj.pop("status", None)
+    if description.strategy.generation:
+        obj["metadata"]["generation"] = 1
+    description.strategy.prepare_for_create(obj)
+    assigned = api.addresses.assign(obj, None) if description.shelf == "services" else None
+    try:
+        errors = metadata.validate(obj, description.names, description.resource.namespaced)
+        refuse(description, obj["metadata"].get("name", ""), [*errors, *description.strategy.validate_create(obj)])
+        for warning in description.strategy.warnings(obj, None):
+            call.request.warn(warning)
+        request.name = obj["metadata"]["name"]
+        await api.admission.validate(request, obj, None)
+        return await _store(api, call, obj, generated)
+    finally:
+        if assigned:
+            api.addresses.settle(assigned)
+
+
+async def _store(api: Api, call: Call, obj: Object, generated: bool) -> Response:
+    description = call.description
+    stored = await to_stored(description, obj)
+    for _ in range(GENERATED_NAME_ATTEMPTS):
+        name = stored["metadata"]["name"]
+        if api.store.head(description.shelf, call.namespace, name) is None:
+            if call.dry_run:
+                return answer(obj, 201)
+            check_namespace(api, call, name)
+            try:
+                entry = await api.store.put(description.shelf, call.namespace, name, stored, None, description.epoch)
+            except Stale:
+                pass
+            else:
+                if stored is obj:
+                    return Response(entry.raw, 201)
+                return Response(await shown(description, entry), 201)
+        if not generated:
+            break
+        stored["metadata"]["name"] = metadata.generate_name(stored["metadata"]["generateName"])
+    raise refusals.already_exists(description.resource, stored["metadata"]["name"])
+
+
+def settle_namespace(obj: Object, call: Call) -> None:
+    """An object's namespace is that of the path, whether it says so or not."""
+    meta = obj["metadata"]
+    if not call.description.resource.namespaced:
+        if meta.get("namespace"):
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+        meta.pop("namespace", None)
+        return
+    if meta.get("namespace") and meta["namespace"] != call.namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    meta["namespace"] = call.namespace

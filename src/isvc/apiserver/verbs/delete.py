@@ -1,0 +1,188 @@
+"""DELETE, of one object or of a selection.
+
+An object goes at once unless something asks it to wait: finalizers (among them those that a propagation policy adds), a
+grace period (pods on a node), or a namespace's content. Until then it stays, marked with a deletion timestamp.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from isvc.apiserver import refusals
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.request import Call
+from isvc.apiserver.store.entry import Entry
+from isvc.apiserver.store.store import Stale
+from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.verbs import body, listing
+from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, to_stored
+from isvc.apiserver.verbs.update import ATTEMPTS, is_finished
+from isvc.kube.errors import BadRequest, NotFound
+from isvc.kube.objects import Object, deep_copy, dig
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+POLICIES = ("Orphan", "Background", "Foreground")
+
+
+async def delete(api: Api, call: Call) -> Response:
+    options = read_options(call)
+    deleted, gone = await delete_object(api, call, options)
+    description = call.description
+    if gone and not description.returns_deleted:
+        uid = deleted["metadata"]["uid"]
+        details = refusals.details(description.resource, call.name, uid=uid)
+        return Response.json(
+            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        )
+    accepted = not gone and options.get("orphanDependents") is False
+    return answer(deleted, 202 if accepted else 200)
+
+
+async def delete_collection(api: Api, call: Call) -> Response:
+    options = read_options(call)
+    selected = await listing.select(api, call)
+    entries, page = selected.page()
+    items = []
+    for entry in entries:
+        one = Call(call.request, call.description, entry.namespace, entry.name, "", call.dry_run)
+        try:
+            items.append((await delete_object(api, one, options))[0])
+        except NotFound:
+            continue
+    return Response.json(selected.envelope(items, page))
+
+
+async def delete_object(api: Api, call: Call, options: Object) -> tuple[Object, bool]:
+    """The object as it was left, and whether it is gone."""
+    description = call.description
+    for _ in range(ATTEMPTS):
+        entry = api.store.head(description.shelf, call.namespace, call.name)
+        if entry is None:
+            break
+        old = await from_stored(description, entry)
+        _check_preconditions(call, options, old)
+        request = admission_request(call, "DELETE", call.name, options)
+        await api.admission.mutate(request, None, old)
+        await api.admission.validate(request, None, old)
+        new = mark(call, deep_copy(old), options)
+        try:
+            return await _store(api, call, entry, new, old)
+        except Stale:
+            continue
+    raise refusals.not_found(description.resource, call.name)
+
+
+async def _store(api: Api, call: Call, entry: Entry, new: Object, old: Object) -> tuple[Object, bool]:
+    description = call.description
+    gone = is_finished(new)
+    if gone and not old["metadata"].get("deletionTimestamp") and not description.returns_deleted:
+        new = old  # what was never marked is not reported as marked
+    if call.dry_run:
+        return new, gone
+    if gone:
+        removed = await api.store.remove(entry, await to_stored(description, new))
+        return await from_stored(description, removed), True
+    if new == old:
+        return old, False
+    stored = await to_stored(description, new)
+    kept = await api.store.put(description.shelf, entry.namespace, entry.name, stored, entry, description.epoch)
+    return await from_stored(description, kept), False
+
+
+def mark(call: Call, obj: Object, options: Object) -> Object:
+    """The object with its deletion asked for."""
+    meta = obj["metadata"]
+    _propagate(meta, options)
+    grace = _grace(call, obj, options)
+    if not meta.get("deletionTimestamp"):
+        due = datetime.now(UTC) + timedelta(seconds=grace)
+        meta["deletionTimestamp"] = due.strftime("%Y-%m-%dT%H:%M:%SZ")
+        meta["deletionGracePeriodSeconds"] = grace
+        if meta.get("generation"):
+            meta["generation"] += 1
+        if call.description.shelf == "namespaces":
+            obj.setdefault("status", {})["phase"] = "Terminating"
+    elif grace < (meta.get("deletionGracePeriodSeconds") or 0):
+        marked = datetime.strptime(meta["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ")
+        asked = marked - timedelta(seconds=meta["deletionGracePeriodSeconds"] - grace)
+        meta["deletionTimestamp"] = asked.strftime("%Y-%m-%dT%H:%M:%SZ")
+        meta["deletionGracePeriodSeconds"] = grace
+    return obj
+
+
+def _propagate(meta: dict[str, Any], options: Object) -> None:
+    policy = options.get("propagationPolicy")
+    orphan = options.get("orphanDependents")
+    finalizers = list(meta.get("finalizers") or ())
+    if policy is None and orphan is None:
+        return
+    wanted = ORPHAN if policy == "Orphan" or orphan else FOREGROUND if policy == "Foreground" else ""
+    finalizers = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)] + ([wanted] if wanted else [])
+    if finalizers:
+        meta["finalizers"] = finalizers
+    else:
+        meta.pop("finalizers", None)
+
+
+def _grace(call: Call, obj: Object, options: Object) -> int:
+    default = call.description.strategy.default_grace_seconds
+    asked = options.get("gracePeriodSeconds")
+    if not default:
+        return 0
+    if call.description.shelf == "pods":
+        default = dig(obj, "spec", "terminationGracePeriodSeconds") or default
+        if not dig(obj, "spec", "nodeName") or dig(obj, "status", "phase") in ("Succeeded", "Failed"):
+            return 0
+    return default if asked is None else max(int(asked), 0)
+
+
+def _check_preconditions(call: Call, options: Object, obj: Object) -> None:
+    wanted = options.get("preconditions") or {}
+    meta, resource = obj["metadata"], call.description.resource
+    if wanted.get("uid") and wanted["uid"] != meta["uid"]:
+        raise refusals.precondition(resource, call.name, "UID", wanted["uid"], meta["uid"])
+    version = wanted.get("resourceVersion")
+    if version and version != meta["resourceVersion"]:
+        raise refusals.precondition(resource, call.name, "ResourceVersion", version, meta["resourceVersion"])
+
+
+def read_options(call: Call) -> Object:
+    """DeleteOptions from the body or, failing that, from the query."""
+    options: Any = body.parse(call.request) if call.request.body else {}
+    if not isinstance(options, dict):
+        raise BadRequest("DeleteOptions must be an object")
+    query = call.request.query
+    if not call.request.body:
+        if "gracePeriodSeconds" in query:
+            options["gracePeriodSeconds"] = query["gracePeriodSeconds"]
+        if "propagationPolicy" in query:
+            options["propagationPolicy"] = query["propagationPolicy"]
+        if "orphanDependents" in query:
+            options["orphanDependents"] = call.request.flag("orphanDependents")
+    if options.get("dryRun"):
+        call.dry_run = True
+    try:
+        if options.get("gracePeriodSeconds") is not None:
+            options["gracePeriodSeconds"] = int(options["gracePeriodSeconds"])
+    except (TypeError, ValueError):
+        raise BadRequest("gracePeriodSeconds must be a number") from None
+    _check_policy(call, options)
+    return options
+
+
+def _check_policy(call: Call, options: Object) -> None:
+    policy = options.get("propagationPolicy")
+    errors = []
+    if policy is not None and options.get("orphanDependents") is not None:
+        why = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
+        errors.append(FieldError("FieldValueInvalid", "propagationPolicy", why))
+    elif policy is not None and policy not in POLICIES:
+        listed = ", ".join(f'"{each}"' for each in ("Foreground", "Background", "Orphan"))
+        why = f'Unsupported value: "{policy}": supported values: {listed}, "nil"'
+        errors.append(FieldError("FieldValueNotSupported", "propagationPolicy", why))
+    if errors:
+        from isvc.kube.objects import GVK
+
+        raise refusals.invalid(GVK("meta.k8s.io", "v1", "DeleteOptions"), "", errors)

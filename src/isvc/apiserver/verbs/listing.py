@@ -1,0 +1,201 @@
+"""GET on a collection: selectors, pages, and lists as of an earlier revision."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from isvc.apiserver.description import Description
+from isvc.apiserver.request import Call
+from isvc.apiserver.store.entry import Entry
+from isvc.apiserver.verbs.pipeline import Api, from_stored, shown
+from isvc.kube.errors import BadRequest, Gone, Timeout
+from isvc.kube.objects import Object
+from isvc.kube.selectors import FieldSelector, LabelSelector, SelectorError
+
+ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
+_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without"
+    " the continue parameter."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Label and field selectors of one request."""
+
+    labels: LabelSelector
+    fields: FieldSelector
+    description: Description
+
+    def __bool__(self) -> bool:
+        return bool(self.labels or self.fields)
+
+    def test(self) -> Callable[[Entry], bool]:
+        """A quick predicate; objects are parsed only for fields beyond name and namespace."""
+        labels, fields = self.labels, self.fields
+        if not fields:
+            return (lambda entry: labels.matches(entry.labels)) if labels else (lambda _: True)
+        plain = all(path in ALWAYS_SELECTABLE for path, _, _ in fields.terms)
+
+        def matches(entry: Entry) -> bool:
+            if not labels.matches(entry.labels):
+                return False
+            if plain:
+                return fields.matches({"metadata": {"name": entry.name, "namespace": entry.namespace}})
+            return fields.matches(with_selectable_defaults(entry.parse(), self.description))
+
+        return matches
+
+
+def with_selectable_defaults(obj: Object, description: Description) -> Object:
+    """Fields that select by their zero value even where the object leaves them out."""
+    if description.shelf == "nodes":
+        obj.setdefault("spec", {}).setdefault("unschedulable", False)
+    elif description.shelf == "pods":
+        obj.setdefault("spec", {}).setdefault("hostNetwork", False)
+    elif description.shelf == "events":
+        source = obj.get("source") or {}
+        obj["source"] = source.get("component") or obj.get("reportingComponent", "")
+    return obj
+
+
+def filter_of(call: Call) -> Filter:
+    query = call.request.query
+    try:
+        labels = LabelSelector.parse(query.get("labelSelector", ""))
+    except SelectorError as error:
+        raise BadRequest(f"unable to parse requirement: {error}") from None
+    try:
+        fields = FieldSelector.parse(query.get("fieldSelector", ""))
+    except SelectorError as error:
+        raise BadRequest(str(error)) from None
+    if call.name:
+        fields = FieldSelector((*fields.terms, ("metadata.name", True, call.name)))
+    for path, _, _ in fields.terms:
+        if path not in ALWAYS_SELECTABLE and path not in call.description.selectable:
+            api_version, kind = call.description.gvk.api_version, call.description.gvk.kind
+            raise BadRequest(
+                f'Unable to find "{api_version}, Kind={kind}" that match label selector "", field selector'
+                f' "{query.get("fieldSelector", "")}": field label not supported: {path}'
+                if call.description.custom
+                else f"field label not supported: {path}"
+            )
+    return Filter(labels, fields, call.description)
+
+
+@dataclass(slots=True)
+class Selection:
+    """What a list request selects, before it is cut into pages."""
+
+    call: Call
+    entries: list[Entry]
+    rv: int
+    filtered: bool
+    limit: int
+    start: tuple[str, str] | None = None
+
+    def page(self) -> tuple[list[Entry], Object]:
+        """The entries to send, and the list's metadata."""
+        entries = self.entries
+        if self.start is not None:
+            entries = [entry for entry in entries if (entry.namespace, entry.name) > self.start]
+        meta: Object = {"resourceVersion": str(self.rv)}
+        if self.limit and len(entries) > self.limit:
+            rest = len(entries) - self.limit
+            entries = entries[: self.limit]
+            meta["continue"] = _token(self.rv, entries[-1])
+            if not self.filtered:
+                meta["remainingItemCount"] = rest
+        return entries, meta
+
+    def envelope(self, items: list[Object], meta: Object) -> Object:
+        description = self.call.description
+        return {
+            "kind": description.list_kind_name,
+            "apiVersion": description.gvk.api_version,
+            "metadata": meta,
+            "items": items,
+        }
+
+
+async def select(api: Api, call: Call) -> Selection:
+    query = call.request.query
+    chosen = filter_of(call)
+    limit = _number(query.get("limit", ""), "limit")
+    at, start = _moment(api, query)
+    shelf = call.description.shelf
+    try:
+        entries = api.store.list(shelf, call.namespace, at)
+    except Gone:
+        if query.get("continue"):
+            raise Gone(_EXPIRED) from None
+        raise
+    rv = api.store.rv if at is None else at
+    if chosen:
+        matches = chosen.test()
+        entries = [entry for entry in entries if matches(entry)]
+    return Selection(call, entries, rv, bool(chosen), limit, start)
+
+
+def _moment(api: Api, query: dict[str, str]) -> tuple[int | None, tuple[str, str] | None]:
+    """The revision to list at (None: now), and the key after which to go on."""
+    if token := query.get("continue"):
+        if query.get("resourceVersion") not in (None, "", "0"):
+            raise BadRequest("specifying resource version is not allowed when using continue")
+        rv, start = _parse_token(token)
+        return rv, start
+    version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    if match and not version:
+        raise BadRequest("resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if match not in ("", "Exact", "NotOlderThan"):
+        raise BadRequest(f'resourceVersionMatch: Unsupported value: "{match}"')
+    rv = _number(version, "resourceVersion")
+    if match == "Exact" and rv == 0:
+        raise BadRequest('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
+    if rv > api.store.rv:
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        message = f"Too large resource version: {rv}, current: {api.store.rv}"
+        raise Timeout(message, details={"causes": [cause], "retryAfterSeconds": 1})
+    if match == "Exact" or (rv and not match and query.get("limit") not in (None, "", "0")):
+        return rv, None
+    return None, None
+
+
+def _number(text: str, name: str) -> int:
+    if not text:
+        return 0
+    if not text.isascii() or not text.isdigit():
+        raise BadRequest(f'invalid {name}: strconv.ParseUint: parsing "{text}": invalid syntax')
+    return int(text)
+
+
+def _token(rv: int, last: Entry) -> str:
+    text = orjson.dumps({"v": "meta.k8s.io/v1", "rv": rv, "start": [last.namespace, last.name]})
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def _parse_token(token: str) -> tuple[int, tuple[str, str]]:
+    try:
+        value = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        namespace, name = value["start"]
+        return int(value["rv"]), (str(namespace), str(name))
+    except (binascii.Error, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        raise BadRequest("continue key is not valid: encoded continue token cannot be parsed") from None
+
+
+async def items_as_bytes(description: Description, entries: list[Entry]) -> list[bytes]:
+    """Each object as clients see it in a list: built-in kinds leave out kind and apiVersion there."""
+    raws = [await shown(description, entry) for entry in entries]
+    if description.custom:
+        return raws
+    prefix = len(f'{{"kind":"{description.gvk.kind}","apiVersion":"{description.gvk.api_version}",')
+    return [b"{" + raw[prefix:] for raw in raws]
+
+
+async def items_as_objects(description: Description, entries: list[Entry]) -> list[Object]:
+    return [await from_stored(description, entry) for entry in entries]

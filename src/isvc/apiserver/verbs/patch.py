@@ -1,0 +1,117 @@
+"""PATCH, in four kinds: JSON patch, merge patch, strategic merge patch, and apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from isvc.apiserver import refusals
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.ownership import apply_fields
+from isvc.apiserver.request import Call, Request
+from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.verbs import body, update
+from isvc.apiserver.verbs.create import create_object, settle_namespace
+from isvc.apiserver.verbs.pipeline import Api
+from isvc.kube.errors import BadRequest, Invalid
+from isvc.kube.objects import GVK, Object
+from isvc.kube.patch import PatchError, json_patch, merge_patch, strategic
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_YAML = "application/apply-patch+yaml"
+APPLY_CBOR = "application/apply-patch+cbor"
+MAX_OPERATIONS = 10_000
+
+#: From an object to the patched one.
+Edit = Callable[[Object], Object]
+
+
+async def patch(api: Api, call: Call) -> Response:
+    kind = body.media_type(call.request)
+    if kind == APPLY_YAML:
+        return await apply(api, call)
+    if call.request.flag("force"):
+        raise _bad_option("force", "may not be specified for non-apply patch")
+    edit = edit_of(call, kind)
+
+    async def patched(live: Object) -> Object:
+        result = edit(live)
+        new = body.decode(result, call)
+        if new["metadata"].get("name") != call.name:
+            new["metadata"]["name"] = new["metadata"].get("name") or call.name
+        return new
+
+    return await update.change(api, call, patched)
+
+
+def edit_of(call: Call, kind: str) -> Edit:
+    """The function that a patch body stands for."""
+    if kind == JSON_PATCH:
+        operations = _parse(call.request)
+        if isinstance(operations, list) and len(operations) > MAX_OPERATIONS:
+            raise BadRequest(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}", status=413)
+        return _guarded(lambda live: json_patch.apply(live, operations), Invalid)
+    changes = _parse(call.request)
+    if kind in (MERGE_PATCH, STRATEGIC_PATCH) and not isinstance(changes, dict):
+        raise BadRequest("a merge patch must be an object")
+    if kind == MERGE_PATCH:
+        return _guarded(lambda live: merge_patch.apply(live, changes), BadRequest)
+    if kind == STRATEGIC_PATCH and not call.description.custom:
+        schema = call.description.strategy.schema or {}
+        return _guarded(lambda live: strategic.apply(live, changes, schema), BadRequest)
+    accepted = [JSON_PATCH, MERGE_PATCH, APPLY_YAML]
+    if not call.description.custom:
+        accepted.insert(2, STRATEGIC_PATCH)
+    raise refusals.unsupported(accepted)
+
+
+def _parse(request: Request) -> Any:
+    return body.parse_json(request.body)
+
+
+def _guarded(edit: Edit, refusal: type[BadRequest] | type[Invalid]) -> Edit:
+    def guarded(live: Object) -> Object:
+        try:
+            return edit(live)
+        except PatchError as error:
+            if refusal is Invalid:
+                raise Invalid(f"the server rejected our request due to an error in our request: {error}") from None
+            raise BadRequest(str(error)) from None
+
+    return guarded
+
+
+async def apply(api: Api, call: Call) -> Response:
+    """Server-side apply: the manager's whole intent; creates what does not exist."""
+    if not call.field_manager:
+        raise _bad_option("fieldManager", "is required for apply patch", "Required value")
+    intent = body.outline(body.parse_yaml(call.request.body), call.description)
+    settle_namespace(intent, call)
+    name = intent["metadata"].setdefault("name", call.name)
+    if name != call.name:
+        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    if intent["metadata"].get("managedFields"):
+        raise BadRequest("metadata.managedFields must be nil")
+    shelf = call.description.shelf
+    if api.store.head(shelf, call.namespace, call.name) is None:
+        if call.subresource:
+            raise refusals.not_found(call.description.resource, call.name)
+        if intent["metadata"].get("uid"):
+            uid = intent["metadata"]["uid"]
+            raise refusals.precondition(call.description.resource, call.name, "UID", uid, "")
+        merged = apply_fields(call, intent, None)
+        return await create_object(api, call, body.decode(merged, call), tracked=True)
+
+    async def applied(live: Object) -> Object:
+        merged = apply_fields(call, intent, live)
+        merged["metadata"].setdefault("resourceVersion", live["metadata"]["resourceVersion"])
+        return body.decode(merged, call)
+
+    return await update.change(api, call, applied, tracked=True)
+
+
+def _bad_option(field: str, why: str, what: str = "Forbidden") -> Invalid:
+    reason = "FieldValueRequired" if what == "Required value" else "FieldValueForbidden"
+    return refusals.invalid(GVK("meta.k8s.io", "v1", "PatchOptions"), "", [FieldError(reason, field, f"{what}: {why}")])

@@ -1,0 +1,119 @@
+"""What every write goes through, and the parts of the server it needs for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import orjson
+
+from isvc.apiserver import refusals
+from isvc.apiserver.addresses import ServiceAddresses
+from isvc.apiserver.description import Description
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.registry import Registry
+from isvc.apiserver.request import AdmissionRequest, Call, Operation
+from isvc.apiserver.store.entry import Entry, encode
+from isvc.apiserver.store.store import Store
+from isvc.apiserver.strategy import FieldError
+from isvc.kube.errors import BadRequest
+from isvc.kube.objects import Object
+from isvc.kube.resource import NAMESPACES
+
+
+class Admission(Protocol):
+    async def mutate(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> Object | None: ...
+
+    async def validate(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> None: ...
+
+
+@dataclass(slots=True)
+class Api:
+    """Everything that verbs work on."""
+
+    store: Store
+    registry: Registry
+    admission: Admission
+    addresses: ServiceAddresses
+
+
+def admission_request(call: Call, operation: Operation, name: str, options: Object | None = None) -> AdmissionRequest:
+    kinds = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+    told: Object = {"kind": kinds.get(operation, ""), "apiVersion": "meta.k8s.io/v1"}
+    if call.field_manager:
+        told["fieldManager"] = call.field_manager
+    if "fieldValidation" in call.request.query:
+        told["fieldValidation"] = call.field_validation
+    if call.dry_run:
+        told["dryRun"] = ["All"]
+    return AdmissionRequest(
+        operation=operation,
+        description=call.description,
+        name=name,
+        namespace=call.namespace,
+        user=call.user,
+        subresource=call.subresource,
+        dry_run=call.dry_run,
+        options={**told, **(options or {})},
+        warnings=call.request.warnings,
+    )
+
+
+def refuse(description: Description, name: str, errors: list[FieldError]) -> None:
+    if errors:
+        raise refusals.invalid(description.gvk, name, errors)
+
+
+async def to_stored(description: Description, obj: Object) -> Object:
+    """The object in the version that is kept."""
+    stored = description.stored
+    if stored == description.resource:
+        return obj
+    return (await description.strategy.convert([obj], stored.api_version))[0]
+
+
+async def from_stored(description: Description, entry: Entry) -> Object:
+    """A fresh dict in the version that was asked for."""
+    obj = entry.parse()
+    resource = description.resource
+    if obj["apiVersion"] != resource.api_version:
+        obj = (await description.strategy.convert([obj], resource.api_version))[0]
+    if is_outdated(entry, description):
+        obj = description.strategy.read(obj)
+    return obj
+
+
+def is_outdated(entry: Entry, description: Description) -> bool:
+    """Whether the schema changed after the object was written."""
+    return description.custom and entry.epoch != description.epoch
+
+
+async def shown(description: Description, entry: Entry) -> bytes:
+    """The object as clients of this version see it."""
+    if description.stored == description.resource and not is_outdated(entry, description):
+        return entry.raw
+    return encode(await from_stored(description, entry))
+
+
+def answer(obj: Object, status: int = 200) -> Response:
+    try:
+        return Response(encode(obj), status)
+    except orjson.JSONEncodeError:
+        raise BadRequest("the object is nested too deeply") from None
+
+
+def check_namespace(api: Api, call: Call, name: str) -> None:
+    """Nothing is created in a namespace that does not exist, or that is going away."""
+    if not call.description.resource.namespaced:
+        return
+    entry = api.store.head("namespaces", "", call.namespace)
+    if entry is None:
+        raise refusals.not_found(NAMESPACES, call.namespace)
+    if b'"deletionTimestamp":' in entry.raw and entry.parse()["metadata"].get("deletionTimestamp"):
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {call.namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {call.namespace} because it is being terminated"
+        raise refusals.forbidden(call.description.resource, name, why, [cause])

@@ -1,0 +1,40 @@
+"""GET: one object or a list, in the form that the client accepts."""
+
+from __future__ import annotations
+
+import orjson
+
+from isvc.apiserver import forms, refusals
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.request import Call
+from isvc.apiserver.store.entry import Entry
+from isvc.apiserver.verbs import listing
+from isvc.apiserver.verbs.pipeline import Api, from_stored, shown
+
+
+def find(api: Api, call: Call) -> Entry:
+    entry = api.store.get(call.description.shelf, call.namespace, call.name)
+    if entry is None:
+        raise refusals.not_found(call.description.resource, call.name)
+    return entry
+
+
+async def get(api: Api, call: Call) -> Response:
+    entry = find(api, call)
+    form = forms.of(call.request)
+    if form == forms.OBJECT:
+        return Response(await shown(call.description, entry))
+    obj = await from_stored(call.description, entry)
+    return Response.json(forms.single(form, call, obj))
+
+
+async def list_objects(api: Api, call: Call) -> Response:
+    selection = await listing.select(api, call)
+    entries, meta = selection.page()
+    form = forms.of(call.request)
+    if form == forms.OBJECT:
+        items = b",".join(await listing.items_as_bytes(call.description, entries))
+        envelope = orjson.dumps(selection.envelope([], meta))
+        return Response(envelope[:-2] + items + b"]}")
+    objects = await listing.items_as_objects(call.description, entries)
+    return Response.json(forms.several(form, call, objects, meta))

@@ -1,0 +1,98 @@
+"""The scale subresource: one number of a workload, whatever its kind, as an autoscaling/v1 Scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isvc.apiserver import refusals
+from isvc.apiserver.description import Description, Scale
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.request import Call
+from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.verbs import body, patch, read, update
+from isvc.apiserver.verbs.pipeline import Api, from_stored
+from isvc.kube.errors import BadRequest
+from isvc.kube.objects import GVK, Object, dig
+from isvc.kube.selectors import LabelSelector
+
+SCALE = GVK("autoscaling", "v1", "Scale")
+
+
+async def get(api: Api, call: Call) -> Response:
+    obj = await from_stored(call.description, read.find(api, call))
+    return Response.json(scale_of(call.description, obj))
+
+
+async def put(api: Api, call: Call) -> Response:
+    wanted = _check(body.parse(call.request))
+    return await _change(api, call, lambda _: wanted)
+
+
+async def patch_scale(api: Api, call: Call) -> Response:
+    edit = patch.edit_of(call, body.media_type(call.request))
+    return await _change(api, call, edit)
+
+
+async def _change(api: Api, call: Call, edit: patch.Edit) -> Response:
+    description = call.description
+    assert description.scale is not None
+    path = description.scale.spec_replicas
+
+    async def scaled(live: Object) -> Object:
+        before = scale_of(description, live)
+        after = _check(edit(before))
+        replicas = (after.get("spec") or {}).get("replicas") or 0
+        if replicas < 0:
+            why = f"Invalid value: {replicas}: must be greater than or equal to 0"
+            raise refusals.invalid(SCALE, call.name, [FieldError("FieldValueInvalid", "spec.replicas", why)])
+        _set(live, path, replicas)
+        version = after.get("metadata", {}).get("resourceVersion")
+        live["metadata"]["resourceVersion"] = version or ""
+        return live
+
+    response = await update.change(api, call, scaled)
+    return Response.json(scale_of(description, body.parse_json(response.body)))
+
+
+def _check(value: Any) -> Object:
+    if not isinstance(value, dict) or not isinstance(value.get("spec") or {}, dict):
+        raise BadRequest("a Scale is an object with a spec")
+    if not isinstance((value.get("spec") or {}).get("replicas") or 0, int):
+        raise BadRequest("spec.replicas of a Scale is a number")
+    return value
+
+
+def scale_of(description: Description, obj: Object) -> Object:
+    scale = description.scale
+    assert scale is not None
+    meta = obj["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: Object = {"replicas": _at(obj, scale.status_replicas) or 0}
+    if selector := _selector(obj, scale):
+        status["selector"] = selector
+    return {
+        "kind": SCALE.kind,
+        "apiVersion": SCALE.api_version,
+        "metadata": {field: meta[field] for field in kept if field in meta},
+        "spec": {"replicas": replicas} if (replicas := _at(obj, scale.spec_replicas)) else {},
+        "status": status,
+    }
+
+
+def _selector(obj: Object, scale: Scale) -> str:
+    found = _at(obj, scale.label_selector) if scale.label_selector else None
+    if isinstance(found, dict):
+        plain = "matchLabels" not in found and "matchExpressions" not in found
+        return str(LabelSelector.of(found) if plain else LabelSelector.from_spec(found))
+    return str(found or "")
+
+
+def _at(obj: Object, path: str) -> Any:
+    return dig(obj, *path.lstrip(".").split("."))
+
+
+def _set(obj: Object, path: str, value: int) -> None:
+    *parents, last = path.lstrip(".").split(".")
+    for parent in parents:
+        obj = obj.setdefault(parent, {})
+    obj[last] = value

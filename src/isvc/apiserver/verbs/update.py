@@ -1,0 +1,171 @@
+"""PUT, and the part of it that PATCH shares: a new state that follows from the live one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from isvc.apiserver import metadata, refusals
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.ownership import track
+from isvc.apiserver.request import Call
+from isvc.apiserver.store.entry import Entry
+from isvc.apiserver.store.store import Stale
+from isvc.apiserver.verbs import body
+from isvc.apiserver.verbs.create import create_object, settle_namespace
+from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, refuse, shown, to_stored
+from isvc.kube.errors import BadRequest
+from isvc.kube.objects import Object, deep_copy, dig
+
+ATTEMPTS = 8
+NOT_COUNTED = ("apiVersion", "kind", "metadata", "status")
+
+#: From the live object (a copy that may be changed) to the wanted one, both in the request's version.
+Change = Callable[[Object], Awaitable[Object]]
+
+
+async def update(api: Api, call: Call) -> Response:
+    wanted = body.read(call)
+    settle_namespace(wanted, call)
+    name = wanted["metadata"].setdefault("name", call.name)
+    if name != call.name:
+        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    description = call.description
+    if api.store.head(description.shelf, call.namespace, call.name) is None:
+        if description.strategy.create_on_update and not call.subresource:
+            if wanted["metadata"].get("uid"):
+                raise refusals.precondition(description.resource, call.name, "UID", wanted["metadata"]["uid"], "")
+            wanted["metadata"].pop("resourceVersion", None)
+            return await create_object(api, call, wanted)
+        raise refusals.not_found(description.resource, call.name)
+    if not wanted["metadata"].get("resourceVersion") and not description.strategy.unconditional_update:
+        why = "Invalid value: 0x0: must be specified for an update"
+        refuse(description, name, [metadata.FieldError("FieldValueInvalid", "metadata.resourceVersion", why)])
+
+    async def replace(_: Object) -> Object:
+        return deep_copy(wanted)
+
+    return await change(api, call, replace)
+
+
+async def change(api: Api, call: Call, wanted: Change, tracked: bool = False) -> Response:
+    """Applies a change to the live object, again if another write came between; `tracked` when it kept managedFields."""
+    description = call.description
+    for _ in range(ATTEMPTS):
+        entry = api.store.head(description.shelf, call.namespace, call.name)
+        if entry is None:
+            raise refusals.not_found(description.resource, call.name)
+        old = await from_stored(description, entry)
+        new = await wanted(deep_copy(old))
+        demanded = new["metadata"].get("resourceVersion") or ""
+        if demanded and demanded != old["metadata"]["resourceVersion"]:
+            raise refusals.modified(description.resource, call.name)
+        check_uid(call, new, old)
+        try:
+            return await _write(api, call, entry, new, old, tracked)
+        except Stale:
+            if demanded and demanded != "0" and call.request.method == "PUT":
+                raise refusals.modified(description.resource, call.name) from None
+    raise refusals.modified(description.resource, call.name)
+
+
+def check_uid(call: Call, new: Object, old: Object) -> None:
+    uid = new["metadata"].get("uid")
+    if uid and uid != old["metadata"]["uid"]:
+        raise refusals.precondition(call.description.resource, call.name, "UID", uid, old["metadata"]["uid"])
+
+
+async def _write(api: Api, call: Call, entry: Entry, new: Object, old: Object, tracked: bool) -> Response:
+    description = call.description
+    restrict(call, new, old)
+    if not tracked:
+        track(call, new, old)
+    request = admission_request(call, "UPDATE", call.name)
+    new = await api.admission.mutate(request, new, old) or new
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    metadata.prepare_for_update(new, old)
+    restrict(call, new, old)
+    description.strategy.prepare_for_update(new, old, call.subresource)
+    count_generation(call, new, old)
+    assigned = api.addresses.assign(new, old) if description.shelf == "services" and not call.subresource else None
+    try:
+        errors = metadata.validate(new, "path", description.resource.namespaced) + metadata.validate_update(new, old)
+        refuse(description, call.name, [*errors, *description.strategy.validate_update(new, old, call.subresource)])
+        for warning in description.strategy.warnings(new, old):
+            call.request.warn(warning)
+        await api.admission.validate(request, new, old)
+        if new == old:
+            return Response(await shown(description, entry))
+        return await _store(api, call, entry, new)
+    finally:
+        if assigned:
+            api.addresses.settle(assigned)
+
+
+async def _store(api: Api, call: Call, entry: Entry, new: Object) -> Response:
+    """Writes, or deletes when this update removed the last finalizer of an object that is going away."""
+    description = call.description
+    if call.dry_run:
+        return answer(new)
+    stored = await to_stored(description, new)
+    if is_finished(stored):
+        removed = await api.store.remove(entry, stored)
+        return Response(await shown(description, removed))
+    shelf = description.shelf
+    written = await api.store.put(shelf, entry.namespace, entry.name, stored, entry, description.epoch)
+    return Response(written.raw if stored is new else await shown(description, written))
+
+
+def is_finished(obj: Object) -> bool:
+    """Whether nothing holds back the removal of an object any more."""
+    meta = obj["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
+        return False
+    return not (obj.get("kind") == "Namespace" and (obj.get("spec") or {}).get("finalizers"))
+
+
+def restrict(call: Call, new: Object, old: Object) -> None:
+    """A subresource changes its part of the object and nothing else; the main resource leaves status alone."""
+    description = call.description
+    if call.subresource == "status":
+        if description.custom:
+            fields = new["metadata"].get("managedFields")
+            new["metadata"] = {**old["metadata"]}
+            if fields is not None:
+                new["metadata"]["managedFields"] = fields
+        for field in [field for field in new if field not in NOT_COUNTED and field not in old]:
+            del new[field]
+        for field, value in old.items():
+            if field not in NOT_COUNTED:
+                new[field] = value
+    elif description.status and call.subresource in ("", "scale"):
+        if "status" in old:
+            new["status"] = old["status"]
+        else:
+            new.pop("status", None)
+
+
+def count_generation(call: Call, new: Object, old: Object) -> None:
+    if not call.description.strategy.generation or call.subresource == "status":
+        return
+    kept = NOT_COUNTED if call.description.status or not call.description.custom else NOT_COUNTED[:3]
+    if {k: v for k, v in new.items() if k not in kept} != {k: v for k, v in old.items() if k not in kept}:
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+async def bind(api: Api, call: Call) -> Response:
+    """POST pods/NAME/binding: a scheduler's decision."""
+    binding = body.parse(call.request)
+    node = dig(binding, "target", "name")
+    if not isinstance(node, str) or not node:
+        raise BadRequest("a Binding names its node in target.name")
+
+    async def bound(pod: Object) -> Object:
+        if dig(pod, "spec", "nodeName"):
+            taken = pod["spec"]["nodeName"]
+            why = f'pod {call.name} is already assigned to node "{taken}"'
+            raise refusals.conflict(call.description.resource, call.name, why)
+        pod["spec"]["nodeName"] = node
+        return pod
+
+    await change(api, call, bound)
+    return Response.json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)

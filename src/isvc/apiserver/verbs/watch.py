@@ -1,0 +1,197 @@
+"""Watching: the changes after a revision, as a stream of lines.
+
+Lines are made once per event and shared by all plain watchers. Lines that pile up during one turn of the event loop go
+out in one chunk. A client that does not take its lines is cut off, never waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from functools import lru_cache
+
+import orjson
+
+from isvc.apiserver import forms
+from isvc.apiserver.http.response import Stream, Writer
+from isvc.apiserver.request import Call
+from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, encode
+from isvc.apiserver.verbs import listing
+from isvc.apiserver.verbs.pipeline import Api, from_stored, is_outdated
+from isvc.kube.errors import ApiError, BadRequest, Gone
+from isvc.kube.objects import Object
+
+MAX_BACKLOG = 32 << 20
+BOOKMARK_SECONDS = 30.0
+BOOKMARK = "BOOKMARK"
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+async def watch(api: Api, call: Call) -> Stream:
+    """Checks what can be refused with a status code; the rest happens in the stream."""
+    return Stream(Watcher(api, call).run)
+
+
+class Watcher:
+    def __init__(self, api: Api, call: Call) -> None:
+        query = call.request.query
+        self._api = api
+        self._call = call
+        self._description = call.description
+        self._namespace = call.namespace
+        chosen = listing.filter_of(call)
+        self._matches: Callable[[Entry], bool] | None = chosen.test() if chosen else None
+        self._bookmarks = call.request.flag("allowWatchBookmarks")
+        self._initial = call.request.flag("sendInitialEvents")
+        self._check_initial(query)
+        self._rv = query.get("resourceVersion", "") or "0"
+        if not self._rv.isascii() or not self._rv.isdigit():
+            raise BadRequest(f'invalid resource version "{self._rv}"')
+        self._form = forms.of(call.request)
+        # Plain watchers are sent the stored bytes; the others need conversion, which may wait for a webhook.
+        self._plain = self._form == forms.OBJECT and self._description.resource == self._description.stored
+        self._timeout = float(query.get("timeoutSeconds") or 0) or random.uniform(1800, 3600)  # noqa: S311
+        self._lines: list[bytes] = []
+        self._queue: asyncio.Queue[tuple[str, Entry, int]] = asyncio.Queue()
+        self._writer: Writer
+        self._over = asyncio.Event()
+
+    def _check_initial(self, query: dict[str, str]) -> None:
+        if "sendInitialEvents" not in query:
+            if query.get("resourceVersionMatch"):
+                raise BadRequest("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+        elif query.get("resourceVersionMatch") != "NotOlderThan":
+            raise BadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+
+    async def run(self, writer: Writer) -> None:
+        self._writer = writer
+        writer.gone.add_done_callback(lambda _: self._over.set())
+        unsubscribe = self._api.store.subscribe(self._description.shelf, self._on_event)
+        self._api.registry.on_change(self._on_registry)
+        tasks = [asyncio.create_task(self._remind())]
+        try:
+            if self._begin():
+                if not self._plain:
+                    tasks.append(asyncio.create_task(self._convert()))
+                await asyncio.wait_for(self._over.wait(), self._timeout)
+        except TimeoutError:
+            pass
+        finally:
+            unsubscribe()
+            self._api.registry.off_change(self._on_registry)
+            for task in tasks:
+                task.cancel()
+        if self._plain:
+            self._flush()
+
+    def _begin(self) -> bool:
+        """Sends what happened before now; everything later comes through the subscription."""
+        rv = int(self._rv)
+        try:
+            if rv == 0 or self._initial:
+                self._send_state()
+            elif rv > self._api.store.issued:
+                # From another life of this server, whose revisions ran further: only a new list can help.
+                raise Gone(f"too old resource version: {rv} ({self._api.store.rv})")
+            else:
+                for event in self._api.store.since(rv):
+                    if event.entry.shelf == self._description.shelf:
+                        self._on_event(event)
+        except ApiError as error:
+            self._line(line("ERROR", orjson.dumps(error.status())))
+            return False
+        return True
+
+    def _send_state(self) -> None:
+        for entry in self._api.store.list(self._description.shelf, self._namespace):
+            if self._matches is None or self._matches(entry):
+                self._send(ADDED, entry, entry.rv)
+        if self._initial and self._bookmarks:
+            self._send_bookmark({INITIAL_EVENTS_END: "true"})
+
+    def _on_event(self, event: Event) -> None:
+        entry = event.entry
+        if self._namespace and entry.namespace != self._namespace:
+            return
+        if self._matches is None:
+            self._send(event.type, entry, event.rv)
+            return
+        before = event.old is not None and self._matches(event.old)
+        after = event.type != DELETED and self._matches(entry)
+        if after:
+            self._send(MODIFIED if before else ADDED, entry, event.rv)
+        elif before:
+            assert event.old is not None
+            gone = entry if event.type == DELETED else event.old
+            self._send(DELETED, gone, event.rv)
+
+    def _send(self, kind: str, entry: Entry, rv: int) -> None:
+        if not self._plain:
+            self._queue.put_nowait((kind, entry, rv))
+        elif rv != entry.rv or is_outdated(entry, self._description):
+            self._line(line(kind, encode(at_revision(self._description.strategy.read(entry.parse()), rv))))
+        else:
+            self._line(event_line(kind, entry))
+
+    def _send_bookmark(self, annotations: dict[str, str] | None = None) -> None:
+        if not self._plain:
+            marker = Entry("", "", "", self._api.store.rv, orjson.dumps(annotations or {}), {})
+            self._queue.put_nowait((BOOKMARK, marker, self._api.store.rv))
+            return
+        self._line(line(BOOKMARK, encode(self._bookmark(self._api.store.rv, annotations or {}))))
+
+    def _bookmark(self, rv: int, annotations: dict[str, str]) -> Object:
+        gvk = self._description.gvk
+        meta: Object = {"resourceVersion": str(rv), "creationTimestamp": None}
+        if annotations:
+            meta["annotations"] = annotations
+        return {"kind": gvk.kind, "apiVersion": gvk.api_version, "metadata": meta}
+
+    def _line(self, data: bytes) -> None:
+        if not self._lines:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._lines.append(data)
+
+    def _flush(self) -> None:
+        if not self._lines:
+            return
+        data, self._lines = b"".join(self._lines), []
+        self._writer.write(data)
+        if self._writer.backlog() > MAX_BACKLOG:
+            self._over.set()
+
+    async def _convert(self) -> None:
+        """Lines for watchers that are not plain, in order."""
+        while True:
+            kind, entry, rv = await self._queue.get()
+            if kind == BOOKMARK:
+                obj = self._bookmark(rv, orjson.loads(entry.raw))
+            else:
+                obj = at_revision(await from_stored(self._description, entry), rv)
+            if self._form != forms.OBJECT:
+                obj = forms.single(self._form, self._call, obj)
+            self._line(line(kind, encode(obj)))
+
+    async def _remind(self) -> None:
+        while self._bookmarks:
+            await asyncio.sleep(BOOKMARK_SECONDS)
+            self._send_bookmark()
+
+    def _on_registry(self, crd: str) -> None:
+        if crd == self._description.shelf:
+            self._over.set()
+
+
+def at_revision(obj: Object, rv: int) -> Object:
+    obj["metadata"]["resourceVersion"] = str(rv)
+    return obj
+
+
+def line(kind: str, raw: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), raw)
+
+
+@lru_cache(maxsize=64)
+def event_line(kind: str, entry: Entry) -> bytes:
+    return line(kind, entry.raw)

@@ -1,0 +1,41 @@
+"""`isvc apiserver`: the embedded API server on its own, for tests and for the curious."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="Where to write a kubeconfig once the server is ready.",
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Where to keep objects, certificates and tokens.",
+)
+@click.option("--port", default=0, show_default="a free one", help="Port to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--ephemeral", is_flag=True, help="Keep objects in memory only.")
+@click.option(
+    "--controllers",
+    is_flag=True,
+    help="Also collect garbage by owner reference and finalize namespaces; without it, as with a bare kube-apiserver, "
+    "children of deleted owners stay and namespaces remain Terminating.",
+)
+def command(kubeconfig: Path, folder: Path, port: int, host: str, ephemeral: bool, controllers: bool) -> None:
+    """Run the embedded Kubernetes API server alone, in the foreground.
+
+    It listens on loopback with TLS and accepts the token or client certificate in the kubeconfig, which is written
+    (mode 0600) when the server is ready. Ctrl-C or SIGTERM stops it.
+    """
+    from isvc.apiserver.run import Options, run
+
+    run(Options(folder, kubeconfig, host, port, ephemeral, controllers))
