@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 
 Mapper = Callable[[Object], Iterable[Key]]
 Predicate = Callable[[Object | None, Object | None], bool]
+
+
+_reconciling: ContextVar[tuple[str, Key] | None] = ContextVar("reconciling", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +92,16 @@ class Controller:
         reconcile: Reconcile,
         watches: Sequence[Watch],
         workers: int = 1,
+        *,
+        heeds_own_writes: bool = True,
         clock: Clock | None = None,
     ) -> None:
+        """`heeds_own_writes=False`: what a reconcile writes, and notes in the cache, does not bring its key back."""
         self.name = name
         self.watches = tuple(watches)
         self.workers = workers
         self._reconcile = reconcile
+        self._heeds_own_writes = heeds_own_writes
         self._clock = clock or SystemClock()
         self._meter: Meter | None = None
         self._allowed: Callable[[], bool] = lambda: True
@@ -110,8 +118,10 @@ class Controller:
 
     def _enqueuer(self, watch: Watch) -> Callable[[Object | None, Object | None], None]:
         def enqueue(before: Object | None, after: Object | None) -> None:
+            under_way = None if self._heeds_own_writes else _reconciling.get()
             for key in watch.keys(before, after):
-                self.queue.add(key)
+                if under_way != (self.name, key):
+                    self.queue.add(key)
 
         return enqueue
 
@@ -137,6 +147,7 @@ class Controller:
             return
         started = self._clock.monotonic()
         crashed, result = False, None
+        _reconciling.set((self.name, key))
         try:
             result = await self._reconcile(key)
         except NotLeader as error:

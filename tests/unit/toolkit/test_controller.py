@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from isvc.kube.errors import Conflict
+from isvc.kube.objects import Key
+from isvc.kube.resource import DEPLOYMENTS, SERVICES
+from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+
+
+def deployment(name: str, **metadata: object) -> dict:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "ns", **metadata}}
+
+
+def owned(kind: str, api_version: str, name: str) -> dict:
+    references = [
+        {"kind": "Other", "apiVersion": api_version, "name": "first"},
+        {"kind": kind, "apiVersion": api_version, "name": name, "controller": True},
+    ]
+    return deployment("child", ownerReferences=references)
+
+
+class TestWatch:
+    def test_maps_an_object_to_itself(self):
+        assert list(Watch(DEPLOYMENTS).keys(None, deployment("a"))) == [Key("ns", "a")]
+        assert list(Watch(DEPLOYMENTS).keys(deployment("a"), None)) == [Key("ns", "a")]
+
+    def test_maps_a_child_to_the_owner_that_controls_it(self):
+        watch = Watch(SERVICES, to=owner_of(DEPLOYMENTS))
+        assert list(watch.keys(None, owned("Deployment", "apps/v1beta1", "parent"))) == [Key("ns", "parent")]
+        assert list(watch.keys(None, owned("Deployment", "other/v1", "parent"))) == []
+        assert list(watch.keys(None, owned("StatefulSet", "apps/v1", "parent"))) == []
+        assert list(watch.keys(None, deployment("orphan"))) == []
+
+    def test_a_mapper_sees_what_was_and_what_is(self):
+        watch = Watch(DEPLOYMENTS, to=lambda obj: [Key("", obj["metadata"]["labels"]["team"])])
+        before, after = deployment("a", labels={"team": "red"}), deployment("a", labels={"team": "blue"})
+        assert set(watch.keys(before, after)) == {Key("", "red"), Key("", "blue")}
+
+    def test_a_predicate_can_refuse(self):
+        watch = Watch(DEPLOYMENTS, when=lambda before, after: before is None)
+        assert list(watch.keys(None, deployment("a")))
+        assert not list(watch.keys(deployment("a"), deployment("a")))
+
+
+class Attempts:
+    """A reconcile that does what it is told, attempt by attempt."""
+
+    def __init__(self, *answers: object) -> None:
+        self._answers = list(answers)
+        self.keys: list[Key] = []
+        self.over = asyncio.Event()
+
+    async def __call__(self, key: Key) -> Result | None:
+        self.keys.append(key)
+        answer = self._answers.pop(0)
+        if not self._answers:
+            self.over.set()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[return-value]
+
+
+async def run(controller: Controller, attempts: Attempts) -> None:
+    controller.queue.add(Key("ns", "a"))
+    task = asyncio.create_task(controller.run())
+    async with asyncio.timeout(30):
+        await attempts.over.wait()
+        await controller.queue.drained()
+        controller.queue.close()
+        await task
+
+
+async def test_a_crash_is_logged_and_tried_again(caplog):
+    attempts = Attempts(ZeroDivisionError("oops"), Conflict("stale"), None)
+    controller = Controller("test", attempts, [])
+    with caplog.at_level(logging.WARNING):
+        await run(controller, attempts)
+    assert attempts.keys == [Key("ns", "a")] * 3
+    assert "test ns/a: oops" in caplog.text
+    assert "stale" not in caplog.text
+    assert controller.queue.failures(Key("ns", "a")) == 0
+
+
+async def test_a_reconcile_may_ask_to_be_called_again():
+    attempts = Attempts(Result(requeue_after=0.001), None)
+    await run(Controller("test", attempts, []), attempts)
+    assert len(attempts.keys) == 2
+
+
+async def test_nothing_is_reconciled_while_it_is_not_allowed():
+    attempts = Attempts(None)
+    controller = Controller("test", attempts, [])
+    controller._allowed = lambda: False
+    controller.queue.add(Key("ns", "a"))
+    task = asyncio.create_task(controller.run())
+    async with asyncio.timeout(30):
+        while len(controller.queue):
+            await asyncio.sleep(0)
+        await controller.queue.drained()
+        controller.queue.close()
+        await task
+    assert attempts.keys == []
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+async def test_as_many_workers_run_as_asked_for(workers):
+    together, peak = 0, 0
+
+    async def reconcile(key: Key) -> None:
+        nonlocal together, peak
+        together += 1
+        peak = max(peak, together)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        together -= 1
+
+    controller = Controller("test", reconcile, [], workers)
+    for number in range(12):
+        controller.queue.add(Key("ns", str(number)))
+    task = asyncio.create_task(controller.run())
+    async with asyncio.timeout(30):
+        while len(controller.queue) or controller.queue.busy:
+            await asyncio.sleep(0)
+        controller.queue.close()
+        await task
+    assert peak == workers
