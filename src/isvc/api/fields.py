@@ -34,14 +34,14 @@ class Schema:
 class Inline:
     """The field holds whatever its struct does not name: fields of a built-in type, written beside our own.
 
-    `only` narrows the CRD to those fields of `definition`, `without` leaves some out, `required` are the ones the
-    CRD asks for.
+    `only` narrows the CRD to those fields of `definition`; `required` are the ones the CRD asks for; `plain` are lists
+    and maps whose merge keys KServe's CRDs leave out, and with them the rule that keys are unique.
     """
 
     definition: str
     only: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

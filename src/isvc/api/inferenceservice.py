@@ -11,7 +11,19 @@ from isvc.api.meta import Kind
 from isvc.api.models import ARTExplainerSpec, ModelSpec, PredictorExtensionSpec, StorageUri
 from isvc.kube.objects import Object
 
-_POD = Inline("io.k8s.api.core.v1.PodSpec")
+_POD = Inline(
+    "io.k8s.api.core.v1.PodSpec",
+    plain=(
+        "containers",
+        "ephemeralContainers",
+        "hostAliases",
+        "imagePullSecrets",
+        "initContainers",
+        "readinessGates",
+        "tolerations",
+        "volumes",
+    ),
+)
 _StorageUris = Annotated[list[StorageUri], ATOMIC, Schema(minItems=1)]
 
 

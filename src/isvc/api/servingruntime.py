@@ -22,6 +22,7 @@ _POD = Inline(
         "volumes",
     ),
     required=("containers",),
+    plain=("containers", "imagePullSecrets", "nodeSelector", "tolerations", "volumes"),
 )
 
 

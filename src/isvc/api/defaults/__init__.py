@@ -1,0 +1,1 @@
+"""What objects become before they are stored."""

@@ -1,0 +1,162 @@
+"""What an InferenceService becomes before it is stored.
+
+Old spellings turn into today's, a framework field turns into `model`, containers get a name and resources, and a
+service whose model is cached on its nodes is marked as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from isvc.api.annotations import (
+    LOCAL_MODEL,
+    LOCAL_MODEL_NAMESPACE,
+    LOCAL_MODEL_PVC_NAME,
+    LOCAL_MODEL_SOURCE_URI,
+    NODE_GROUP,
+)
+from isvc.api.completion import complete
+from isvc.api.formats import FORMAT_PROTOCOLS, FRAMEWORK_PROTOCOLS, FRAMEWORKS, MODEL_FORMAT
+from isvc.api.implementations import CONTAINER, implementations
+from isvc.api.inferenceservice import InferenceService
+from isvc.api.localmodel import LocalModelCache, LocalModelNamespaceCache, covers_uri
+from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, today
+from isvc.api.schema import schema_for
+from isvc.kube.objects import Object, annotations_of, deep_copy
+
+Cache = LocalModelCache | LocalModelNamespaceCache
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDefaults:
+    """What the configuration says about services that do not say it themselves."""
+
+    mode: DeploymentMode = DeploymentMode.KNATIVE
+    requests: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
+    art_version: str = ""
+    mount_token: bool = True
+
+
+def default_service(obj: Object, defaults: ServiceDefaults, caches: Iterable[Cache] = ()) -> Object:
+    """The object with its defaults, as a copy. `caches` are tried in their order; raises `DecodeError`."""
+    InferenceService.decode(obj)
+    service: Object = deep_copy(complete(obj, schema_for(InferenceService)))
+    mode = _set_mode(service, defaults)
+    if mode != DeploymentMode.MODEL_MESH:
+        _set_model(service)
+    _set_components(service, defaults, with_predictor=mode != DeploymentMode.MODEL_MESH)
+    _set_cache(service, caches)
+    if not defaults.mount_token:
+        for component in _components(service).values():
+            component.setdefault("automountServiceAccountToken", False)
+    return service
+
+
+def _mark(service: Object, name: str, marks: dict[str, str], instead_of: Iterable[str] = ()) -> None:
+    """Sets labels or annotations, after taking others away."""
+    metadata = service.setdefault("metadata", {})
+    before = metadata.get(name) or {}
+    after = {key: value for key, value in before.items() if key not in instead_of} | marks
+    if after != before:
+        metadata[name] = after
+
+
+def _components(service: Object) -> dict[str, Object]:
+    spec = service.get("spec") or {}
+    return {name: spec[name] for name in ("predictor", "transformer", "explainer") if spec.get(name) is not None}
+
+
+def _set_mode(service: Object, defaults: ServiceDefaults) -> str:
+    """Writes the mode down, unless it is Knative by default; gives what the user asked for."""
+    asked = annotations_of(service).get(DEPLOYMENT_MODE)
+    if asked is not None:
+        _mark(service, "annotations", {DEPLOYMENT_MODE: today(asked)})
+    elif defaults.mode is not DeploymentMode.KNATIVE:
+        _mark(service, "annotations", {DEPLOYMENT_MODE: defaults.mode.value})
+    return today(asked or "")
+
+
+def _set_model(service: Object) -> None:
+    """Turns the first framework field into `model`. A framework beside `model` wins: that is how it always was."""
+    predictor = _components(service).get("predictor")
+    if predictor is None:
+        return
+    framework = next((name for name in FRAMEWORKS if predictor.get(name) is not None), None)
+    if framework is not None:
+        model = predictor["model"] = predictor.pop(framework)
+        model["modelFormat"] = {"name": framework}
+        if framework in FRAMEWORK_PROTOCOLS and model.get("protocolVersion") is None:
+            model["protocolVersion"] = FRAMEWORK_PROTOCOLS[framework].value
+    model = predictor.get("model")
+    if model is None:
+        return
+    name = (model.get("modelFormat") or {}).get("name") or ""
+    if name in FORMAT_PROTOCOLS and model.get("protocolVersion") is None:
+        model["protocolVersion"] = FORMAT_PROTOCOLS[name].value
+    if name and MODEL_FORMAT not in annotations_of(service):
+        _mark(service, "annotations", {MODEL_FORMAT: name})
+
+
+def _set_components(service: Object, defaults: ServiceDefaults, *, with_predictor: bool) -> None:
+    spec = InferenceService.decode(service).spec
+    raw = _components(service)
+    for name in ("predictor", "transformer", "explainer") if with_predictor else ("transformer", "explainer"):
+        component = getattr(spec, name)
+        chosen = implementations(component) if name in raw and component is not None else []
+        if len(chosen) == 1 and chosen[0].field in _SETTERS:
+            _SETTERS[chosen[0].field](name, raw[name], defaults)
+
+
+def _set_container(name: str, component: Object, defaults: ServiceDefaults) -> None:
+    containers = component["containers"]
+    if name != "predictor" or len(containers) == 1 or not containers[0].get("name"):
+        containers[0]["name"] = CONTAINER
+    _set_resources(containers[0], defaults)
+
+
+def _set_art(_: str, component: Object, defaults: ServiceDefaults) -> None:
+    art = component["art"]
+    art["name"] = CONTAINER
+    if art.get("runtimeVersion") is None:
+        art["runtimeVersion"] = defaults.art_version
+    _set_resources(art, defaults)
+
+
+_SETTERS: Mapping[str, Callable[[str, Object, ServiceDefaults], None]] = {
+    "containers": _set_container,
+    "art": _set_art,
+}
+
+
+def _set_resources(container: Object, defaults: ServiceDefaults) -> None:
+    resources = container["resources"] = container.get("resources") or {}
+    for name, values in (("requests", defaults.requests), ("limits", defaults.limits)):
+        if values or resources.get(name):
+            resources[name] = {**values, **(resources.get(name) or {})}
+
+
+def _set_cache(service: Object, caches: Iterable[Cache]) -> None:
+    """Marks the service with the first cache that holds its model on nodes it may run on, or takes old marks away."""
+    chosen = implementations(InferenceService.decode(service).spec.predictor)
+    uri = chosen[0].storage_uri if chosen else None
+    if uri is None:
+        return
+    labels, annotations = _marks(uri, annotations_of(service).get(NODE_GROUP), caches)
+    _mark(service, "labels", labels, instead_of=(LOCAL_MODEL, LOCAL_MODEL_NAMESPACE))
+    _mark(service, "annotations", annotations, instead_of=(LOCAL_MODEL_SOURCE_URI, LOCAL_MODEL_PVC_NAME))
+
+
+def _marks(uri: str, group: str | None, caches: Iterable[Cache]) -> tuple[dict[str, str], dict[str, str]]:
+    for cache in caches:
+        source, groups = cache.spec.source_model_uri, cache.spec.node_groups
+        chosen = group if group is not None else next(iter(groups), None)
+        if chosen not in groups or not covers_uri(source, uri):
+            continue
+        name, namespace = cache.metadata.name, cache.metadata.namespace
+        return (
+            {LOCAL_MODEL: name} | ({LOCAL_MODEL_NAMESPACE: namespace} if namespace else {}),
+            {LOCAL_MODEL_SOURCE_URI: source, LOCAL_MODEL_PVC_NAME: f"{name}-{chosen}"},
+        )
+    return {}, {}

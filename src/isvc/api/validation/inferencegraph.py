@@ -1,0 +1,69 @@
+"""What an InferenceGraph may be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from isvc.api.completion import complete
+from isvc.api.inferencegraph import ROOT, InferenceGraph, InferenceRouter, RouterType
+from isvc.api.schema import schema_for
+from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
+from isvc.kube.objects import Object
+
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def validate_graph(new: Object, old: Object | None = None) -> Verdict:
+    complete(new, schema_for(InferenceGraph))
+    graph = InferenceGraph.decode(new)
+    if old is not None and is_exempt(old, new):
+        return GOOD
+    return Verdict.of(_problems(graph))
+
+
+def _problems(graph: InferenceGraph) -> Iterator[Problem]:
+    if not _NAME.fullmatch(graph.metadata.name):
+        yield Problem(
+            "metadata.name",
+            "must start with a letter and consist of lower case letters, digits and '-', such as my-graph;"
+            f" got {graph.metadata.name!r}",
+        )
+    if ROOT not in graph.spec.nodes:
+        yield Problem("spec.nodes", f"needs a node called {ROOT}: every request starts there")
+    for name, node in graph.spec.nodes.items():
+        path = f"spec.nodes.{name}"
+        yield from _steps(node, path)
+        if node.router_type == RouterType.SPLITTER:
+            yield from _weights(node, path)
+
+
+def _steps(node: InferenceRouter, path: str) -> Iterator[Problem]:
+    names: set[str] = set()
+    for index, step in enumerate(node.steps):
+        if step.name and step.name in names:
+            yield Problem(f"{path}.steps[{index}].name", f"{step.name!r} is already the name of another step")
+        names.add(step.name)
+        targets = [
+            field
+            for field, value in (
+                ("nodeName", step.node_name),
+                ("serviceName", step.service_name),
+                ("serviceUrl", step.service_url),
+            )
+            if value
+        ]
+        if len(targets) != 1:
+            yield Problem(
+                f"{path}.steps[{index}]",
+                f"needs exactly one of nodeName, serviceName, serviceUrl; got {' and '.join(targets) or 'none'}",
+            )
+
+
+def _weights(node: InferenceRouter, path: str) -> Iterator[Problem]:
+    missing = [index for index, step in enumerate(node.steps) if step.weight is None]
+    for index in missing:
+        yield Problem(f"{path}.steps[{index}].weight", "is required in a Splitter")
+    total = sum(step.weight or 0 for step in node.steps)
+    if not missing and total != 100:
+        yield Problem(f"{path}.steps", f"the weights of a Splitter must add up to 100, got {total}")

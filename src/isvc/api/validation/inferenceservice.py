@@ -1,0 +1,138 @@
+"""What an InferenceService may be, and how it may change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from isvc.api.annotations import AUTOSCALER_CLASS, AutoscalerClass
+from isvc.api.completion import complete
+from isvc.api.implementations import (
+    STORAGE_URI_ENV,
+    TRANSFORMER_CONTAINER,
+    Component,
+    containers_of,
+    env_value,
+    implementations,
+    named_models,
+)
+from isvc.api.inferenceservice import InferenceService, PredictorSpec
+from isvc.api.modes import DEPLOYMENT_MODE, today
+from isvc.api.schema import schema_for
+from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
+from isvc.api.validation.canary import canaries
+from isvc.api.validation.components import blocked_variables, component_problems
+from isvc.api.validation.containers import KNOWN_GPUS, parallel_env, parallel_sizes, unknown_gpus
+from isvc.api.validation.scaling import autoscaler_class, scaling
+from isvc.api.validation.storage import confidential, confidential_warnings, storage_uris
+from isvc.kube.objects import Object
+
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def validate_service(new: Object, old: Object | None = None, gpus: Iterable[str] = KNOWN_GPUS) -> Verdict:
+    """Whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
+    complete(new, schema_for(InferenceService))
+    service = InferenceService.decode(new)
+    if old is not None and is_exempt(old, new):
+        return GOOD
+    problems = list(_changes(service, InferenceService.decode(old))) if old is not None else []
+    problems += _problems(service, tuple(gpus))
+    chosen = implementations(service.spec.predictor)
+    spec = chosen[0].confidential if chosen else None
+    warnings = confidential_warnings(spec is not None and spec.enabled, chosen[0].storage_uri if chosen else None)
+    return Verdict.of(problems, warnings)
+
+
+def _components(service: InferenceService) -> Iterator[tuple[str, Component]]:
+    spec = service.spec
+    for name, component in (
+        ("predictor", spec.predictor),
+        ("transformer", spec.transformer),
+        ("explainer", spec.explainer),
+    ):
+        if component is not None:
+            yield f"spec.{name}", component
+
+
+def _problems(service: InferenceService, gpus: tuple[str, ...]) -> Iterator[Problem]:
+    annotations = service.metadata.annotations
+    predictor = service.spec.predictor
+    if not _NAME.fullmatch(service.metadata.name):
+        yield Problem(
+            "metadata.name",
+            "must start with a letter and consist of lower case letters, digits and '-', such as my-model;"
+            f" got {service.metadata.name!r}",
+        )
+    yield from autoscaler_class(annotations)
+    for path, component in _components(service):
+        yield from blocked_variables(component, path)
+    yield from _multi_node(service, gpus)
+    yield from _beside_the_model(predictor)
+    for path, component in _components(service):
+        yield from storage_uris(component, implementations(component), path)
+        yield from component_problems(component, path)
+        yield from scaling(component, annotations, path)
+    yield from confidential(implementations(predictor), "spec.predictor")
+    yield from canaries(service.spec, annotations)
+
+
+def _beside_the_model(predictor: PredictorSpec) -> Iterator[Problem]:
+    for name, spec in named_models(predictor):
+        if spec.container.get("name"):
+            yield Problem(f"spec.predictor.{name}.name", "must not be set: the container has a fixed name")
+    for index, container in enumerate(containers_of(predictor.pod)):
+        if container.get("name") == TRANSFORMER_CONTAINER and env_value(container, STORAGE_URI_ENV) is not None:
+            yield Problem(
+                f"spec.predictor.containers[{index}].env",
+                f"{STORAGE_URI_ENV} must not be set in {TRANSFORMER_CONTAINER}: the model belongs to the predictor",
+            )
+
+
+def _multi_node(service: InferenceService, gpus: tuple[str, ...]) -> Iterator[Problem]:
+    predictor, annotations = service.spec.predictor, service.metadata.annotations
+    worker = predictor.worker_spec
+    if worker is None:
+        return
+    path = "spec.predictor.workerSpec"
+    containers = containers_of(worker.pod)
+    if len(containers) > 1:
+        yield Problem(f"{path}.containers", f"must be one container at most, got {len(containers)}")
+    if (model := predictor.model) is not None:
+        yield from parallel_env(model.container, "spec.predictor.model")
+        yield from unknown_gpus(model.container, "spec.predictor.model", annotations, gpus)
+        scheme = (model.storage_uri or "").split("://")[0]
+        if model.storage_uri is None:
+            yield Problem("spec.predictor.model.storageUri", "is required for a model on several nodes")
+        elif scheme not in ("pvc", "oci"):
+            yield Problem(
+                "spec.predictor.model.storageUri",
+                f"must be pvc:// or oci:// for a model on several nodes, got {model.storage_uri!r}",
+            )
+        if annotations.get(AUTOSCALER_CLASS) != AutoscalerClass.NONE:
+            yield Problem(
+                f"metadata.annotations[{AUTOSCALER_CLASS}]",
+                "must be none for a model on several nodes: it cannot scale",
+            )
+    yield from parallel_sizes(worker.pipeline_parallel_size, worker.tensor_parallel_size, path)
+    for index, container in enumerate(containers):
+        yield from unknown_gpus(container, f"{path}.containers[{index}]", annotations, gpus)
+
+
+def _changes(new: InferenceService, old: InferenceService) -> Iterator[Problem]:
+    recorded, asked = today(old.status.deployment_mode), new.metadata.annotations.get(DEPLOYMENT_MODE)
+    if recorded and asked is not None and asked != recorded:
+        yield Problem(
+            f"metadata.annotations[{DEPLOYMENT_MODE}]",
+            f"cannot change from {recorded} to {asked}; delete the service and create it anew",
+        )
+    before, after = old.spec.predictor, new.spec.predictor
+    if before.name != after.name and _uri(before) == _uri(after):
+        yield Problem("spec.predictor.name", "can only change together with the model (its storageUri)")
+
+
+def _uri(predictor: PredictorSpec) -> str:
+    chosen = implementations(predictor)
+    if predictor.model is not None and predictor.model.storage_uri is not None:
+        return predictor.model.storage_uri
+    return (chosen[0].storage_uri or "") if chosen else ""

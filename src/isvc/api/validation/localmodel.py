@@ -1,0 +1,57 @@
+"""What model caches may be, and when they may go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from isvc.api.annotations import LOCAL_MODEL, LOCAL_MODEL_NAMESPACE
+from isvc.api.completion import complete
+from isvc.api.localmodel import LocalModelCache, LocalModelNamespaceCache
+from isvc.api.schema import schema_for
+from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
+from isvc.kube.objects import Object, labels_of, name_of, namespace_of
+
+
+def validate_cache(new: Object, others: Iterable[Object], old: Object | None = None) -> Verdict:
+    """A LocalModelCache: no two of them hold the same model."""
+    complete(new, schema_for(LocalModelCache))
+    cache = LocalModelCache.decode(new)
+    if old is not None and is_exempt(old, new):
+        return GOOD
+    uri = cache.spec.source_model_uri
+    return Verdict.of(
+        Problem("spec.sourceModelUri", f"{uri} is already cached by {name_of(other)}")
+        for other in others
+        if name_of(other) != cache.metadata.name and LocalModelCache.decode(other).spec.source_model_uri == uri
+    )
+
+
+def validate_namespace_cache(new: Object, node_groups: Iterable[str], old: Object | None = None) -> Verdict:
+    """A LocalModelNamespaceCache: its node groups exist."""
+    complete(new, schema_for(LocalModelNamespaceCache))
+    cache = LocalModelNamespaceCache.decode(new)
+    if old is not None and is_exempt(old, new):
+        return GOOD
+    known = set(node_groups)
+    return Verdict.of(
+        Problem(f"spec.nodeGroups[{index}]", f"there is no LocalModelNodeGroup {group!r}")
+        for index, group in enumerate(cache.spec.node_groups)
+        if group not in known
+    )
+
+
+def validate_deletion(cache: Object, services: Iterable[Object]) -> Verdict:
+    """A cache may go once no service that its status names uses it. `services` are those that still exist."""
+    return Verdict.of(_users(cache, services))
+
+
+def _users(cache: Object, services: Iterable[Object]) -> Iterator[Problem]:
+    name, namespace = name_of(cache), namespace_of(cache)
+    for service in services:
+        labels = labels_of(service)
+        if labels.get(LOCAL_MODEL) == name and (not namespace or labels.get(LOCAL_MODEL_NAMESPACE) == namespace):
+            yield Problem(
+                "status",
+                f"is in use by {service.get('kind', 'the service')} {namespace_of(service)}/{name_of(service)};"
+                " delete that first",
+            )

@@ -1,0 +1,150 @@
+"""What a component may say about its scaling, which depends on the autoscaler it will get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from isvc.api.annotations import AUTOSCALER_CLASS, AutoscalerClass
+from isvc.api.components import ComponentExtensionSpec, MetricsSpec, MetricTarget
+from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
+from isvc.api.validation import Problem
+from isvc.kube.quantity import Quantity, QuantityError
+
+KNATIVE_CLASS = "autoscaling.knative.dev/class"
+_KNATIVE_HPA = "hpa.autoscaling.knative.dev"
+_PERCENT = "must be a percentage from 1 to 100, got {}"
+
+
+def autoscaler_class(annotations: Mapping[str, str]) -> Iterator[Problem]:
+    chosen = annotations.get(AUTOSCALER_CLASS)
+    if chosen is not None and chosen not in list(AutoscalerClass):
+        allowed = ", ".join(AutoscalerClass)
+        yield Problem(f"metadata.annotations[{AUTOSCALER_CLASS}]", f"must be one of {allowed}, got {chosen!r}")
+
+
+def scaling(component: ComponentExtensionSpec, annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """Checks against the autoscaler that the annotations choose. Standard mode without a choice is not checked."""
+    if annotations.get(DEPLOYMENT_MODE) == DeploymentMode.STANDARD:
+        match annotations.get(AUTOSCALER_CLASS):
+            case AutoscalerClass.HPA:
+                yield from _hpa(component, path)
+            case AutoscalerClass.KEDA:
+                yield from _keda(component, path)
+    elif annotations.get(KNATIVE_CLASS) == _KNATIVE_HPA:
+        yield from _hpa(component, path)
+    else:
+        yield from _knative(component, path)
+
+
+def _hpa(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
+    metric = component.scale_metric or "cpu"
+    target = component.scale_target
+    if metric not in ("cpu", "memory"):
+        yield Problem(f"{path}.scaleMetric", f"must be cpu or memory for a HorizontalPodAutoscaler, got {metric!r}")
+    elif target is not None and ((metric == "cpu" and target < 1) or target > 100):
+        yield Problem(f"{path}.scaleTarget", _PERCENT.format(target))
+    elif target is not None and metric == "memory" and target < 1:
+        yield Problem(f"{path}.scaleTarget", f"must be at least 1, got {target}")
+    for index, each in enumerate(component.auto_scaling.metrics if component.auto_scaling else ()):
+        where = f"{path}.autoScaling.metrics[{index}]"
+        if each.type != "Resource":
+            yield Problem(f"{where}.type", f"must be Resource for a HorizontalPodAutoscaler, got {each.type!r}")
+        elif each.resource is None:
+            yield Problem(f"{where}.resource", "is required when type is Resource")
+
+
+def _keda(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
+    if component.scale_metric is not None:
+        yield Problem(f"{path}.scaleMetric", "is not for KEDA; use autoScaling.metrics")
+    for index, each in enumerate(component.auto_scaling.metrics if component.auto_scaling else ()):
+        yield from _keda_metric(each, f"{path}.autoScaling.metrics[{index}]")
+
+
+def _keda_metric(metric: MetricsSpec, path: str) -> Iterator[Problem]:
+    match metric.type:
+        case "Resource" if metric.resource is None:
+            yield Problem(f"{path}.resource", "is required when type is Resource")
+        case "Resource":
+            assert metric.resource is not None
+            yield from _keda_resource(metric.resource.name, metric.resource.target, f"{path}.resource")
+        case "External" if metric.external is None:
+            yield Problem(f"{path}.external", "is required when type is External")
+        case "External":
+            assert metric.external is not None
+            yield from _keda_query(metric.external.metric.query, metric.external.target, f"{path}.external")
+        case "PodMetric" if metric.podmetric is None:
+            yield Problem(f"{path}.podmetric", "is required when type is PodMetric")
+        case "PodMetric":
+            assert metric.podmetric is not None
+            yield from _keda_query(metric.podmetric.metric.query, metric.podmetric.target, f"{path}.podmetric")
+        case other:
+            yield Problem(f"{path}.type", f"must be Resource, External or PodMetric, got {other!r}")
+
+
+def _keda_resource(name: str, target: MetricTarget, path: str) -> Iterator[Problem]:
+    kinds = {"cpu": ("Utilization",), "memory": ("AverageValue", "Utilization")}.get(name)
+    if kinds is None:
+        yield Problem(f"{path}.name", f"must be cpu or memory, got {name!r}")
+    elif target.type not in kinds:
+        yield Problem(f"{path}.target.type", f"must be {' or '.join(kinds)} for {name}, got {target.type!r}")
+    elif name == "memory" and target.type == "AverageValue" and _is_less(target.average_value, "1Mi"):
+        yield Problem(f"{path}.target.averageValue", f"must be at least 1Mi, got {target.average_value or 'nothing'}")
+    else:
+        yield from _target(target, f"{path}.target")
+
+
+def _keda_query(query: str, target: MetricTarget, path: str) -> Iterator[Problem]:
+    if not query:
+        yield Problem(f"{path}.metric.query", "must not be empty")
+    if target.value is None:
+        yield Problem(f"{path}.target.value", "is required: the value to scale at")
+    yield from _target(target, f"{path}.target")
+
+
+def _target(target: MetricTarget, path: str) -> Iterator[Problem]:
+    match target.type:
+        case "Utilization" if target.average_utilization is None:
+            yield Problem(f"{path}.averageUtilization", "is required when type is Utilization")
+        case "Utilization" if not 1 <= (target.average_utilization or 0) <= 100:
+            yield Problem(f"{path}.averageUtilization", _PERCENT.format(target.average_utilization))
+        case "AverageValue" if target.average_value is None:
+            yield Problem(f"{path}.averageValue", "is required when type is AverageValue")
+        case "Value" if target.value is None:
+            yield Problem(f"{path}.value", "is required when type is Value")
+
+
+def _is_less(quantity: int | float | str | None, than: str) -> bool:
+    try:
+        return Quantity.parse(quantity or 0) < Quantity.parse(than)
+    except QuantityError:
+        return True
+
+
+def _knative(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
+    if component.deployment_strategy is not None:
+        yield Problem(f"{path}.deploymentStrategy", "is for Standard mode only; remove it")
+    metric = component.scale_metric or "concurrency"
+    if metric not in ("concurrency", "rps"):
+        yield Problem(f"{path}.scaleMetric", f"must be concurrency or rps for Knative's autoscaler, got {metric!r}")
+    elif metric == "rps" and component.scale_target is not None and component.scale_target < 1:
+        yield Problem(f"{path}.scaleTarget", f"must be at least 1 for rps, got {component.scale_target}")
+
+
+def extension(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
+    """What holds for every component, whatever scales it."""
+    if component.container_concurrency is not None and component.container_concurrency < 0:
+        yield Problem(f"{path}.containerConcurrency", f"must not be negative, got {component.container_concurrency}")
+    least, most = component.min_replicas, component.max_replicas
+    if least is not None and least < 0:
+        yield Problem(f"{path}.minReplicas", f"must not be negative, got {least}")
+    if most < 0:
+        yield Problem(f"{path}.maxReplicas", f"must not be negative, got {most}")
+    elif most and (1 if least is None else least) > most:
+        yield Problem(
+            f"{path}.minReplicas", f"must not exceed maxReplicas ({most}), got {1 if least is None else least}"
+        )
+    if (logger := component.logger) is not None:
+        if logger.mode not in ("all", "request", "response"):
+            yield Problem(f"{path}.logger.mode", f"must be all, request or response, got {logger.mode!r}")
+        if (storage := logger.storage) is not None and None in (storage.path, storage.parameters, storage.key):
+            yield Problem(f"{path}.logger.storage", "needs path, parameters and key")

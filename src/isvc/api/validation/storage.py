@@ -1,0 +1,84 @@
+"""Where a component may download from, and to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from isvc.api.implementations import Component, Implementation
+from isvc.api.models import StorageUri
+from isvc.api.validation import Problem
+
+_RESOURCE_ID = re.compile(r"kbs:///[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+")
+
+
+def storage_uris(component: Component, chosen: Sequence[Implementation], path: str) -> Iterator[Problem]:
+    """Several downloads: instead of the one of the model, each to a place of its own, all below one folder."""
+    uris = component.storage_uris
+    if uris is None:
+        return
+    if chosen and chosen[0].storage_uri is not None:
+        yield Problem(f"{path}.storageUris", "cannot be used together with a storageUri; use one of them")
+        return
+    for index, each in enumerate(uris):
+        yield from _one(each, f"{path}.storageUris[{index}]")
+    folders = [each.mount_path for each in uris if not each.uri.startswith("pvc://")]
+    claims = [each.mount_path for each in uris if each.uri.startswith("pvc://")]
+    if len(folders) < 2:
+        return
+    if len(claims) != len(set(claims)):
+        yield Problem(f"{path}.storageUris", "each volume (pvc://) needs a mountPath of its own")
+    if _common_parent(folders) == "/":
+        yield Problem(
+            f"{path}.storageUris",
+            f"all mountPaths need one folder above them other than /, got {', '.join(folders)}; try /mnt/models/<name>",
+        )
+
+
+def _one(each: StorageUri, path: str) -> Iterator[Problem]:
+    if not each.uri:
+        yield Problem(f"{path}.uri", "must not be empty")
+    if each.mount_path == "/":
+        yield Problem(f"{path}.mountPath", "must be below /, such as /mnt/models")
+    elif not each.mount_path.startswith("/"):
+        yield Problem(f"{path}.mountPath", f"must be absolute, such as /mnt/models, got {each.mount_path!r}")
+    elif ".." in each.mount_path:
+        yield Problem(f"{path}.mountPath", f"must not contain '..', got {each.mount_path!r}")
+
+
+def _common_parent(paths: Sequence[str]) -> str:
+    """The deepest folder above all paths; of one path alone, the folder it is in."""
+    folders = [path.rstrip("/").split("/")[1:] for path in paths]
+    parent = []
+    for names in zip(*folders, strict=False):
+        if len(set(names)) > 1:
+            break
+        parent.append(names[0])
+    return "/" + "/".join(parent)
+
+
+def confidential(chosen: Sequence[Implementation], path: str) -> Iterator[Problem]:
+    spec = chosen[0].confidential if chosen else None
+    if spec is None or not spec.enabled:
+        return
+    if not chosen[0].storage_uri:
+        yield Problem(f"{path}.storageUri", "is required when confidential is enabled")
+    yield from resource_id(spec.resource_id, path)
+
+
+def resource_id(identifier: str | None, path: str) -> Iterator[Problem]:
+    if identifier and not _RESOURCE_ID.fullmatch(identifier):
+        yield Problem(
+            f"{path}.confidential.resourceId",
+            f"must have the form kbs:///<repository>/<type>/<tag>, got {identifier!r}",
+        )
+
+
+def confidential_warnings(enabled: bool, uri: str | None) -> Iterator[str]:
+    if enabled and uri and uri.startswith("oci://"):
+        yield (
+            "confidential has no effect on oci:// models: images are decrypted by the container runtime"
+            " (runtimeClassName)"
+        )
+    if enabled and uri and uri.startswith("pvc://"):
+        yield "confidential has no effect on pvc:// models: nothing is downloaded from a volume"
