@@ -2,8 +2,36 @@
 
 from __future__ import annotations
 
-from isvc.api.defaults.inferenceservice import ServiceDefaults
+from collections.abc import Callable, Iterator
+
+from isvc.api import LocalModelCache, LocalModelNamespaceCache
+from isvc.api.annotations import wants_local_model
+from isvc.api.defaults.inferenceservice import Cache, ServiceDefaults, default_service
+from isvc.api.resources import LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES
+from isvc.api.validation import Verdict
+from isvc.api.validation.inferenceservice import validate_service
+from isvc.kube.objects import Object
 from isvc.serving.config import Config
+from isvc.toolkit.cache import Reader
+from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, patched
+from isvc.webhooks.answers import Handler, reading, validator
+
+
+def defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:
+    def default(request: AdmissionRequest) -> AdmissionResponse:
+        config = configuration()
+        caches = _caches(reader, config, request.object, request.namespace)
+        return patched(request.object, default_service(request.object, service_defaults(config), caches))
+
+    return reading(default)
+
+
+def service_validator(configuration: Callable[[], Config]) -> Handler:
+    def judge(request: AdmissionRequest) -> Verdict:
+        gpus = configuration().multi_node.gpu_resource_types
+        return validate_service(request.object, request.old_object or None, gpus)
+
+    return validator(judge)
 
 
 def service_defaults(config: Config) -> ServiceDefaults:
@@ -20,3 +48,13 @@ def service_defaults(config: Config) -> ServiceDefaults:
 
 def _set(**quantities: str) -> dict[str, str]:
     return {name: quantity for name, quantity in quantities.items() if quantity}
+
+
+def _caches(reader: Reader, config: Config, service: Object, namespace: str) -> Iterator[Cache]:
+    """Caches that the service may use: those of its namespace first."""
+    if not config.local_model.enabled or not wants_local_model(service):
+        return
+    if reader.serves(LOCAL_MODEL_NAMESPACE_CACHES):
+        yield from map(LocalModelNamespaceCache.decode, reader.list(LOCAL_MODEL_NAMESPACE_CACHES, namespace))
+    if reader.serves(LOCAL_MODEL_CACHES):
+        yield from map(LocalModelCache.decode, reader.list(LOCAL_MODEL_CACHES))

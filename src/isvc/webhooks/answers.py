@@ -1,0 +1,39 @@
+"""From verdicts to answers: what every handler of ours does the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from isvc.api import DecodeError
+from isvc.api.validation import Verdict
+from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny
+
+Handler: TypeAlias = Callable[[AdmissionRequest], AdmissionResponse]
+
+
+def answer(verdict: Verdict, code: int = 403) -> AdmissionResponse:
+    return deny(verdict.message, code) if verdict.problems else allow(*verdict.warnings)
+
+
+def reading(
+    handler: Callable[[AdmissionRequest], AdmissionResponse],
+) -> Callable[[AdmissionRequest], AdmissionResponse]:
+    """The handler, with objects that are not of their types refused as bad requests."""
+
+    def handled(request: AdmissionRequest) -> AdmissionResponse:
+        try:
+            return handler(request)
+        except DecodeError as error:
+            return deny(str(error), 400)
+
+    return handled
+
+
+def validator(judge: Callable[[AdmissionRequest], Verdict], code: int = 403) -> Handler:
+    """A handler that judges what is stored; deletions pass."""
+
+    def validate(request: AdmissionRequest) -> AdmissionResponse:
+        return allow() if request.operation == "DELETE" else answer(judge(request), code)
+
+    return reading(validate)

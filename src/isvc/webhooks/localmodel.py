@@ -1,0 +1,56 @@
+"""Model caches on their way into the cluster, and out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from isvc.api import LocalModelCache
+from isvc.api.resources import (
+    INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICES,
+    LOCAL_MODEL_CACHES,
+    LOCAL_MODEL_NODE_GROUPS,
+)
+from isvc.api.validation import Verdict
+from isvc.api.validation.localmodel import validate_cache, validate_deletion, validate_namespace_cache
+from isvc.kube.objects import Object, name_of
+from isvc.toolkit.cache import Reader
+from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
+from isvc.webhooks.answers import Handler, answer, reading
+
+
+def cache_validator(reader: Reader) -> Handler:
+    def judge(request: AdmissionRequest) -> Verdict:
+        return validate_cache(request.object, reader.list(LOCAL_MODEL_CACHES), request.old_object or None)
+
+    return _validator(reader, judge)
+
+
+def namespace_cache_validator(reader: Reader) -> Handler:
+    def judge(request: AdmissionRequest) -> Verdict:
+        groups = map(name_of, reader.list(LOCAL_MODEL_NODE_GROUPS))
+        return validate_namespace_cache(request.object, groups, request.old_object or None)
+
+    return _validator(reader, judge)
+
+
+def _validator(reader: Reader, judge: Callable[[AdmissionRequest], Verdict]) -> Handler:
+    """A cache that a service uses cannot be deleted: the service's pods would lose their model."""
+
+    def validate(request: AdmissionRequest) -> AdmissionResponse:
+        if request.operation == "DELETE":
+            return answer(validate_deletion(request.old_object, _users(reader, request.old_object)))
+        return answer(judge(request))
+
+    return reading(validate)
+
+
+def _users(reader: Reader, cache: Object) -> Iterator[Object]:
+    status = LocalModelCache.decode(cache).status
+    for resource, users in (
+        (INFERENCE_SERVICES, status.inference_services),
+        (LLM_INFERENCE_SERVICES, status.llm_inference_services),
+    ):
+        for user in users if reader.serves(resource) else ():
+            if (service := reader.get(resource, user.name, user.namespace)) is not None:
+                yield service
