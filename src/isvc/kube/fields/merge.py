@@ -74,28 +74,26 @@ def _merge_items(live: list[Any], applied: list[Any], schema: Schema) -> list[An
 
 
 def remove(obj: Object, fields: FieldSet, schema: Schema) -> Object:
-    """The object without the given fields. What is left empty by that goes, too."""
-    result = _remove(obj, fields.node, schema)
-    return result if isinstance(result, dict) else {}
+    """The object without the given fields."""
+    removed: Object = _remove(obj, fields.node, schema)
+    return removed
 
 
 def _remove(value: Any, fields: Node, schema: Schema) -> Any:
     if isinstance(value, dict):
-        if not value or is_atomic_map(schema):
+        if is_atomic_map(schema):
             return _GONE
         entries = (
             (key, _removed(entry, fields.get(f"f:{key}"), inner(schema, key)[0])) for key, entry in value.items()
         )
-        left = {key: entry for key, entry in entries if entry is not _GONE}
-        return left or _GONE
+        return {key: entry for key, entry in entries if entry is not _GONE}
     if isinstance(value, list):
         keys = list_keys(schema)
-        if not value or keys is None:
+        if keys is None:
             return _GONE
         item_schema = schema.get("items") or UNKNOWN
         items = (_removed(item, fields.get(element), item_schema) for element, item in elements(value, schema, keys))
-        kept = [item for item in items if item is not _GONE]
-        return kept or _GONE
+        return [item for item in items if item is not _GONE] or None  # null is still there to be managed, [] is not
     return value
 
 

@@ -110,14 +110,14 @@ def apply(
         first = Manager(_BEFORE_FIRST_APPLY, UPDATE, api_version)
         managers = _updated(Managers(), live, None, shape, first, now, ())
     writer = Manager(manager or "unknown", APPLY, "", subresource)
-    start = live if live is not None else blank(shape, api_version)
+    before = managed_part(live) if live is not None else blank(shape, api_version)
     last = managers.get(writer)
     claimed = fields_of(applied, schema).without(ignore)
     managers = Managers(managers)
     managers[writer] = Share(claimed, api_version, last.time if last else "")
-    merged = merge(managed_part(start), managed_part(applied), shape)
+    merged = merge(managed_part(live or {}), managed_part(applied), shape)
     merged = _pruned(merged, managers, last, shape)
-    change = _ignoring(compare(managed_part(start), merged, shape), ignore)
+    change = _ignoring(compare(before, merged, shape), ignore)
     taken = change.added | change.modified
     conflicts = [
         FieldConflict(other, path)
@@ -145,7 +145,7 @@ def _pruned(merged: Object, managers: Managers, last: Share | None, schema: Sche
     kept = with_named_fields(fields_of(bare, schema), schema) | with_named_fields(owned, schema)
     with_owned = remove(merged, present - kept, schema)
     left = with_named_fields(fields_of(with_owned, schema), schema)
-    return remove(merged, (present - left) & before, schema)
+    return {"metadata": {}, **remove(merged, (present - left) & before, schema)}
 
 
 def _finished(

@@ -142,23 +142,22 @@ def elements(items: list[Any], schema: Schema, keys: tuple[str, ...]) -> Iterato
 
 def fields_of(obj: Object, schema: Schema | None) -> FieldSet:
     """The fields that an applied configuration claims."""
-    claimed = _claimed(managed_part(obj), rooted(schema))
+    claimed = _claimed_entries(managed_part(obj), rooted(schema))
     return FieldSet({key: node for key, node in claimed.items() if key != "f:metadata" or node})
 
 
-def _claimed(value: Any, schema: Schema) -> Node:
-    """The children of a value's node: of a map its entries, of a keyed list or set its items."""
+def _claimed(value: Any, schema: Schema) -> Node | None:
+    """The node below a value that is made of parts; None for one that is not, or has none."""
     if isinstance(value, dict):
-        return {} if is_atomic_map(schema) else _claimed_entries(value, schema)
-    if isinstance(value, list):
-        keys = list_keys(schema)
-        if keys is not None:
-            item_schema = schema.get("items") or UNKNOWN
-            return {
-                element: branch(_claimed(item, item_schema), member=True)
-                for element, item in elements(value, schema, keys)
-            }
-    return {}
+        return _claimed_entries(value, schema) if value and not is_atomic_map(schema) else None
+    keys = list_keys(schema) if isinstance(value, list) else None
+    if keys is None:
+        return None
+    item_schema = schema.get("items") or UNKNOWN
+    return {
+        element: branch(_claimed(item, item_schema) or {}, member=True)
+        for element, item in elements(value, schema, keys)
+    }
 
 
 def _claimed_entries(value: Object, schema: Schema) -> Node:
@@ -166,8 +165,8 @@ def _claimed_entries(value: Object, schema: Schema) -> Node:
     for key, entry in value.items():
         entry_schema, named = inner(schema, key)
         children = _claimed(entry, entry_schema)
-        if children:
-            node[f"f:{key}"] = branch(children, member=not named)
-        elif entry != [] or list_keys(entry_schema) is None:
+        if children is None:
             node[f"f:{key}"] = LEAF
+        elif children or not named:
+            node[f"f:{key}"] = branch(children, member=not named)
     return node
