@@ -38,7 +38,7 @@ READ_IF_THERE = (
 
 
 def manager_routes(reader: Reader, namespace: str = "kserve") -> dict[str, Route]:
-    """The webhooks of `isvc-manager`, all but the pods'. The reader has to watch what `READ` and `READ_IF_THERE` list."""
+    """The webhooks of `isvc-manager`, all but the pods'. The reader watches what `READ` and `READ_IF_THERE` list."""
     configuration = Configuration(reader, namespace)
     return {
         _path("mutate", "v1beta1", "inferenceservice"): mutating(defaulter(reader, configuration)),
