@@ -1,0 +1,46 @@
+"""How far a download is, as a line in the log now and then."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+log = logging.getLogger("isvc.storage-initializer")
+
+EVERY_SECONDS = 5.0
+
+
+class Progress:
+    """Counts bytes from several threads; says something at most every few seconds."""
+
+    def __init__(self, what: str, total: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.what, self.total = what, total
+        self._clock, self._lock = clock, threading.Lock()
+        self._started = self._said = clock()
+        self._bytes = 0
+
+    def add(self, count: int) -> None:
+        """Count bytes; a negative count takes back what has to be read again."""
+        with self._lock:
+            self._bytes += count
+            now = self._clock()
+            if now - self._said < EVERY_SECONDS:
+                return
+            self._said = now
+        log.info("%s: %s", self.what, self.describe())
+
+    def describe(self) -> str:
+        rate = self._bytes / max(self._clock() - self._started, 0.001)
+        of_total = f" of {amount(self.total)} ({100 * self._bytes // self.total}%)" if self.total else ""
+        return f"{amount(self._bytes)}{of_total}, {amount(rate)}/s"
+
+
+def amount(count: float) -> str:
+    """`1.5 GiB`"""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"

@@ -1,0 +1,139 @@
+"""Models out of images, from a small registry that wants a token."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import platform
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.storage_initializer.sites import Answer, Site, site
+
+from isvc.storage_initializer import transfer
+from isvc.storage_initializer.program import run
+from isvc.storage_initializer.schemes.oci import ARCHITECTURES, Image, parse
+
+TAR = "application/vnd.oci.image.layer.v1.tar+gzip"
+INDEX = "application/vnd.oci.image.index.v1+json"
+ARCHITECTURE = ARCHITECTURES.get(platform.machine().lower(), platform.machine().lower())
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer.Patience, "seconds", lambda self, failures: 0.0)
+
+
+@pytest.fixture
+def registry() -> Iterator[Site]:
+    with site() as made:
+        made.spoil = lambda answer: guard(made, answer)
+        made.files["/token"] = b'{"token": "let-me-in"}'
+        yield made
+
+
+def guard(made: Site, answer: Answer) -> bool:
+    if answer.path.startswith("/token") or answer.headers.get("Authorization") == "Bearer let-me-in":
+        return False
+    answer.send_response(401)
+    answer.send_header("WWW-Authenticate", f'Bearer realm="{made.address}/token",service="s",scope="pull"')
+    answer.send_header("Content-Length", "0")
+    answer.end_headers()
+    return True
+
+
+def digest_of(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def layer(members: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def push(registry: Site, *layers: bytes, kind: str = TAR, architecture: str = ARCHITECTURE) -> str:
+    """Put an image behind an index, as build tools do; its URI."""
+    listed = [{"mediaType": kind, "digest": digest_of(content), "size": len(content)} for content in layers]
+    for content in layers:
+        registry.files[f"/v2/org/model/blobs/{digest_of(content)}"] = content
+    manifest = json.dumps({"layers": listed}).encode()
+    registry.files[f"/v2/org/model/manifests/{digest_of(manifest)}"] = manifest
+    entry: Any = {"digest": digest_of(manifest), "platform": {"os": "linux", "architecture": architecture}}
+    unknown = {"digest": "sha256:0", "platform": {"os": "unknown", "architecture": "unknown"}}
+    registry.files["/v2/org/model/manifests/v1"] = json.dumps(
+        {"mediaType": INDEX, "manifests": [unknown, entry]}
+    ).encode()
+    return f"oci://{registry.address.removeprefix('http://')}/org/model:v1"
+
+
+def bring(uri: str, folder: Path, **environment: str) -> tuple[int, str]:
+    message = folder / "termination-log"
+    variables = {"KSERVE_OCI_INSECURE_REGISTRY": "true", "TERMINATION_MESSAGE_PATH": str(message), **environment}
+    status = run([uri, str(folder / "model")], variables)
+    return status, message.read_text() if message.exists() else ""
+
+
+def test_models_of_all_layers(registry: Site, tmp_path: Path) -> None:
+    base = layer({"etc/passwd": b"x", "models/config.json": b"{}", "models/old.bin": b"gone"})
+    upper = layer({"models/deep/model.bin": b"weights", "models/.wh.old.bin": b""})
+    assert bring(push(registry, base, upper), tmp_path) == (0, "")
+    found = {path.name: path.read_bytes() for path in (tmp_path / "model").rglob("*") if path.is_file()}
+    assert found == {"config.json": b"{}", "model.bin": b"weights"}
+
+
+def test_the_docker_config_gets_the_token(registry: Site, tmp_path: Path) -> None:
+    uri = push(registry, layer({"models/m": b"1"}))
+    host, login = uri.split("/")[2], base64.b64encode(b"me:secret").decode()
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"auths": {host: {"auth": login}}}))
+    assert bring(uri, tmp_path, KSERVE_OCI_DOCKER_CONFIG=str(config))[0] == 0
+    asked = [headers for path, headers in registry.requests if path.startswith("/token")]
+    assert [headers["authorization"] for headers in asked] == [f"Basic {login}"]
+
+
+def test_a_layer_that_is_not_what_its_digest_says(registry: Site, tmp_path: Path) -> None:
+    content = layer({"models/m": b"1"})
+    uri = push(registry, content)
+    registry.files[f"/v2/org/model/blobs/{digest_of(content)}"] = content[:-1] + b"x"
+    status, message = bring(uri, tmp_path)
+    assert status == 6
+    assert "sha256" in message
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("image", "status", "word"),
+    [
+        ({"layers": [layer({"weights/m": b"1"})]}, 3, "/models"),
+        ({"layers": [layer({"models/../../m": b"1"})]}, 6, "outside"),
+        ({"layers": [b"zzz"], "kind": TAR.replace("gzip", "zstd")}, 8, "zstd"),
+        ({"layers": [layer({"models/m": b"1"})], "architecture": "pdp11"}, 3, "not made for"),
+    ],
+)
+def test_images_that_cannot_be_used(registry: Site, tmp_path: Path, image: Any, status: int, word: str) -> None:
+    found, message = bring(push(registry, *image.pop("layers"), **image), tmp_path)
+    assert found == status
+    assert word in message
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("uri", "image"),
+    [
+        ("oci://host/model", Image("host", "model", "latest")),
+        ("oci://host:5000/org/model:v1", Image("host:5000", "org/model", "v1")),
+        ("oci://host/org/model:v1@sha256:ab", Image("host", "org/model", "sha256:ab")),
+    ],
+)
+def test_addresses(uri: str, image: Image) -> None:
+    assert parse(uri) == image
