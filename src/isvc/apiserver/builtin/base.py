@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from isvc.apiserver.builtin.conversion import convert
+from isvc.apiserver.builtin.defaults import DEFAULTS, Default
+from isvc.apiserver.builtin.prepare import ON_CREATE
 from isvc.apiserver.builtin.shape import shape
-from isvc.apiserver.builtin.types import Message, message_of
+from isvc.apiserver.builtin.types import Message, message_of, zero
 from isvc.apiserver.strategy import Strategy
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
@@ -31,5 +34,22 @@ class BuiltIn(Strategy):
         self.default(shaped)
         return shaped
 
+    def prepare_for_create(self, obj: Object) -> None:
+        for field in self.message.always if self.message else ():
+            if field.name not in obj:
+                obj[field.name] = zero(field)
+        prepare = ON_CREATE.get((self.resource.group, self.resource.kind))
+        if prepare:
+            prepare(obj)
+
+    async def convert(self, objects: list[Object], api_version: str) -> list[Object]:
+        return [convert(each, api_version) for each in objects]
+
+    @cached_property
+    def _default(self) -> Default | None:
+        return DEFAULTS.get((self.resource.group, self.resource.kind))
+
     def default(self, obj: Object) -> None:
         """Fills in what was left out, in place."""
+        if self._default:
+            self._default(obj)

@@ -1,0 +1,86 @@
+"""Built-in kinds that are served in two versions but kept in one: autoscalers and events."""
+
+from __future__ import annotations
+
+import orjson
+
+from isvc.kube.objects import Object
+
+_METRICS = "autoscaling.alpha.kubernetes.io/metrics"
+_BEHAVIOR = "autoscaling.alpha.kubernetes.io/behavior"
+#: What core/v1 and events.k8s.io/v1 call the same field.
+_EVENT_FIELDS = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+_CORE_FIELDS = {new: old for old, new in _EVENT_FIELDS.items()}
+
+
+def convert(obj: Object, api_version: str) -> Object:
+    """The object in the other version; what that version cannot say is kept in annotations."""
+    if obj.get("apiVersion") == api_version:
+        return obj
+    match obj.get("kind"), api_version:
+        case "Event", "v1":
+            return _renamed(obj, api_version, _CORE_FIELDS, {"reportingInstance": "", "reportingComponent": ""})
+        case "Event", "events.k8s.io/v1":
+            return _renamed(obj, api_version, _EVENT_FIELDS, {})
+        case "HorizontalPodAutoscaler", "autoscaling/v1":
+            return _to_v1(obj)
+        case "HorizontalPodAutoscaler", "autoscaling/v2":
+            return _to_v2(obj)
+        case _:
+            return {**obj, "apiVersion": api_version}
+
+
+def _renamed(obj: Object, api_version: str, names: dict[str, str], always: Object) -> Object:
+    renamed = {names.get(key, key): value for key, value in obj.items()}
+    if api_version != "v1":
+        renamed = {k: v for k, v in renamed.items() if v != "" or not k.startswith("reporting")}
+    return {**always, **renamed, "apiVersion": api_version}
+
+
+def _to_v1(obj: Object) -> Object:
+    spec = {key: value for key, value in obj["spec"].items() if key not in ("metrics", "behavior")}
+    annotations = dict(obj["metadata"].get("annotations") or {})
+    rest = []
+    for metric in obj["spec"].get("metrics") or ():
+        target = (metric.get("resource") or {}).get("target") or {}
+        is_cpu = (metric.get("resource") or {}).get("name") == "cpu" and "averageUtilization" in target
+        if is_cpu and "targetCPUUtilizationPercentage" not in spec:
+            spec["targetCPUUtilizationPercentage"] = target["averageUtilization"]
+        else:
+            rest.append(metric)
+    if rest:
+        annotations[_METRICS] = orjson.dumps(rest).decode()
+    if "behavior" in obj["spec"]:
+        annotations[_BEHAVIOR] = orjson.dumps(obj["spec"]["behavior"]).decode()
+    status = obj.get("status") or {}
+    shown = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
+    metadata = {**obj["metadata"], **({"annotations": annotations} if annotations else {})}
+    kept = {"currentReplicas": 0, "desiredReplicas": 0, **{k: status[k] for k in shown if k in status}}
+    return {**obj, "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": kept}
+
+
+def _to_v2(obj: Object) -> Object:
+    spec = dict(obj["spec"])
+    annotations = dict(obj["metadata"].get("annotations") or {})
+    metrics = orjson.loads(annotations.pop(_METRICS, "[]"))
+    behavior = annotations.pop(_BEHAVIOR, None)
+    percentage = spec.pop("targetCPUUtilizationPercentage", None)
+    if percentage is not None:
+        target = {"type": "Utilization", "averageUtilization": percentage}
+        metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}, *metrics]
+    spec["metrics"] = metrics
+    if behavior:
+        spec["behavior"] = orjson.loads(behavior)
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "annotations"}
+    if annotations:
+        metadata["annotations"] = annotations
+    status = {"currentMetrics": None, **(obj.get("status") or {})}
+    return {**obj, "apiVersion": "autoscaling/v2", "metadata": metadata, "spec": spec, "status": status}

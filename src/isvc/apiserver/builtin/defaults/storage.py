@@ -1,0 +1,55 @@
+"""What is kept: volumes, claims, secrets, config maps, and limits on them."""
+
+from __future__ import annotations
+
+import base64
+
+from isvc.apiserver.builtin.defaults.pods import round_up
+from isvc.kube.objects import Object
+
+
+def config_map(obj: Object) -> None:
+    """Nothing appears in JSON: an empty map is not shown."""
+
+
+def secret(obj: Object) -> None:
+    obj.setdefault("type", "Opaque")
+    texts = obj.pop("stringData", None)
+    if texts:
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in texts.items()}
+        obj["data"] = {**(obj.get("data") or {}), **encoded}
+
+
+def volume(obj: Object) -> None:
+    spec = obj["spec"]
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+    obj["status"].setdefault("phase", "Pending")
+    if "hostPath" in spec:
+        spec["hostPath"].setdefault("type", "")
+    round_up(spec.get("capacity"))
+
+
+def claim(obj: Object) -> None:
+    obj["spec"].setdefault("volumeMode", "Filesystem")
+    obj["status"].setdefault("phase", "Pending")
+    for each in (obj["spec"].get("resources") or {}).values():
+        if isinstance(each, dict):
+            round_up(each)
+
+
+def storage_class(obj: Object) -> None:
+    obj.setdefault("reclaimPolicy", "Delete")
+    obj.setdefault("volumeBindingMode", "Immediate")
+
+
+def limit_range(obj: Object) -> None:
+    for limit in obj["spec"].get("limits") or ():
+        if limit.get("type") == "Container":
+            most, least = limit.get("max") or {}, limit.get("min") or {}
+            default = {**most, **(limit.get("default") or {})}
+            request = {**least, **default, **(limit.get("defaultRequest") or {})}
+            if default:
+                limit["default"] = default
+            if request:
+                limit["defaultRequest"] = request

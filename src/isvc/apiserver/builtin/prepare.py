@@ -1,0 +1,121 @@
+"""What only the server says about a new or changed object: a first status, generated selectors, protections.
+
+In Kubernetes some of this comes from admission plugins that are always on (default tolerations, priorities,
+protection of volumes in use).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from isvc.kube.objects import Object
+from isvc.kube.quantity import Quantity
+
+_UNTOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+def pod(obj: Object) -> None:
+    spec = obj["spec"]
+    obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+    spec.setdefault("priority", 0)
+    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    tolerations = spec.get("tolerations") or []
+    for key in _UNTOLERATED:
+        if not any(_tolerates(each, key) for each in tolerations):
+            told = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            tolerations = [*tolerations, told]
+    spec["tolerations"] = tolerations
+
+
+def _tolerates(toleration: Object, key: str) -> bool:
+    return bool(toleration.get("key", key) == key and toleration.get("effect", "NoExecute") == "NoExecute")
+
+
+def quality_of_service(spec: Object) -> str:
+    """Guaranteed when every container's limits equal its requests, BestEffort when none says anything."""
+    requested: dict[str, int] = {}
+    limited: dict[str, int] = {}
+    guaranteed = True
+    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
+        resources = container.get("resources") or {}
+        limits = {k: v for k, v in (resources.get("limits") or {}).items() if k in ("cpu", "memory")}
+        for totals, amounts in ((requested, resources.get("requests") or {}), (limited, limits)):
+            for name, amount in amounts.items():
+                nanos = Quantity.parse(amount).nanos
+                if name in ("cpu", "memory") and nanos:
+                    totals[name] = totals.get(name, 0) + nanos
+        guaranteed = guaranteed and limits.keys() >= {"cpu", "memory"}
+    if not requested and not limited:
+        return "BestEffort"
+    same = guaranteed and requested == limited
+    return "Guaranteed" if same else "Burstable"
+
+
+def job(obj: Object) -> None:
+    """A job selects its pods by its own uid unless it was told to use a selector."""
+    spec, meta = obj["spec"], obj["metadata"]
+    if spec.get("manualSelector"):
+        return
+    template = spec["template"]["metadata"]
+    own = {
+        "batch.kubernetes.io/controller-uid": meta["uid"],
+        "batch.kubernetes.io/job-name": meta["name"],
+        "controller-uid": meta["uid"],
+        "job-name": meta["name"],
+    }
+    before = template.get("labels") or {}
+    template["labels"] = {**before, **own}
+    if (meta.get("labels") or {}) == before:
+        meta["labels"] = dict(template["labels"])
+    selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
+    selector.setdefault("batch.kubernetes.io/controller-uid", meta["uid"])
+
+
+def daemon_set(obj: Object) -> None:
+    obj["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = "1"
+
+
+def claim(obj: Object) -> None:
+    _protect(obj, "kubernetes.io/pvc-protection")
+    obj["status"] = {"phase": "Pending"}
+
+
+def volume(obj: Object) -> None:
+    _protect(obj, "kubernetes.io/pv-protection")
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": now}
+
+
+def _protect(obj: Object, finalizer: str) -> None:
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if finalizer not in finalizers:
+        finalizers.append(finalizer)
+
+
+def namespace(obj: Object) -> None:
+    obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"].get("name", "")
+    finalizers = obj["spec"].setdefault("finalizers", [])
+    if "kubernetes" not in finalizers:
+        finalizers.append("kubernetes")
+    obj["status"] = {"phase": "Active"}
+
+
+def node(obj: Object) -> None:
+    """A node starts out unready: whoever runs it takes the taint away."""
+    taints = obj["spec"].setdefault("taints", [])
+    if not any(each.get("key") == _UNTOLERATED[0] for each in taints):
+        taints.append({"key": _UNTOLERATED[0], "effect": "NoSchedule"})
+
+
+#: By group and kind.
+ON_CREATE: dict[tuple[str, str], Callable[[Object], None]] = {
+    ("", "Namespace"): namespace,
+    ("", "Node"): node,
+    ("", "PersistentVolume"): volume,
+    ("", "PersistentVolumeClaim"): claim,
+    ("", "Pod"): pod,
+    ("apps", "DaemonSet"): daemon_set,
+    ("batch", "Job"): job,
+}
