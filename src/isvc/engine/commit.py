@@ -1,0 +1,49 @@
+"""The writes on the owner itself: its status, once and only if it says something new, and its finalizer."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from isvc.kube.equality import equivalent
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Object, name_of, namespace_of, resource_version_of
+from isvc.kube.resource import Resource
+
+
+class Patcher(Protocol):
+    async def patch(
+        self, resource: Resource, name: str, patch: object, namespace: str = "", *, subresource: str = ""
+    ) -> Object: ...
+
+    async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object: ...
+
+
+class Noted(Protocol):
+    def note(self, resource: Resource, obj: Object) -> None: ...
+
+
+class Commit:
+    def __init__(self, client: Patcher, memory: Noted) -> None:
+        self._client = client
+        self._memory = memory
+
+    async def status(self, resource: Resource, owner: Object, status: Object) -> Object | None:
+        """Write the status if it differs from the owner's; the written owner, or None if there was nothing to write.
+
+        The write replaces the status that was read: a Conflict is raised when the owner has changed since.
+        """
+        if equivalent(owner.get("status") or {}, status):
+            return None
+        try:
+            written = await self._client.update(resource, {**owner, "status": status}, subresource="status")
+        except NotFound:
+            return None  # deleted meanwhile
+        self._memory.note(resource, written)
+        return written
+
+    async def finalizers(self, resource: Resource, owner: Object, finalizers: list[str]) -> Object:
+        """Give the owner these finalizers; the owner as it is then."""
+        metadata = {"finalizers": finalizers, "resourceVersion": resource_version_of(owner)}
+        written = await self._client.patch(resource, name_of(owner), {"metadata": metadata}, namespace_of(owner))
+        self._memory.note(resource, written)
+        return written
