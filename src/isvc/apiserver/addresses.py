@@ -1,7 +1,7 @@
 """Cluster IPs and node ports of Services.
 
-The store knows which are taken: both tables are rebuilt from the Services at start and follow every committed change. An
-address given to a create under way is reserved until the write has settled.
+The store knows which are taken: both tables are rebuilt from the Services at start and follow every committed change.
+An address given to a create under way is reserved until the write has settled.
 """
 
 from __future__ import annotations

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from isvc.apiserver import names
+from isvc.apiserver.field_errors import OMITTED, forbidden, invalid, required, too_long
 from isvc.apiserver.strategy import FieldError
 from isvc.kube.objects import Object
 from isvc.kube.selectors import is_label_key, is_label_value
@@ -18,39 +20,11 @@ MAX_ANNOTATIONS = 256 << 10
 NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 MAX_GENERATED = 63
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
-_LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_DNS_1123_SUBDOMAIN = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and"
-    " end with an alphanumeric character (e.g. 'example.com', regex used for validation is"
-    " '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_DNS_1123_LABEL = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with"
-    " an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is"
-    " '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-_DNS_1035_LABEL = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
-    " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
-    " '[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
-_QUALIFIED = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric"
-    " character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is"
-    " '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-_LABEL_VALUE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"
-    " end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is"
-    " '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
-#: rule -> (longest, pattern, what it demands)
-NAME_RULES: dict[str, tuple[int, re.Pattern[str], str]] = {
-    "subdomain": (253, _SUBDOMAIN, _DNS_1123_SUBDOMAIN),
-    "label": (63, _LABEL, _DNS_1123_LABEL),
-    "label1035": (63, _LABEL_1035, _DNS_1035_LABEL),
+NAME_RULES: dict[str, Callable[[str], list[str]]] = {
+    "subdomain": names.subdomain,
+    "label": names.dns_label,
+    "label1035": names.dns_1035,
+    "path": names.path_segment,
 }
 
 
@@ -133,58 +107,40 @@ def check_types(obj: Object) -> str:
     return ""
 
 
-def name_errors(name: str, rule: str, field: str = "metadata.name") -> list[FieldError]:
-    if rule == "path":
-        bad = name in (".", "..") or "/" in name or "%" in name
-        why = "may not be '.' or '..' or contain '/' or '%'"
-        return [FieldError("FieldValueInvalid", field, f'Invalid value: "{name}": {why}')] if bad else []
-    longest, pattern, demand = NAME_RULES[rule]
-    errors = []
-    if len(name) > longest:
-        errors.append(_invalid(field, name, f"must be no more than {longest} characters"))
-    if not pattern.fullmatch(name):
-        errors.append(_invalid(field, name, demand))
-    return errors
-
-
 def validate(obj: Object, rule: str, namespaced: bool) -> list[FieldError]:
     """The checks that every write goes through."""
     meta = obj["metadata"]
     errors: list[FieldError] = []
     name = meta.get("name", "")
     if not name:
-        errors.append(
-            FieldError("FieldValueRequired", "metadata.name", "Required value: name or generateName is required")
-        )
+        errors.append(required("metadata.name", "name or generateName is required"))
     else:
-        errors += name_errors(name, rule)
+        errors += [invalid("metadata.name", name, why) for why in NAME_RULES[rule](name)]
     if namespaced and not meta.get("namespace"):
-        errors.append(FieldError("FieldValueRequired", "metadata.namespace", "Required value"))
+        errors.append(required("metadata.namespace"))
     if meta.get("labels"):
         errors += _label_errors(meta["labels"])
     if meta.get("annotations"):
         errors += _annotation_errors(meta["annotations"])
     if meta.get("ownerReferences"):
         errors += _owner_errors(meta["ownerReferences"])
-    for index, finalizer in enumerate(meta.get("finalizers") or ()):
-        if not is_label_key(finalizer):
-            errors.append(_invalid(f"metadata.finalizers[{index}]", finalizer, _QUALIFIED))
+    for finalizer in meta.get("finalizers") or ():
+        errors += [invalid("metadata.finalizers", finalizer, why) for why in names.qualified_name(finalizer)]
     return errors
 
 
 def validate_update(new: Object, old: Object) -> list[FieldError]:
     fresh, kept = new["metadata"], old["metadata"]
-    errors = []
-    for field in ("name", "namespace"):
-        if fresh.get(field, "") != kept.get(field, ""):
-            errors.append(_invalid(f"metadata.{field}", fresh.get(field, ""), "field is immutable"))
-    if kept.get("deletionTimestamp"):
-        added = sorted(set(fresh.get("finalizers") or ()) - set(kept.get("finalizers") or ()))
-        if added:
-            listed = ", ".join(f'"{each}"' for each in added)
-            why = "no new finalizers can be added if the object is being deleted, found new finalizers"
-            message = f"Forbidden: {why} []string{{{listed}}}"
-            errors.append(FieldError("FieldValueForbidden", "metadata.finalizers", message))
+    errors = [
+        invalid(f"metadata.{field}", fresh.get(field, ""), "field is immutable")
+        for field in ("name", "namespace")
+        if fresh.get(field, "") != kept.get(field, "")
+    ]
+    added = sorted(set(fresh.get("finalizers") or ()) - set(kept.get("finalizers") or ()))
+    if kept.get("deletionTimestamp") and added:
+        listed = ", ".join(f'"{each}"' for each in added)
+        why = "no new finalizers can be added if the object is being deleted, found new finalizers"
+        errors.append(forbidden("metadata.finalizers", f"{why} []string{{{listed}}}"))
     return errors
 
 
@@ -192,37 +148,36 @@ def _label_errors(labels: dict[str, str]) -> list[FieldError]:
     errors = []
     for key, value in labels.items():
         if not is_label_key(key):
-            errors.append(_invalid("metadata.labels", key, _QUALIFIED))
+            errors += [invalid("metadata.labels", key, why) for why in names.qualified_name(key)]
         if not is_label_value(value):
-            why = _LABEL_VALUE if len(value) <= 63 else "must be no more than 63 characters"
-            errors.append(_invalid("metadata.labels", value, why))
+            errors += [invalid("metadata.labels", value, why) for why in names.label_value(value)]
     return errors
 
 
 def _annotation_errors(annotations: dict[str, str]) -> list[FieldError]:
-    errors = [_invalid("metadata.annotations", key, _QUALIFIED) for key in annotations if not is_label_key(key.lower())]
+    errors = []
+    for key in annotations:
+        if not is_label_key(key.lower()):
+            errors += [invalid("metadata.annotations", key, why) for why in names.qualified_name(key.lower())]
     if sum(len(key) + len(value) for key, value in annotations.items()) > MAX_ANNOTATIONS:
-        message = f"Too long: may not be more than {MAX_ANNOTATIONS} bytes"
-        errors.append(FieldError("FieldValueTooLong", "metadata.annotations", message))
+        errors.append(too_long("metadata.annotations", MAX_ANNOTATIONS))
     return errors
 
 
 def _owner_errors(owners: list[Object]) -> list[FieldError]:
     errors = []
-    controllers = 0
-    for index, owner in enumerate(owners):
-        field = f"metadata.ownerReferences[{index}]"
+    for owner in owners:
+        field = "metadata.ownerReferences"
         if not owner.get("apiVersion"):
-            errors.append(_invalid(f"{field}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
-        for required in ("kind", "name", "uid"):
-            if not owner.get(required):
-                errors.append(_invalid(f"{field}.{required}", "", f"{required} must not be empty"))
-        controllers += owner.get("controller") is True
-    if controllers > 1:
-        why = "Only one reference can have Controller set to true"
-        errors.append(_invalid("metadata.ownerReferences", "", why))
+            errors.append(invalid(f"{field}.apiVersion", "", "version must not be empty"))
+        errors += [
+            invalid(f"{field}.{each}", "", f"{each} must not be empty")
+            for each in ("kind", "name", "uid")
+            if not owner.get(each)
+        ]
+    controllers = [owner for owner in owners if owner.get("controller") is True]
+    if len(controllers) > 1:
+        told = " and ".join(f"{each.get('kind')} {each.get('name')}" for each in controllers[:2])
+        why = f'Only one reference can have Controller set to true. Found "true" in references for {told}'
+        errors.append(invalid("metadata.ownerReferences", OMITTED, why))
     return errors
-
-
-def _invalid(field: str, value: str, why: str) -> FieldError:
-    return FieldError("FieldValueInvalid", field, f'Invalid value: "{value}": {why}')

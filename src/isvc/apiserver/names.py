@@ -41,6 +41,17 @@ _ENV_WORDS = (
     " (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is '[ -<>-~]+')"
 )
 
+_QUALIFIED_WORDS = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+    " (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is"
+    " '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_VALUE_WORDS = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"
+    " end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is"
+    " '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+
 
 def _too_long(value: str, most: int) -> list[str]:
     return [f"must be no more than {most} bytes"] if len(value.encode()) > most else []
@@ -95,3 +106,35 @@ def port_name(value: str) -> list[str]:
 
 def port_number(value: int) -> list[str]:
     return [] if 1 <= value <= 65535 else ["must be between 1 and 65535, inclusive"]
+
+
+def path_segment(value: str) -> list[str]:
+    """What is wrong with a name that only has to fit between two slashes."""
+    if value in (".", ".."):
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{each}'" for each in "/%" if each in value]
+
+
+def qualified_name(value: str) -> list[str]:
+    """What is wrong with a label's key: a name, perhaps with a domain and a slash before it."""
+    prefix, slash, name = value.rpartition("/")
+    if "/" in prefix:
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a qualified name {_QUALIFIED_WORDS} {optional}"]
+    problems = []
+    if slash and not prefix:
+        problems.append("prefix part must be non-empty")
+    elif slash:
+        problems += [f"prefix part {why}" for why in subdomain(prefix)]
+    if not name:
+        problems.append("name part must be non-empty")
+    elif len(name) > 63:
+        problems.append("name part must be no more than 63 bytes")
+    if not _QUALIFIED.fullmatch(name):
+        problems.append(f"name part {_QUALIFIED_WORDS}")
+    return problems
+
+
+def label_value(value: str) -> list[str]:
+    problems = _too_long(value, 63)
+    return problems if not value or _QUALIFIED.fullmatch(value) else [*problems, _VALUE_WORDS]

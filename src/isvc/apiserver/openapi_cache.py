@@ -9,6 +9,7 @@ import orjson
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Request
+from isvc.kube.errors import NotAcceptable
 
 PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
@@ -23,26 +24,26 @@ class OpenApi:
         if self._revision != self._registry.revision:
             self._made.clear()
             self._revision = self._registry.revision
-        protobuf = path == "v2" and PROTOBUF_V2 in request.accept
-        key = f"{path} protobuf" if protobuf else path
-        if key not in self._made:
-            body = self._make(path, protobuf)
-            self._made[key] = None if body is None else (body, hashlib.sha256(body).hexdigest()[:32].upper())
-        made = self._made[key]
+        if path == "v2" and PROTOBUF_V2 in request.accept and "json" not in request.accept:
+            raise NotAcceptable("only the following media types are accepted: application/json")
+        if path not in self._made:
+            body = self._make(path)
+            self._made[path] = None if body is None else (body, hashlib.sha256(body).hexdigest()[:32].upper())
+        made = self._made[path]
         if made is None:
             return Response.text("404 page not found\n", 404)
         body, digest = made
         tag = f'"{digest}"'
         if request.headers.get("if-none-match") == tag:
             return Response(b"", 304, headers={"Etag": tag})
-        return Response(body, 200, PROTOBUF_V2 if protobuf else "application/json", {"Etag": tag})
+        return Response(body, 200, "application/json", {"Etag": tag})
 
-    def _make(self, path: str, protobuf: bool) -> bytes | None:
+    def _make(self, path: str) -> bytes | None:
         from isvc.apiserver import openapi
 
         served = list(self._registry)
         if path == "v2":
-            return openapi.v2_protobuf(served) if protobuf else openapi.v2(served)
+            return openapi.v2(served)
         if path == "v3":
             return orjson.dumps(openapi.v3_index(served))
         if path.startswith("v3/"):

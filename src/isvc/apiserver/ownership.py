@@ -38,22 +38,4 @@ def apply_fields(call: Call, intent: Object, live: Object | None) -> Object:
             now=metadata.now(),
         )
     except fields.ApplyConflict as conflict:
-        raise _refusal(conflict) from None
-
-
-def _refusal(conflict: fields.ApplyConflict) -> Conflict:
-    """Worded as Kubernetes does: one line for one conflict, else grouped by manager."""
-    causes: list[Object] = []
-    paths: dict[str, list[str]] = {}
-    for manager, api_version, subresource, time, path in conflict.conflicts:
-        told = f'"{manager}"' + (f' with subresource "{subresource}"' if subresource else "")
-        if api_version:
-            told += f" using {api_version}" + (f" at {time}" if time else "")
-        causes.append({"reason": "FieldManagerConflict", "message": f"conflict with {told}", "field": path})
-        paths.setdefault(told, []).append(path)
-    if len(causes) == 1:
-        text = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
-    else:
-        groups = ["\n- ".join((f"conflicts with {told}:", *paths[told])) for told in sorted(paths)]
-        text = f"Apply failed with {len(causes)} conflicts: " + "\n".join(groups)
-    return Conflict(text, details={"causes": causes})
+        raise Conflict(str(conflict), details={"causes": conflict.causes}) from None

@@ -13,6 +13,9 @@ import orjson
 from isvc.apiserver import bootstrap, discovery, identity
 from isvc.apiserver.addresses import ServiceAddresses
 from isvc.apiserver.admission import Admission
+from isvc.apiserver.background.definitions import DefinitionFinalizer
+from isvc.apiserver.background.garbage import GarbageCollector
+from isvc.apiserver.background.namespaces import NamespaceFinalizer
 from isvc.apiserver.builtin import strategy_of
 from isvc.apiserver.catalog import descriptions
 from isvc.apiserver.http.connection import Connection
@@ -78,6 +81,13 @@ class Server:
         )
         self._port = self._listener.sockets[0].getsockname()[1]
         await bootstrap.create_missing(self.api, self._host, self._port)
+        self._background: list[DefinitionFinalizer | GarbageCollector | NamespaceFinalizer] = [
+            DefinitionFinalizer(self.api)
+        ]
+        if self._controllers:
+            self._background += [GarbageCollector(self.api), NamespaceFinalizer(self.api)]
+        for each in self._background:
+            each.start()
         self._sweeper = loop.create_task(self._sweep())
 
     @property
@@ -89,11 +99,13 @@ class Server:
         """Ends watches, lets requests under way finish, and closes the store."""
         self._listener.close()
         self._sweeper.cancel()
+        for each in self._background:
+            each.stop()
         for connection in tuple(self._connections):
             connection.leave()
-        deadline = asyncio.get_running_loop().time() + STOP_SECONDS
-        while any(not each.idle for each in self._connections) and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.01)
+        open_ends = [each.closed for each in self._connections]
+        if open_ends:
+            await asyncio.wait(open_ends, timeout=STOP_SECONDS)
         for connection in tuple(self._connections):
             connection.abort()
         await self._admission.close()

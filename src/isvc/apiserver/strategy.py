@@ -28,7 +28,7 @@ class FieldError(NamedTuple):
 
 
 class Strategy:
-    """A kind without peculiarities: no defaults, nothing refused, `generation` counts changes outside metadata and status."""
+    """A kind without peculiarities: no defaults, nothing refused, `generation` counts changes to what is desired."""
 
     #: OpenAPI v3 structural schema of the whole object (kube.schemas format), or None when the kind is schemaless.
     schema: Object | None = None

@@ -42,7 +42,8 @@ class Connection(asyncio.Protocol):
         self._refused = False
         self._closing = False
         self._reset()
-        self.gone: asyncio.Future[None] = self._loop.create_future()
+        self.gone: asyncio.Future[None] = self._loop.create_future()  # streams should end
+        self.closed: asyncio.Future[None] = self._loop.create_future()  # nothing can be sent any more
         self._writable = asyncio.Event()
         self._writable.set()
         self.since = self._loop.time()  # of the last sign of life
@@ -67,8 +68,9 @@ class Connection(asyncio.Protocol):
         self._closing = True
         self._waiting.clear()
         self._writable.set()
-        if not self.gone.done():
-            self.gone.set_result(None)
+        for future in (self.gone, self.closed):
+            if not future.done():
+                future.set_result(None)
 
     def pause_writing(self) -> None:
         self._writable.clear()

@@ -16,6 +16,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import orjson
 
@@ -27,8 +28,10 @@ from isvc.kube.objects import Object
 WINDOW_EVENTS = 8192
 WINDOW_BYTES = 24 << 20
 
-Shelf = dict[tuple[str, str], Entry]
-Listener = Callable[[Event], None]
+Shelf: TypeAlias = dict[tuple[str, str], Entry]
+Listener: TypeAlias = Callable[[Event], None]
+Entries: TypeAlias = list[Entry]
+Rows: TypeAlias = list[Row]
 
 
 class Stale(ApiError):
@@ -88,7 +91,7 @@ class Store:
         key = (shelf, namespace, name)
         return self._heads[key] if key in self._heads else self.get(*key)
 
-    def list(self, shelf: str, namespace: str = "", at: int | None = None) -> list[Entry]:
+    def list(self, shelf: str, namespace: str = "", at: int | None = None) -> Entries:
         """Entries in the order of namespace and name, now or as they were at revision `at`."""
         objects = self._shelves.get(shelf, {})
         if at is not None and at < self.rv:
@@ -97,8 +100,9 @@ class Store:
             return [objects[key] for key in sorted(objects) if key[0] == namespace]
         return [objects[key] for key in sorted(objects)]
 
-    def shelves(self) -> list[str]:
-        return [name for name, objects in self._shelves.items() if objects]
+    def shelves(self) -> tuple[str, ...]:
+        """Those that hold something."""
+        return tuple(name for name, objects in self._shelves.items() if objects)
 
     def revision(self, shelf: str) -> int:
         """The revision of the last change on a shelf."""
@@ -153,10 +157,10 @@ class Store:
         await asyncio.shield(write.done)
         return entry
 
-    def _from_log(self, rows: list[Row], error: BaseException | None) -> None:
+    def _from_log(self, rows: Rows, error: BaseException | None) -> None:
         self._loop.call_soon_threadsafe(self._settle, rows, error)
 
-    def _settle(self, rows: list[Row], error: BaseException | None) -> None:
+    def _settle(self, rows: Rows, error: BaseException | None) -> None:
         if error is not None:
             self._fail(error)
             return

@@ -1,4 +1,4 @@
-"""Tables for `kubectl get`: the usual columns of built-in kinds, a CRD's own printer columns, name and age for the rest."""
+"""Tables for `kubectl get`: the usual columns of built-in kinds, a CRD's own, name and age for the rest."""
 
 from __future__ import annotations
 

@@ -67,11 +67,12 @@ def _service_ports(service: Object) -> str:
 
 
 def _endpoints(obj: Object) -> str:
-    found = []
-    for subset in obj.get("subsets") or ():
-        for port in subset.get("ports") or [{}]:
-            for address in subset.get("addresses") or ():
-                found.append(f"{address['ip']}:{port['port']}" if "port" in port else address["ip"])
+    found = [
+        f"{address['ip']}:{port['port']}" if "port" in port else address["ip"]
+        for subset in obj.get("subsets") or ()
+        for port in subset.get("ports") or [{}]
+        for address in subset.get("addresses") or ()
+    ]
     return ",".join(found[:3]) + (f" + {len(found) - 3} more..." if len(found) > 3 else "") or NONE
 
 

@@ -24,9 +24,8 @@ def columns(printed: Sequence[Object]) -> list[Column]:
     return [NAME, *(_column(each) for each in printed)]
 
 
-AGE_OF_CREATION = Column(
-    "Age", AGE.cell, "date", description="CreationTimestamp is a timestamp representing the server time when this object was created."
-)  # fmt: skip
+_CREATED = "CreationTimestamp is a timestamp representing the server time when this object was created."
+AGE_OF_CREATION = Column("Age", AGE.cell, "date", description=_CREATED)
 
 
 def _column(printed: Object) -> Column:

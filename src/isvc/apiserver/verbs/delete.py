@@ -11,6 +11,7 @@ from typing import Any
 
 from isvc.apiserver import refusals
 from isvc.apiserver.http.response import Response
+from isvc.apiserver.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale
@@ -23,6 +24,8 @@ from isvc.kube.objects import Object, deep_copy, dig
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+INSTANCES_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 POLICIES = ("Orphan", "Background", "Foreground")
 
 
@@ -102,14 +105,34 @@ def mark(call: Call, obj: Object, options: Object) -> Object:
         meta["deletionGracePeriodSeconds"] = grace
         if meta.get("generation"):
             meta["generation"] += 1
-        if call.description.shelf == "namespaces":
-            obj.setdefault("status", {})["phase"] = "Terminating"
+        _announce(call, obj)
     elif grace < (meta.get("deletionGracePeriodSeconds") or 0):
         marked = datetime.strptime(meta["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ")
         asked = marked - timedelta(seconds=meta["deletionGracePeriodSeconds"] - grace)
         meta["deletionTimestamp"] = asked.strftime("%Y-%m-%dT%H:%M:%SZ")
         meta["deletionGracePeriodSeconds"] = grace
     return obj
+
+
+def _announce(call: Call, obj: Object) -> None:
+    """Kinds whose content goes before they do."""
+    if call.description.shelf == "namespaces":
+        obj.setdefault("status", {})["phase"] = "Terminating"
+    elif call.description.shelf == DEFINITIONS:
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if INSTANCES_FINALIZER not in finalizers:
+            finalizers.append(INSTANCES_FINALIZER)
+        conditions = obj.setdefault("status", {}).setdefault("conditions", [])
+        conditions[:] = [each for each in conditions if each["type"] != "Terminating"]
+        conditions.append(
+            {
+                "type": "Terminating",
+                "status": "True",
+                "lastTransitionTime": now(),
+                "reason": "InstanceDeletionPending",
+                "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+            }
+        )
 
 
 def _propagate(meta: dict[str, Any], options: Object) -> None:

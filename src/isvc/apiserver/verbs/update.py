@@ -10,6 +10,7 @@ from isvc.apiserver.ownership import track
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale
+from isvc.apiserver.strategy import FieldError
 from isvc.apiserver.verbs import body
 from isvc.apiserver.verbs.create import create_object, settle_namespace
 from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, refuse, shown, to_stored
@@ -39,7 +40,7 @@ async def update(api: Api, call: Call) -> Response:
         raise refusals.not_found(description.resource, call.name)
     if not wanted["metadata"].get("resourceVersion") and not description.strategy.unconditional_update:
         why = "Invalid value: 0x0: must be specified for an update"
-        refuse(description, name, [metadata.FieldError("FieldValueInvalid", "metadata.resourceVersion", why)])
+        refuse(description, name, [FieldError("FieldValueInvalid", "metadata.resourceVersion", why)])
 
     async def replace(_: Object) -> Object:
         return deep_copy(wanted)
@@ -48,7 +49,10 @@ async def update(api: Api, call: Call) -> Response:
 
 
 async def change(api: Api, call: Call, wanted: Change, tracked: bool = False) -> Response:
-    """Applies a change to the live object, again if another write came between; `tracked` when it kept managedFields."""
+    """Applies a change to the live object, again if another write came between.
+
+    `tracked` when the change itself kept managedFields.
+    """
     description = call.description
     for _ in range(ATTEMPTS):
         entry = api.store.head(description.shelf, call.namespace, call.name)
@@ -137,11 +141,17 @@ def restrict(call: Call, new: Object, old: Object) -> None:
         for field, value in old.items():
             if field not in NOT_COUNTED:
                 new[field] = value
+    elif call.subresource == "finalize":
+        finalizers = (new.get("spec") or {}).get("finalizers")
+        new["spec"] = {**(old.get("spec") or {}), "finalizers": finalizers}
+        new["status"] = old.get("status") or {}
     elif description.status and call.subresource in ("", "scale"):
         if "status" in old:
             new["status"] = old["status"]
         else:
             new.pop("status", None)
+        if description.shelf == "namespaces":
+            new.setdefault("spec", {})["finalizers"] = (old.get("spec") or {}).get("finalizers") or []
 
 
 def count_generation(call: Call, new: Object, old: Object) -> None:

@@ -1,0 +1,98 @@
+"""Writes that the server makes itself go the same way as those of its clients: admission, validation, conflicts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from isvc.apiserver.request import Call, Request, User
+from isvc.apiserver.store.entry import Entry
+from isvc.apiserver.verbs import delete, update
+from isvc.apiserver.verbs.pipeline import Api
+from isvc.kube.errors import ApiError, NotFound
+from isvc.kube.objects import Object
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+
+
+class Actor:
+    """Someone in the server, by name."""
+
+    def __init__(self, api: Api, name: str) -> None:
+        self.api = api
+        self._user = User(f"system:serviceaccount:kube-system:{name}", ("system:serviceaccounts", "system:masters"))
+        self._agent = name
+
+    def _call(self, entry: Entry, method: str, subresource: str = "") -> Call | None:
+        description = self.api.registry.by_shelf(entry.shelf)
+        if description is None:
+            return None
+        request = Request(method, "", "", {"user-agent": self._agent}, b"")
+        request.user = self._user
+        return Call(request, description, entry.namespace, entry.name, subresource, field_validation="Ignore")
+
+    async def delete(self, entry: Entry, uid: str, policy: str = "Background") -> None:
+        """Deletes the object if it is still that one."""
+        call = self._call(entry, "DELETE")
+        if call is None:
+            return
+        options: Object = {"preconditions": {"uid": uid}, "propagationPolicy": policy}
+        try:
+            await delete.delete_object(self.api, call, options)
+        except NotFound:
+            pass
+        except ApiError as error:
+            if error.code != 409:
+                raise
+
+    async def change(self, entry: Entry, edit: Callable[[Object], None], subresource: str = "") -> None:
+        """Edits the live object in place, if it is still there."""
+        call = self._call(entry, "PATCH", subresource)
+        if call is None:
+            return
+
+        async def edited(live: Object) -> Object:
+            edit(live)
+            return live
+
+        with contextlib.suppress(NotFound):
+            await update.change(self.api, call, edited)
+
+
+class Worker:
+    """A queue of things to look at, each looked at again after a failure; one at a time, no duplicates."""
+
+    def __init__(self, name: str, work: Callable[[str], Awaitable[None]]) -> None:
+        self._name = name
+        self._work = work
+        self._due: dict[str, None] = {}
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, item: str) -> None:
+        self._due[item] = None
+        self._wake.set()
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        if self._task:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            while self._due:
+                item = next(iter(self._due))
+                del self._due[item]
+                try:
+                    await self._work(item)
+                except Exception:
+                    log.warning("%s: %s failed, trying again", self._name, item, exc_info=True)
+                    asyncio.get_running_loop().call_later(RETRY_SECONDS, self.add, item)
+            self._wake.clear()
+            await self._wake.wait()
