@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+
+import orjson
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.admission.caller import Caller
@@ -35,8 +38,8 @@ class Custom(Strategy):
     def __init__(self, crd: Object, version: Object, caller: Caller | None) -> None:
         self._crd = crd
         self._caller = caller
-        self._own: Schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        self._rules = Rules(self._own)
+        self.own_schema: Schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        self._rules = Rules(self.own_schema)
         self._preserve = bool(crd["spec"].get("preserveUnknownFields"))
         self.has_status = "status" in (version.get("subresources") or {})
 
@@ -44,7 +47,12 @@ class Custom(Strategy):
     def schema(self) -> Schema:  # type: ignore[override]
         """The schema with what every object has: apiVersion, kind and typed metadata."""
         every = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": definition(_META)}
-        return {**self._own, "properties": {**(self._own.get("properties") or {}), **every}}
+        return {**self.own_schema, "properties": {**(self.own_schema.get("properties") or {}), **every}}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes whenever the schema does."""
+        return hashlib.sha256(orjson.dumps(self.own_schema)).hexdigest()
 
     def decode(self, obj: Object, unknown: list[str]) -> Object:
         try:
@@ -52,22 +60,22 @@ class Custom(Strategy):
         except WrongType as error:
             raise BadRequest(f"error decoding metadata: {error}") from None
         if not self._preserve:
-            prune(obj, self._own, unknown)
-        apply_defaults(obj, self._own)
+            prune(obj, self.own_schema, unknown)
+        apply_defaults(obj, self.own_schema)
         return obj
 
     def read(self, obj: Object) -> Object:
-        apply_defaults(obj, self._own)
+        apply_defaults(obj, self.own_schema)
         return obj
 
     def validate_create(self, obj: Object) -> Sequence[FieldError]:
-        errors = validate(obj, self._own) + check_invariants(obj, self._own)
+        errors = validate(obj, self.own_schema) + check_invariants(obj, self.own_schema)
         return errors + self._check_rules(obj, None, errors)
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
-        errors = validate(new, self._own, old)
-        found = check_invariants(new, self._own)
-        if found and not check_invariants(old, self._own):
+        errors = validate(new, self.own_schema, old)
+        found = check_invariants(new, self.own_schema)
+        if found and not check_invariants(old, self.own_schema):
             errors += found
         return errors + self._check_rules(new, old, errors)
 

@@ -1,0 +1,119 @@
+"""Schemas as they are published: the built-in definitions with their references, and those of custom resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+from isvc.apiserver.description import Description
+from isvc.kube.objects import Object
+from isvc.kube.schemas import Schema, definition_name, kinds
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_GVK = "x-kubernetes-group-version-kind"
+
+
+class Dialect(NamedTuple):
+    """How the two versions of OpenAPI differ."""
+
+    number: int
+    prefix: str
+
+    def reference(self, name: str, beside: Object) -> Object:
+        """A reference; version 3 needs a wrapper to say something beside it."""
+        target = {"$ref": self.prefix + name}
+        if self.number == 2 or not beside:
+            return {**target, **(beside if self.number == 2 else {})}
+        return {"allOf": [target], **beside}
+
+
+V2 = Dialect(2, "#/definitions/")
+V3 = Dialect(3, "#/components/schemas/")
+
+
+def published(name: str, schema: Schema, dialect: Dialect) -> Object:
+    """A built-in definition."""
+    match name:
+        case n if n == _INT_OR_STRING:
+            either = [{"type": "integer"}, {"type": "string"}]
+            return {"format": "int-or-string", **({"oneOf": either} if dialect.number == 3 else {"type": "string"})}
+        case n if n == _QUANTITY:
+            either = [{"type": "string"}, {"type": "number"}]
+            return {"oneOf": either} if dialect.number == 3 else {"type": "string"}
+        case _:
+            shown = _published(schema, dialect)
+            known = _group_version_kinds().get(name)
+            return {**shown, _GVK: known} if known else shown
+
+
+def _published(schema: Schema, dialect: Dialect) -> Object:
+    if "$ref" in schema:
+        return dialect.reference(schema["$ref"], {key: value for key, value in schema.items() if key != "$ref"})
+    shown = {key: value for key, value in schema.items() if key != "x-kubernetes-preserve-unknown-fields"}
+    if "properties" in schema:
+        shown["properties"] = {key: _published(each, dialect) for key, each in schema["properties"].items()}
+    for inner in ("items", "additionalProperties"):
+        if isinstance(schema.get(inner), dict):
+            shown[inner] = _published(schema[inner], dialect)
+    return shown
+
+
+@cache
+def _group_version_kinds() -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for gvk in kinds():
+        name = definition_name(gvk)
+        if name:
+            found.setdefault(name, []).append(gvk._asdict())
+    return found
+
+
+def needed_by(roots: Iterable[str], definitions: dict[str, Schema]) -> list[str]:
+    """The definitions that the roots refer to, and the roots."""
+    found: dict[str, None] = {}
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = None
+            waiting.extend(_references(definitions[name]))
+    return list(found)
+
+
+def _references(schema: Any) -> Iterable[str]:
+    if isinstance(schema, dict):
+        if "$ref" in schema:
+            yield schema["$ref"]
+        for each in (schema.get("properties") or {}).values():
+            yield from _references(each)
+        for inner in ("items", "additionalProperties"):
+            yield from _references(schema.get(inner))
+
+
+def name_of_kind(description: Description) -> str:
+    """`io.kserve.serving.v1beta1.InferenceService`: the group's domain reversed, for custom resources."""
+    gvk = description.gvk
+    built_in = None if description.custom else definition_name(gvk)
+    return built_in or ".".join([*reversed(gvk.group.split(".")), gvk.version, gvk.kind])
+
+
+def custom_schemas(description: Description, dialect: Dialect) -> dict[str, Object]:
+    """A custom resource and its list."""
+    gvk, name = description.gvk, name_of_kind(description)
+    own: Schema = getattr(description.strategy, "own_schema", {})
+    every = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": dialect.reference(_META + "ObjectMeta", {}),
+    }
+    properties = {**(own.get("properties") or {}), **every}
+    items = {"type": "array", "items": dialect.reference(name, {})}
+    listed = {**every, "metadata": dialect.reference(_META + "ListMeta", {}), "items": items}
+    list_kind = {"group": gvk.group, "version": gvk.version, "kind": description.list_kind_name}
+    return {
+        name: {**own, "properties": properties, _GVK: [gvk._asdict()]},
+        f"{name}List": {"type": "object", "required": ["items"], "properties": listed, _GVK: [list_kind]},
+    }
