@@ -20,13 +20,20 @@ from isvc.kube.resource import Resource
 class Child:
     """An object that should exist, with only the fields that its controller cares about.
 
-    `yields` names fields (dotted paths such as `spec.replicas`) that another controller may own: given when the
-    child is created, and left as they are from then on.
+    Paths are dotted, such as `spec.replicas`:
+    `yields`    fields that another controller may own: given when the child is created, and left as they are then
+    `heeds`     fields of which a difference makes an update due; () means labels, annotations and all content.
+                An update that is due replaces the whole child.
+    `includes`  maps that others may add to: an update is due only when something of ours is missing there
+    `owned`     False for an object that several owners share: no owner reference, and never deleted
     """
 
     resource: Resource
     manifest: Object
     yields: tuple[str, ...] = ()
+    heeds: tuple[str, ...] = ()
+    includes: tuple[str, ...] = ()
+    owned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ Answer: TypeAlias = Want | Retire | Hold
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a plan. `kinds` are the resources it may prune; `selector` tells its children from other parts'."""
+    """One part of a plan. `kinds` are the resources that it may prune, `names` which of their objects."""
 
     name: str
     answer: Answer

@@ -1,0 +1,72 @@
+"""Canaries in Standard mode: further versions of the predictor, each a small workload that gets part of the traffic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from isvc.api.codec import decode, encode
+from isvc.api.inferenceservice import CanarySpec, PredictorSpec
+from isvc.controllers.inferenceservice.components import predictor
+from isvc.controllers.inferenceservice.components.predictor import Variant
+from isvc.controllers.inferenceservice.mode import Workload
+from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.planned import Canary
+from isvc.kube.objects import Object, dig
+from isvc.kube.resource import DEPLOYMENTS
+from isvc.serving.refused import Refused
+
+_SCALING = ("maxReplicas", "scaleTarget", "scaleMetric", "autoScaling", "minReplicas")
+
+
+def canaries_of(observed: Observed, stable: Variant, workload: Workload) -> tuple[Canary, ...]:
+    """Every canary, built as the stable predictor with the canary's own settings laid over it."""
+    base = encode(stable.spec)
+    written = (observed.raw.get("spec") or {}).get("canary") or ()
+    return tuple(
+        _canary(observed, base, canary, overlay.get("predictor") or {}, stable, workload)
+        for canary, overlay in zip(observed.service.spec.canary, written, strict=True)
+    )
+
+
+def _canary(
+    observed: Observed, base: Object, canary: CanarySpec, overlay: Object, stable: Variant, workload: Workload
+) -> Canary:
+    name = canary.predictor.name
+    replicas = _replicas(canary, stable.spec)
+    merged = {key: value for key, value in lay_over(base, overlay).items() if key not in _SCALING}
+    try:
+        variant = predictor.settle_runtime(
+            observed, decode(PredictorSpec, merged), {"minReplicas": replicas}, stable.service
+        )
+        component = predictor.build(observed, variant)
+    except Refused as error:
+        what = f"fails to reconcile canary deployments: fails to build resources for canary {name}: {error.message}"
+        raise Refused(what) from error
+    deployed = workload.deploy(observed, "predictor", component)
+    live = observed.live.get((DEPLOYMENTS, component.name)) or {}
+    ready = bool(dig(live, "status", "availableReplicas"))
+    return Canary(name, canary.traffic_percent, replicas, deployed, ready)
+
+
+def _replicas(canary: CanarySpec, stable: PredictorSpec) -> int:
+    if canary.predictor.min_replicas is not None:
+        return canary.predictor.min_replicas
+    base = 1 if stable.min_replicas is None else stable.min_replicas
+    return math.ceil(base * canary.traffic_percent / 100)
+
+
+def adjusted_scale(scale: Mapping[str, Any], canaries: tuple[Canary, ...]) -> Mapping[str, Any]:
+    """The stable predictor needs fewer replicas once canaries serve; before that it keeps them all."""
+    serving = sum(canary.replicas for canary in canaries if canary.ready)
+    least = scale.get("minReplicas")
+    return {**scale, "minReplicas": max(least - serving, 1)} if serving and least is not None else scale
+
+
+def lay_over(base: Any, overlay: Any) -> Any:
+    """Maps merge, everything else that says something replaces; an empty value says nothing."""
+    if isinstance(base, dict) and isinstance(overlay, dict):
+        merged = {key: lay_over(base[key], overlay[key]) if key in overlay else base[key] for key in base}
+        return merged | {key: value for key, value in overlay.items() if key not in base and value is not None}
+    return overlay or base

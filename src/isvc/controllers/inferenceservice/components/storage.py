@@ -1,0 +1,39 @@
+"""Several models in one pod: `storageUris` are brought in by the controller, a single URI by the pod webhook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from isvc.api.models import ModelStorageSpec, StorageUri
+from isvc.controllers.inferenceservice.observe import Observed
+from isvc.serving.server_defaults import MODEL_DIR
+from isvc.serving.storage import Source, StorageRequest, choose_storage_container, initialize
+from isvc.serving.storage.initialize import StorageSpec
+from isvc.serving.workload.component import Component
+
+
+def with_models(
+    observed: Observed,
+    component: Component,
+    uris: Sequence[StorageUri] | None,
+    storage: ModelStorageSpec | None,
+    container_name: str | None = None,
+) -> Component:
+    """The component with an init container that downloads all of them, or mounts of the claims they are on."""
+    if not uris:
+        return component
+    request = StorageRequest(
+        sources=tuple(Source(uri.uri, uri.mount_path or MODEL_DIR) for uri in uris),
+        config=observed.config.storage_initializer,
+        credentials=observed.config.credentials,
+        lookup=observed.lookup,
+        annotations=component.annotations,
+        storage_container=choose_storage_container(uris[0].uri, observed.storage_containers, container_name or ""),
+        storage_spec=StorageSpec(storage.key or "", storage.parameters or {}) if storage else None,
+        system_namespace=observed.system_namespace,
+    )
+    worker = component.worker
+    if worker is not None:
+        worker = replace(worker, pod=initialize(worker.pod, replace(request, annotations=worker.annotations)))
+    return replace(component, pod=initialize(component.pod, request), worker=worker)

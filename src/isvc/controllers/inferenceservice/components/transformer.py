@@ -1,0 +1,61 @@
+"""The transformer: the user's container, told where the predictor is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from isvc.api.inferenceservice import TransformerSpec
+from isvc.controllers.inferenceservice.components import metadata
+from isvc.controllers.inferenceservice.components.predictor import INFERENCE_SERVICE_NAME, STORAGE_URI
+from isvc.controllers.inferenceservice.components.storage import with_models
+from isvc.controllers.inferenceservice.observe import Observed
+from isvc.kube.objects import Object, labels_of
+from isvc.serving import annotations as told
+from isvc.serving import names
+from isvc.serving.containers import named, set_env
+from isvc.serving.refused import Refused
+from isvc.serving.workload.component import Component
+
+
+def build(observed: Observed, spec: TransformerSpec, scale: Mapping[str, Any], service: Object) -> Component:
+    containers = [dict(container) for container in spec.pod.get("containers") or ()]
+    if not containers:
+        raise Refused("the transformer has no container: set spec.transformer.containers")
+    annotations = {**observed.annotations}
+    variable = named(containers[0].get("env"), STORAGE_URI)
+    if variable is not None:
+        annotations[told.SOURCE_URI] = source = str(variable.get("value", ""))
+        metadata.check_storage_uri(source, observed.storage_containers)
+    annotations |= metadata.agent_annotations(spec)
+    containers[0] = _told(containers[0], observed, spec)
+    own = metadata.allowed(spec.annotations, observed.config.inference_service.service_annotation_disallowed_list)
+    component = Component(
+        name=names.transformer(observed.name),
+        namespace=observed.namespace,
+        labels=metadata.component_labels(observed.name, names.TRANSFORMER, labels_of(service), spec.labels),
+        annotations={**annotations, **own},
+        pod={**spec.pod, "containers": containers},
+        scale=scale,
+    )
+    model = observed.service.spec.predictor.model
+    return with_models(observed, component, spec.storage_uris, model.storage if model else None)
+
+
+def _told(container: Object, observed: Observed, spec: TransformerSpec) -> Object:
+    """The container with the arguments that KServe's model server understands, where the user gives none."""
+    predictor = names.predictor(observed.name, observed.service.spec.predictor.name)
+    args = list(container.get("args") or ())
+    add_argument(args, "--model_name", observed.name)
+    add_argument(args, "--predictor_host", f"{predictor}.{observed.namespace}")
+    add_argument(args, "--http_port", "8080")
+    if spec.container_concurrency is not None:
+        add_argument(args, "--workers", str(spec.container_concurrency))
+    container = {**container, "args": args, "env": [dict(entry) for entry in container.get("env") or ()]}
+    set_env(container, INFERENCE_SERVICE_NAME, observed.name)
+    return container
+
+
+def add_argument(args: list[str], name: str, value: str) -> None:
+    if not any(arg.startswith(name) for arg in args):
+        args += [name, value]

@@ -1,0 +1,163 @@
+"""Gateway API: an HTTPRoute for the service and one for each component, ready when the gateway says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from isvc.controllers.inferenceservice.ingress import routes
+from isvc.controllers.inferenceservice.ingress.address import report_addresses
+from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.planned import Planned
+from isvc.controllers.inferenceservice.status.edit import (
+    EXPLAINER_READY,
+    INGRESS_READY,
+    PREDICTOR_READY,
+    TRANSFORMER_READY,
+    StatusEdit,
+)
+from isvc.engine.outcome import Outcome
+from isvc.engine.plan import Child, Part, Retire, Want
+from isvc.kube.objects import Object, dig
+from isvc.kube.resource import INGRESSES, SERVICES, Resource
+from isvc.serving import names
+from isvc.serving.hosts import additional_hosts, domain_name, is_cluster_local, url_path, without_port
+from isvc.serving.thirdparty import HTTP_ROUTES
+
+KINDS: Final[frozenset[Resource]] = frozenset({INGRESSES, HTTP_ROUTES})
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A route that the service should have. `needs` must be ready before it makes sense."""
+
+    title: str
+    name: str
+    needs: tuple[str, ...]
+
+
+def plan(observed: Observed, planned: Planned, ready: StatusEdit) -> tuple[Part, ...]:
+    if observed.stopped or _is_hidden(observed, planned):
+        return (Part("ingress", Retire("not exposed"), KINDS),)
+    wanted = list(_wanted(observed))
+    possible = [route for route in wanted if all(map(ready.is_ready, route.needs))]
+    children = tuple(_child(_manifest(observed, planned, route)) for route in possible)
+    # A route whose component is not ready stays as it is, so nothing may be pruned while there is one.
+    return (Part("ingress", Want(children), KINDS if len(possible) == len(wanted) else frozenset()),)
+
+
+def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome) -> None:
+    conditions = edit.conditions
+    if not _is_hidden(observed, planned):
+        if observed.stopped:
+            conditions.mark_false(INGRESS_READY, "Stopped")
+            return
+        for route in _wanted(observed):
+            live = outcome.live(HTTP_ROUTES, route.name) or observed.live.get((HTTP_ROUTES, route.name))
+            if problem := _problem(route.title, live):
+                conditions.mark_false(INGRESS_READY, *problem)
+                return
+    conditions.mark_true(INGRESS_READY)
+    if not observed.stopped:
+        report_addresses(edit, observed, planned, outcome)
+
+
+def _is_hidden(observed: Observed, planned: Planned) -> bool:
+    settings = observed.config.ingress
+    return settings.disable_ingress_creation or is_cluster_local(planned.service, settings)
+
+
+def _wanted(observed: Observed) -> Iterator[_Wanted]:
+    spec, name = observed.service.spec, observed.name
+    everything = [PREDICTOR_READY]
+    # Names of routes do not follow spec.predictor.name, so that promoting a canary moves no host.
+    yield _Wanted("Predictor", names.predictor(name), (PREDICTOR_READY,))
+    if spec.transformer is not None:
+        everything.append(TRANSFORMER_READY)
+        yield _Wanted("Transformer", names.transformer(name), (TRANSFORMER_READY,))
+    if spec.explainer is not None:
+        everything.append(EXPLAINER_READY)
+        yield _Wanted("Explainer", names.explainer(name), (EXPLAINER_READY,))
+    yield _Wanted("InferenceService", name, tuple(everything))
+
+
+def _problem(title: str, route: Object | None) -> tuple[str, str] | None:
+    """Reason and message of what keeps a route from being ready."""
+    if route is None:
+        return f"{title} Deployment NotReady", f"{title} HTTPRoute not created"
+    parents = dig(route, "status", "parents")
+    if not parents:
+        return "ParentStatusNotAvailable", f"{title} HttpRouteNotReady"
+    for parent in parents:
+        for condition in parent.get("conditions") or ():
+            if condition.get("status") == "False":
+                return condition.get("reason", ""), f"{title} {condition.get('message', '')}"
+    return None
+
+
+def _child(manifest: Object) -> Child:
+    return Child(HTTP_ROUTES, manifest, heeds=("spec",), includes=("metadata.labels", "metadata.annotations"))
+
+
+def _manifest(observed: Observed, planned: Planned, route: _Wanted) -> Object:
+    settings = observed.config.ingress
+    host = domain_name(route.name, planned.service, settings)
+    hosts = [without_port(host)]
+    if route.name == observed.name:
+        hosts += additional_hosts(host, settings)
+        rules = _service_rules(observed, planned)
+        if settings.path_template:
+            hosts.append(without_port(settings.ingress_domain))
+            rules += _path_rules(observed, planned)
+    else:
+        rules = _component_rules(observed, planned, route.title.lower())
+    if planned.canaries and route.title in ("Predictor", "InferenceService"):
+        rules = [routes.split(rule, _canary_shares(planned)) for rule in rules]
+    return routes.http_route(observed, planned.service, route.name, hosts, rules)
+
+
+def _component_rules(observed: Observed, planned: Planned, kind: str) -> list[Object]:
+    """All requests go to the component; gRPC to its own port where it has both."""
+    deployed = planned.deployed[kind]
+    service = next(child.manifest for child in deployed.children if child.resource == SERVICES)
+    backend = routes.Backend(deployed.component.name, observed, _timeout(observed, kind))
+    return routes.protocol_rules(backend, service)
+
+
+def _service_rules(observed: Observed, planned: Planned) -> list[Object]:
+    rules = []
+    if "explainer" in planned.deployed:
+        backend = _backend(observed, planned, "explainer")
+        rules.append(backend.rule([routes.path_match(routes.EXPLAIN)]))
+    return rules + _component_rules(observed, planned, _entrance(planned))
+
+
+def _path_rules(observed: Observed, planned: Planned) -> list[Object]:
+    """The same under one shared host, each service at its own path."""
+    path = url_path(observed.name, observed.namespace, observed.config.ingress).removesuffix("/")
+    rules = []
+    if "explainer" in planned.deployed:
+        backend = _backend(observed, planned, "explainer")
+        rules.append(backend.rule([routes.path_match(path + routes.EXPLAIN_BELOW_PATH)]))
+    backend = _backend(observed, planned, _entrance(planned))
+    return [*rules, backend.rule([routes.path_match(f"{path}/")])]
+
+
+def _entrance(planned: Planned) -> str:
+    return "transformer" if "transformer" in planned.deployed else "predictor"
+
+
+def _backend(observed: Observed, planned: Planned, kind: str) -> routes.Backend:
+    return routes.Backend(planned.deployed[kind].component.name, observed, _timeout(observed, kind))
+
+
+def _timeout(observed: Observed, kind: str) -> str | None:
+    if observed.config.ingress.disable_http_route_timeout:
+        return None
+    spec = getattr(observed.service.spec, kind)
+    return f"{60 if spec.timeout is None else spec.timeout}s"
+
+
+def _canary_shares(planned: Planned) -> list[tuple[str, int]]:
+    return [(canary.deployed.component.name, canary.percent) for canary in planned.canaries if canary.ready]

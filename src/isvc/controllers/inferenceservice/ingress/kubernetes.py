@@ -1,0 +1,114 @@
+"""A Kubernetes Ingress: one host for the service, one for each component."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isvc.controllers.inferenceservice.ingress.address import report_addresses
+from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.planned import Planned
+from isvc.controllers.inferenceservice.status.edit import (
+    EXPLAINER_READY,
+    INGRESS_READY,
+    PREDICTOR_READY,
+    TRANSFORMER_READY,
+    StatusEdit,
+)
+from isvc.engine.outcome import Outcome
+from isvc.engine.plan import Answer, Child, Hold, Part, Retire, Want
+from isvc.kube.objects import Object, annotations_of
+from isvc.kube.resource import INGRESSES, Resource
+from isvc.serving import names
+from isvc.serving.hosts import domain_name, is_cluster_local, without_port
+from isvc.serving.thirdparty import HTTP_ROUTES
+from isvc.serving.workload.service import PORT
+
+KINDS: Final[frozenset[Resource]] = frozenset({INGRESSES, HTTP_ROUTES})
+STOPPED: Final = "Stopped"
+
+
+def plan(observed: Observed, planned: Planned, ready: StatusEdit) -> tuple[Part, ...]:
+    """`ready` has this pass's conditions of the components."""
+    return (Part("ingress", _answer(observed, planned, ready), KINDS),)
+
+
+def _answer(observed: Observed, planned: Planned, ready: StatusEdit) -> Answer:
+    if observed.stopped or _is_hidden(observed, planned):
+        return Retire("not exposed")
+    if waiting := _waiting_for(observed, ready):
+        return Hold(f"{waiting} ingress not created", "")
+    return Want((Child(INGRESSES, _ingress(observed, planned), heeds=("spec",)),))
+
+
+def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome) -> None:
+    conditions = edit.conditions
+    if observed.stopped:
+        if (INGRESSES, observed.name) in observed.live:
+            conditions.mark_false(INGRESS_READY, STOPPED)
+        return
+    if not _is_hidden(observed, planned) and (waiting := _waiting_for(observed, edit)):
+        conditions.mark_false(INGRESS_READY, f"{waiting} ingress not created")
+        return
+    report_addresses(edit, observed, planned, outcome)
+    conditions.mark_true(INGRESS_READY)
+
+
+def _is_hidden(observed: Observed, planned: Planned) -> bool:
+    settings = observed.config.ingress
+    return settings.disable_ingress_creation or is_cluster_local(planned.service, settings)
+
+
+def _waiting_for(observed: Observed, edit: StatusEdit) -> str:
+    """The component that has to be ready before an Ingress makes sense, if it is not."""
+    spec = observed.service.spec
+    if not edit.is_ready(PREDICTOR_READY):
+        return "Predictor"
+    if spec.transformer is not None:
+        return "" if edit.is_ready(TRANSFORMER_READY) else "Transformer"
+    if spec.explainer is not None:
+        return "" if edit.is_ready(EXPLAINER_READY) else "Explainer"
+    return ""
+
+
+def _ingress(observed: Observed, planned: Planned) -> Object:
+    spec: Object = {"rules": _rules(observed, planned)}
+    if observed.config.ingress.ingress_class_name is not None:
+        spec["ingressClassName"] = observed.config.ingress.ingress_class_name
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {
+            "name": observed.name,
+            "namespace": observed.namespace,
+            "annotations": dict(annotations_of(observed.raw)),
+        },
+        "spec": spec,
+    }
+
+
+def _rules(observed: Observed, planned: Planned) -> list[Object]:
+    def host(name: str) -> str:
+        return without_port(domain_name(name, planned.service, observed.config.ingress))
+
+    spec = observed.service.spec
+    predictor = names.predictor(observed.name, spec.predictor.name)
+    transformer, explainer = names.transformer(observed.name), names.explainer(observed.name)
+    if spec.transformer is not None and spec.explainer is not None:
+        rules = [
+            _rule(host(explainer), explainer),
+            _rule(host(observed.name), transformer),
+            _rule(host(transformer), transformer),
+        ]
+    elif spec.transformer is not None:
+        # Without an explainer KServe sends the transformer's own host to the predictor, and clients rely on it.
+        rules = [_rule(host(observed.name), transformer), _rule(host(transformer), predictor)]
+    elif spec.explainer is not None:
+        rules = [_rule(host(observed.name), predictor), _rule(host(explainer), explainer)]
+    else:
+        rules = [_rule(host(observed.name), predictor)]
+    return [*rules, _rule(host(predictor), predictor)]
+
+
+def _rule(host: str, service: str) -> Object:
+    backend = {"service": {"name": service, "port": {"number": PORT}}}
+    return {"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}

@@ -1,0 +1,166 @@
+"""From what was observed to what is wanted: components in the order in which requests depend on them, then ingress.
+
+What cannot be planned stops the plan there: what comes before it is applied, what comes after is left as it is, and
+nothing is pruned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from isvc.controllers.inferenceservice.canary import adjusted_scale, canaries_of
+from isvc.controllers.inferenceservice.components import explainer, predictor, transformer
+from isvc.controllers.inferenceservice.components.multinode import WorkersRefused
+from isvc.controllers.inferenceservice.mode import Rooms
+from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.planned import Canary, Deployed, Planned, Stop
+from isvc.controllers.inferenceservice.status.edit import StatusEdit
+from isvc.engine.plan import Child, Part, Plan, Retire, Want
+from isvc.kube.objects import Object, labels_of
+from isvc.kube.resource import CONFIG_MAPS
+from isvc.serving import names
+from isvc.serving.endpoints import is_multi_model
+from isvc.serving.refused import Refused
+from isvc.serving.runtimes import ModelRefused, Runtime
+
+CA_BUNDLE: Final = "global-ca-bundle"
+CA_BUNDLE_FILE: Final = "cabundle.crt"
+
+
+def plan(observed: Observed, rooms: Rooms) -> Planned:
+    draft = _Draft(observed, rooms)
+    try:
+        for step in (draft.shared, draft.predictor, draft.transformer, draft.explainer, draft.ingress):
+            if draft.stop is None:
+                step()
+    except ModelRefused as error:
+        draft.halt(error.message, failure=error.reason, told=error.told)
+    except WorkersRefused as error:
+        failure = "InvalidPredictorSpec" if error.told else ""
+        draft.halt(error.message, reason=error.reason, failure=failure, told=error.told)
+    except Refused as error:
+        draft.halt(error.message)
+    return draft.finished()
+
+
+@dataclass(slots=True)
+class _Draft:
+    observed: Observed
+    rooms: Rooms
+    stage: str = "shared"
+    service: Object = field(default_factory=dict)
+    runtime: Runtime | None = None
+    parts: list[Part] = field(default_factory=list)
+    deployed: dict[str, Deployed] = field(default_factory=dict)
+    canaries: tuple[Canary, ...] = ()
+    stop: Stop | None = None
+
+    def __post_init__(self) -> None:
+        self.service = self.observed.raw
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        spec: Mapping[str, Any] = self.observed.raw.get("spec") or {}
+        return spec
+
+    def halt(self, message: str, *, reason: str = "", failure: str = "", told: str = "") -> None:
+        self.stop = Stop(self.stage, message, reason, failure, told)
+
+    # -- steps --------------------------------------------------------------------------------------------------
+
+    def shared(self) -> None:
+        """What the service needs beside its components: the CA bundle in its namespace, the list of its models."""
+        children = [*_ca_bundle(self.observed), *_model_config(self.observed)]
+        if children:
+            self.parts.append(Part("shared", Want(tuple(children)), frozenset()))
+
+    def predictor(self) -> None:
+        self.stage = names.PREDICTOR
+        scale = self.spec.get("predictor") or {}
+        variant = predictor.settle_runtime(self.observed, self.observed.service.spec.predictor, scale, self.service)
+        self.service, self.runtime = variant.service, variant.runtime
+        component = predictor.build(self.observed, variant)
+        if self.observed.service.spec.canary:
+            self.stage = "canary"
+            self.canaries = canaries_of(self.observed, variant, self.rooms.workload)
+            for canary in self.canaries:
+                self._add(canary.deployed, f"canary {canary.name}")
+                if canary.deployed.stop is not None:
+                    message = f"fails to reconcile canary deployments: {canary.deployed.stop.message}"
+                    return self.halt(message)
+            self.stage = names.PREDICTOR
+            component = replace(component, scale=adjusted_scale(component.scale, self.canaries))
+        return self._deploy(names.PREDICTOR, component)
+
+    def transformer(self) -> None:
+        self.stage = names.TRANSFORMER
+        if (spec := self.observed.service.spec.transformer) is not None:
+            scale = self.spec["transformer"]
+            self._deploy(names.TRANSFORMER, transformer.build(self.observed, spec, scale, self.service))
+
+    def explainer(self) -> None:
+        self.stage = names.EXPLAINER
+        if (spec := self.observed.service.spec.explainer) is not None:
+            scale = self.spec["explainer"]
+            self._deploy(names.EXPLAINER, explainer.build(self.observed, spec, scale, self.service))
+
+    def ingress(self) -> None:
+        """Planned on the readiness that this pass is going to report."""
+        self.stage = "ingress"
+        ready = StatusEdit(self.observed.raw.get("status") or {}, self.observed.now)
+        for deployed in self.deployed.values():
+            self.rooms.workload.report(ready, deployed, self.observed.live)
+        self.parts += self.rooms.ingress.plan(self.observed, self._planned(), ready)
+
+    def _deploy(self, kind: str, component: Any) -> None:
+        deployed = self.deployed[kind] = self.rooms.workload.deploy(self.observed, kind, component)
+        self._add(deployed, kind)
+        self.stop = deployed.stop
+
+    def _add(self, deployed: Deployed, name: str) -> None:
+        if not self.observed.stopped:
+            self.parts.append(Part(name, Want(deployed.children), frozenset()))
+
+    # -- result -------------------------------------------------------------------------------------------------
+
+    def _planned(self) -> Planned:
+        return Planned(self.service, Plan(tuple(self.parts)), self.runtime, self.deployed, self.canaries, self.stop)
+
+    def finished(self) -> Planned:
+        """Only a plan that knows everything that is wanted may say that nothing else is."""
+        if self.stop is None or self.observed.stopped:
+            answer = Retire("stopped") if self.observed.stopped else Want(())
+            self.parts.append(Part("components", answer, self.rooms.workload.KINDS))
+        return self._planned()
+
+
+def _ca_bundle(observed: Observed) -> list[Child]:
+    name = observed.config.storage_initializer.ca_bundle_config_map_name
+    if not name:
+        return []
+    source = f"fails to get cabundle configmap for creating to user namespace: configmap {name}"
+    if observed.ca_bundle is None:
+        raise Refused(f"{source} does not exist in {observed.system_namespace}")
+    certificates = (observed.ca_bundle.get("data") or {}).get(CA_BUNDLE_FILE)
+    if not certificates:
+        raise Refused(f"{source} has no {CA_BUNDLE_FILE}")
+    manifest: Object = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CA_BUNDLE, "namespace": observed.namespace},
+        "data": {CA_BUNDLE_FILE: certificates},
+    }
+    return [Child(CONFIG_MAPS, manifest, heeds=("data",), owned=False)]
+
+
+def _model_config(observed: Observed) -> list[Child]:
+    """The list of models that trained models are added to; ours only to create."""
+    if not is_multi_model((observed.raw.get("spec") or {}).get("predictor") or {}):
+        return []
+    metadata: Object = {"name": names.model_config(observed.name, 0), "namespace": observed.namespace}
+    if labels := labels_of(observed.raw):
+        metadata["labels"] = dict(labels)
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"models.json": "[]"}}
+    return [Child(CONFIG_MAPS, manifest, yields=("data",), heeds=("data",))]

@@ -1,0 +1,158 @@
+"""Reconciling an InferenceService: observe, plan, apply, fold."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final, Protocol
+
+from isvc.api.annotations import DISABLE_AUTO_UPDATE
+from isvc.api.codec import DecodeError
+from isvc.api.modes import DeploymentMode
+from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
+from isvc.controllers.inferenceservice.mode import Rooms, rooms
+from isvc.controllers.inferenceservice.observe import Observed, Observer
+from isvc.controllers.inferenceservice.plan import plan
+from isvc.controllers.inferenceservice.planned import Planned
+from isvc.controllers.inferenceservice.status.edit import READY
+from isvc.controllers.inferenceservice.status.events import (
+    Event,
+    halt_events,
+    readiness_events,
+    virtual_host_events,
+)
+from isvc.controllers.inferenceservice.status.fold import fold, halted, unplanned
+from isvc.engine.apply import Engine
+from isvc.engine.commit import Commit
+from isvc.kube.conditions import is_true
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Key, Object, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.resource import Resource
+from isvc.serving.credentials import NotLookedUp
+from isvc.serving.thirdparty import VIRTUAL_SERVICES
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.controller import Result
+
+log = logging.getLogger(__name__)
+
+FINALIZER: Final = "inferenceservice.finalizers"
+LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
+RETRY_CONFIG: Final = 5.0
+
+
+class Teller(Protocol):
+    def event(self, obj: Object, type: str, reason: str, message: str) -> None: ...  # noqa: A002
+
+
+class Reconciler:
+    def __init__(self, client: Client, cache: Cache, recorder: Teller, clock: Clock, system_namespace: str) -> None:
+        self._client = client
+        self._cache = cache
+        self._recorder = recorder
+        self._clock = clock
+        self._observer = Observer(cache, system_namespace)
+        self._engine = Engine(client, cache)
+        self._commit = Commit(client, cache)
+
+    async def reconcile(self, key: Key) -> Result | None:
+        config = self._observer.config()
+        if config is None:
+            log.error("%s waits: %s", key, self._observer.config_problem)
+            return Result(requeue_after=RETRY_CONFIG)
+        try:
+            observed = self._observer.observe(key, config, timestamp(self._clock.now()))
+        except DecodeError as error:
+            log.error("%s cannot be read: %s", key, error)
+            return None
+        if observed is None:
+            return None
+        if observed.mode == DeploymentMode.MODEL_MESH and observed.service.spec.transformer is None:
+            return await self._finish(observed, unplanned(observed))  # ModelMesh's own controller deploys it
+        if is_being_deleted(observed.raw):
+            return await self._delete(observed)
+        observed = await self._with_finalizer(observed)
+        if _is_pinned(observed):
+            return None
+        builders = rooms(observed)
+        if builders is None:
+            return await self._finish(observed, unplanned(observed), _mode_rejected(observed))
+        observed, planned = await self._plan(observed, builders)
+        outcome = await self._engine.apply(observed.raw, planned.plan)
+        status = fold(observed, planned, outcome, builders)
+        halt = halted(planned, outcome)
+        missing = VIRTUAL_SERVICES not in observed.served and not config.ingress.disable_istio_virtual_host
+        before: Object = observed.raw.get("status") or {}
+        events = [*halt_events(halt), *virtual_host_events(before, status, missing=missing)]
+        await self._finish(observed, status, *events)
+        return Result(requeue_after=LOOK_AGAIN) if outcome.repaired else None
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    async def _plan(self, observed: Observed, builders: Rooms) -> tuple[Observed, Planned]:
+        """Plan, reading service accounts and secrets as planning asks for them."""
+        while True:
+            try:
+                return observed, plan(observed, builders)
+            except NotLookedUp as missing:
+                found = await self._read(missing.resource, missing.names, observed.namespace)
+                observed = replace(observed, lookup=observed.lookup.knowing(missing.resource, found))
+
+    async def _finish(self, observed: Observed, status: Object, *events: Event) -> Result | None:
+        """Write the status if it is new, and tell what changed."""
+        before: Object = observed.raw.get("status") or {}
+        await self._commit.status(INFERENCE_SERVICES, observed.raw, status)
+        for event in (*events, *readiness_events(observed.name, before, status)):
+            self._recorder.event(observed.raw, *event)
+        return None
+
+    async def _with_finalizer(self, observed: Observed) -> Observed:
+        finalizers: list[str] = observed.raw["metadata"].get("finalizers") or []
+        if FINALIZER in finalizers:
+            return observed
+        written = await self._commit.finalizers(INFERENCE_SERVICES, observed.raw, [*finalizers, FINALIZER])
+        return replace(observed, raw=written)
+
+    async def _delete(self, observed: Observed) -> Result | None:
+        """The models that name this service go with it; children are the garbage collector's."""
+        finalizers: list[str] = observed.raw["metadata"].get("finalizers") or []
+        if FINALIZER not in finalizers:
+            return None
+        models = self._cache.list(TRAINED_MODELS, observed.namespace) if self._cache.serves(TRAINED_MODELS) else []
+        for model in models:
+            if labels_of(model).get("inferenceservice") == observed.name:
+                await self._delete_model(model)
+        others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+        with suppress(NotFound):
+            await self._commit.finalizers(INFERENCE_SERVICES, observed.raw, others)
+        return None
+
+    async def _delete_model(self, model: Object) -> None:
+        with suppress(NotFound):
+            await self._client.delete(TRAINED_MODELS, name_of(model), namespace_of(model), uid=uid_of(model))
+
+    async def _read(self, resource: Resource, names: tuple[str, ...], namespace: str) -> dict[str, Object | None]:
+        async def one(name: str) -> Object | None:
+            try:
+                return await self._client.get(resource, name, namespace)
+            except NotFound:
+                return None
+
+        return dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
+
+
+def _is_pinned(observed: Observed) -> bool:
+    """A ready service whose owner asked for no automatic updates."""
+    conditions = (observed.raw.get("status") or {}).get("conditions") or ()
+    return observed.annotations.get(DISABLE_AUTO_UPDATE) == "true" and is_true(conditions, READY)
+
+
+def _mode_rejected(observed: Observed) -> Event:
+    return Event(
+        "Warning",
+        "ServerlessModeRejected",
+        f"It is not possible to use {observed.mode} deployment mode when Knative Services are not available",
+    )

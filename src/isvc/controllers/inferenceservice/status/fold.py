@@ -1,0 +1,153 @@
+"""The status that follows from what was observed, planned and done. Total: every path ends in a status.
+
+Each step writes what it knows and leaves the rest as it was. Some steps look at what an earlier pass wrote, so the
+fold is repeated until nothing changes: one write then says what several reconciles would have said in turn.
+"""
+
+from __future__ import annotations
+
+from isvc.controllers.inferenceservice.mode import Rooms
+from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.planned import Planned, Stop
+from isvc.controllers.inferenceservice.status import model
+from isvc.controllers.inferenceservice.status.edit import (
+    CANARY_READY,
+    PREDICTOR_READY,
+    READY_OF,
+    STOPPED,
+    StatusEdit,
+)
+from isvc.engine.outcome import Outcome
+from isvc.kube.objects import Object
+from isvc.kube.resource import Resource
+from isvc.serving import names
+
+_ROUNDS = 5
+
+
+def halted(planned: Planned, outcome: Outcome) -> Stop | None:
+    """Where the reconcile came to a halt: at a child that was refused, or already in planning."""
+    if outcome.refusal is None:
+        return planned.stop
+    part, message = outcome.refusal.part, outcome.refusal.result.message
+    if part.startswith("canary "):
+        return Stop("canary", f"fails to reconcile canary deployments: fails to reconcile {part}: {message}")
+    if part in READY_OF:
+        return Stop(part, f"fails to reconcile {part}: {message}", reason="ReconcileFailed")
+    return Stop(part, f"fails to reconcile {part}: {message}")
+
+
+def fold(observed: Observed, planned: Planned, outcome: Outcome, rooms: Rooms) -> Object:
+    status: Object = observed.raw.get("status") or {}
+    for _ in range(_ROUNDS):
+        before = status
+        status = _once(before, observed, planned, outcome, rooms)
+        if status == before:
+            break
+    return status
+
+
+def unplanned(observed: Observed) -> Object:
+    """The status of a service that is not ours to deploy, or cannot be: its mode, and nothing known yet."""
+    edit = StatusEdit(observed.raw.get("status") or {}, observed.now)
+    edit.initialize()
+    edit.fields["deploymentMode"] = observed.mode.value
+    return edit.result()
+
+
+def _once(status: Object, observed: Observed, planned: Planned, outcome: Outcome, rooms: Rooms) -> Object:
+    edit = StatusEdit(status, observed.now)
+    edit.initialize()
+    stop = halted(planned, outcome)
+    if _components(edit, observed, planned, outcome, rooms, stop):
+        _stopped(edit, stopped=observed.stopped)
+        if stop is None:
+            rooms.ingress.fold(edit, observed, planned, outcome)
+    edit.fields["deploymentMode"] = observed.mode.value
+    edit.fields["observedGeneration"] = observed.generation
+    return edit.result()
+
+
+def _components(
+    edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome, rooms: Rooms, stop: Stop | None
+) -> bool:
+    """Report on each component until the one at which things stopped; True if there is none."""
+    live = {**observed.live, **_live(outcome)}
+    stage = stop.stage if stop else ""
+    if stage == "shared":
+        return False
+    _runtime(edit, planned)
+    for kind in (names.PREDICTOR, names.TRANSFORMER, names.EXPLAINER):
+        if kind == names.PREDICTOR and stage != "canary" and (stop is None or kind in planned.deployed):
+            _canaries(edit, observed, planned)
+        if stop is not None and (stage == kind or (stage == "canary" and kind == names.PREDICTOR)):
+            _halt(edit, stop)
+            return False
+        deployed = planned.deployed.get(kind)
+        if deployed is None:
+            edit.forget_component(kind)
+        elif observed.stopped:
+            _stop_component(edit, kind)
+        else:
+            rooms.workload.report(edit, deployed, live)
+            if kind == names.PREDICTOR:
+                rooms.workload.report_model(edit, deployed, observed.pods)
+    return True
+
+
+def _live(outcome: Outcome) -> dict[tuple[Resource, str], Object]:
+    """Children as they are after applying; of a deleted one nothing is left."""
+    return {(key.resource, key.name): outcome.live(key.resource, key.name) or {} for key in outcome.results}
+
+
+def _runtime(edit: StatusEdit, planned: Planned) -> None:
+    if planned.runtime is not None:
+        cluster = planned.runtime.cluster
+        edit.fields["clusterServingRuntimeName"] = planned.runtime.name if cluster else ""
+        edit.fields["servingRuntimeName"] = "" if cluster else planned.runtime.name
+
+
+def _halt(edit: StatusEdit, stop: Stop) -> None:
+    if stop.failure:
+        model.refuse(edit, stop.failure, stop.told)
+    if stop.reason:
+        edit.fail_component(stop.stage, stop.reason, stop.message)
+
+
+def _canaries(edit: StatusEdit, observed: Observed, planned: Planned) -> None:
+    if not planned.canaries:
+        edit.fields.pop("canaryStatuses", None)
+        edit.conditions.clear(CANARY_READY)
+        return
+    edit.fields["canaryStatuses"] = [
+        {
+            "name": canary.name,
+            "ready": canary.ready,
+            "trafficPercent": canary.percent,
+            "modelStatus": {"transitionStatus": ""},
+        }
+        for canary in planned.canaries
+    ]
+    if observed.stopped:
+        edit.conditions.mark_false(CANARY_READY, STOPPED)
+    elif all(canary.ready for canary in planned.canaries):
+        edit.conditions.mark_true(CANARY_READY, "AllCanariesReady")
+    else:
+        edit.conditions.mark_false(CANARY_READY, "CanariesNotReady")
+
+
+def _stop_component(edit: StatusEdit, kind: str) -> None:
+    """A stopped predictor takes the whole status with it, once."""
+    condition = edit.conditions.get(READY_OF[kind])
+    if condition is not None and (condition.get("status"), condition.get("reason")) == ("False", STOPPED):
+        return
+    if READY_OF[kind] == PREDICTOR_READY:
+        edit.reset()
+    edit.mark_component(kind, "False", STOPPED)
+
+
+def _stopped(edit: StatusEdit, *, stopped: bool) -> None:
+    if stopped:
+        edit.conditions.mark_true(STOPPED)
+    else:
+        edit.conditions.mark_false(STOPPED)

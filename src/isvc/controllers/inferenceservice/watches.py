@@ -1,0 +1,146 @@
+"""What makes a service worth another look, and how the controller is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    CLUSTER_STORAGE_CONTAINERS,
+    INFERENCE_SERVICES,
+    SERVING_RUNTIMES,
+    TRAINED_MODELS,
+)
+from isvc.controllers.inferenceservice.observe import SERVICE_INDEX
+from isvc.controllers.inferenceservice.reconcile import Reconciler, Teller
+from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, PODS, SERVICES
+from isvc.serving.annotations import SERVICE
+from isvc.serving.thirdparty import (
+    HTTP_ROUTES,
+    KNATIVE_SERVICES,
+    OPENTELEMETRY_COLLECTORS,
+    SCALED_OBJECTS,
+    VIRTUAL_SERVICES,
+)
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.controller import Controller, Watch, owner_of
+
+WORKERS: Final = 16
+
+
+def controller(client: Client, cache: Cache, recorder: Teller, clock: Clock, system_namespace: str) -> Controller:
+    cache.watch(PODS, labels=SERVICE, transform=_pod_status, indexers={SERVICE_INDEX: _service_of_pod})
+    cache.watch(CONFIG_MAPS, namespace=system_namespace)
+    cache.watch(HORIZONTAL_POD_AUTOSCALERS)  # read and repaired, but their changes trigger nothing
+    cache.watch(TRAINED_MODELS, optional=True)
+    reconciler = Reconciler(client, cache, recorder, clock, system_namespace)
+    watches = _watches(cache)
+    return Controller(
+        "inferenceservice", reconciler.reconcile, watches, workers=WORKERS, heeds_own_writes=False, clock=clock
+    )
+
+
+def _watches(cache: Cache) -> Sequence[Watch]:
+    owner = owner_of(INFERENCE_SERVICES)
+    affected = _Affected(cache)
+    return (
+        Watch(INFERENCE_SERVICES),
+        Watch(DEPLOYMENTS, to=owner),
+        Watch(SERVICES, to=owner),
+        Watch(INGRESSES, to=owner),
+        Watch(HTTP_ROUTES, to=owner, optional=True),
+        Watch(KNATIVE_SERVICES, to=owner, optional=True),
+        Watch(VIRTUAL_SERVICES, to=owner, optional=True),
+        Watch(SCALED_OBJECTS, to=owner, when=_spec_changed, optional=True),
+        Watch(OPENTELEMETRY_COLLECTORS, to=owner, optional=True),
+        Watch(PODS, to=_service_keys_of_pod, when=_download_changed),
+        Watch(SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed),
+        Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed, optional=True),
+        Watch(CLUSTER_STORAGE_CONTAINERS, to=affected.by_storage, when=_spec_changed, optional=True),
+        Watch(CONFIG_MAPS, to=affected.by_config, when=_data_changed),
+    )
+
+
+class _Affected:
+    """Which services a change of something shared concerns."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def by_runtime(self, runtime: Object) -> Iterable[Key]:
+        """Those that use the runtime, and those that found none and may find this one."""
+        name, namespace = name_of(runtime), namespace_of(runtime)
+        field = "servingRuntimeName" if namespace else "clusterServingRuntimeName"
+        for service in self._cache.list(INFERENCE_SERVICES, namespace):
+            status = service.get("status") or {}
+            if status.get(field) == name or _waits_for_runtime(status):
+                yield Key.of(service)
+
+    def by_storage(self, container: Object) -> Iterable[Key]:
+        """Those that have not been deployed completely, perhaps for want of this container."""
+        for service in self._cache.list(INFERENCE_SERVICES):
+            conditions = dig(service, "status", "conditions") or ()
+            if not any(condition.get("type") == "Stopped" for condition in conditions):
+                yield Key.of(service)
+
+    def by_config(self, config_map: Object) -> Iterable[Key]:
+        """The configuration and the CA bundle concern everything."""
+        yield from map(Key.of, self._cache.list(INFERENCE_SERVICES))
+
+
+def _waits_for_runtime(status: Object) -> bool:
+    model = status.get("modelStatus") or {}
+    reason = dig(model, "lastFailureInfo", "reason")
+    return model.get("transitionStatus") == "InvalidSpec" and reason in (
+        "NoSupportingRuntime",
+        "RuntimeDisabled",
+        "RuntimeNotRecognized",
+        "InvalidPredictorSpec",
+    )
+
+
+def _runtime_changed(before: Object | None, after: Object | None) -> bool:
+    """A new runtime may be what somebody waits for; one that goes is still what its users run with."""
+    return after is not None and _spec_changed(before, after)
+
+
+def _spec_changed(before: Object | None, after: Object | None) -> bool:
+    return before is None or after is None or before.get("spec") != after.get("spec")
+
+
+def _data_changed(before: Object | None, after: Object | None) -> bool:
+    return before is None or after is None or before.get("data") != after.get("data")
+
+
+def _download_changed(before: Object | None, after: Object | None) -> bool:
+    """Of pods only the progress of init containers counts; Deployments tell the rest."""
+    if before is None or after is None:
+        return False
+    return bool(dig(before, "status", "initContainerStatuses") != dig(after, "status", "initContainerStatuses"))
+
+
+def _service_of_pod(pod: Object) -> Iterable[str]:
+    return (str(key) for key in _service_keys_of_pod(pod))
+
+
+def _service_keys_of_pod(pod: Object) -> Iterable[Key]:
+    if name := labels_of(pod).get(SERVICE):
+        yield Key(namespace_of(pod), name)
+
+
+def _pod_status(pod: Object) -> Object:
+    """The little of a pod that the model status is read from."""
+    metadata = pod["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels", "ownerReferences")
+    status = pod.get("status") or {}
+    fields = ("phase", "conditions", "initContainerStatuses", "containerStatuses")
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "status": {key: status[key] for key in fields if key in status},
+    }

@@ -1,0 +1,260 @@
+"""Turns a plan into writes: the only code that creates, updates and deletes children.
+
+Children are applied in the order of the plan, and what comes after a refusal waits. Pruning comes last, so that a new
+child is there before the old one goes, and only when nothing was refused. A child that is as it should be costs no
+request: the engine remembers what the API server made of each manifest, and after a restart compares.
+
+Labels and annotations are shared ground. Ours have to be there, those of others stay, and one that we set before and no
+longer want goes: managedFields tell that we set it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+
+from isvc.engine.drift import drifted
+from isvc.engine.outcome import (
+    ChildKey,
+    Created,
+    Deleted,
+    Outcome,
+    Refusal,
+    Rejected,
+    Result,
+    Taken,
+    Unchanged,
+    Updated,
+)
+from isvc.engine.plan import Child, Hold, Part, Plan, Want
+from isvc.kube.equality import covers
+from isvc.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, NotFound, TooLarge
+from isvc.kube.objects import Object, deep_copy, dig, name_of, namespace_of, uid_of
+from isvc.kube.owners import controller_of, controller_ref, is_controlled_by, owner_refs
+from isvc.kube.resource import Resource
+from isvc.toolkit.cache import OWNER, Reader
+from isvc.toolkit.client import FIELD_MANAGER
+
+REFUSALS = (Invalid, Forbidden, BadRequest, NotFound, TooLarge)
+_SHARED = ("labels", "annotations")
+_MOST_WITNESSES = 100_000  # a lost one costs a comparison
+_FROM_LIVE = ("uid", "resourceVersion", "finalizers", "creationTimestamp", "deletionTimestamp")
+
+
+class Writer(Protocol):
+    """What the engine needs of a client."""
+
+    async def create(self, resource: Resource, obj: Object) -> Object: ...
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
+    async def update(self, resource: Resource, obj: Object) -> Object: ...
+    async def delete(
+        self, resource: Resource, name: str, namespace: str, *, uid: str | None, propagation: str | None
+    ) -> Object: ...
+
+
+class Memory(Reader, Protocol):
+    """A reader that can be told of our own writes, so that the next read sees them."""
+
+    def note(self, resource: Resource, obj: Object) -> None: ...
+
+
+class _Witness(NamedTuple):
+    """What we asked for, and what the API server made of it."""
+
+    wanted: int
+    live: int
+
+
+def _witness(child: Child, live: Object) -> _Witness:
+    return _Witness(
+        _digest(_heeded(child, child.manifest)), _digest([_heeded(child, live), sorted(_left_over(child, live))])
+    )
+
+
+class Engine:
+    def __init__(self, client: Writer, memory: Memory) -> None:
+        self._client = client
+        self._memory = memory
+        self._witnesses: dict[tuple[Resource, str, str], _Witness] = {}
+
+    async def apply(self, owner: Object, plan: Plan) -> Outcome:
+        outcome = Outcome()
+        for part in plan.parts:
+            if isinstance(part.answer, Want):
+                for child in part.answer.children:
+                    key = ChildKey(child.resource, name_of(child.manifest))
+                    result = outcome.results[key] = await self._settle(owner, child)
+                    if isinstance(result, Rejected | Taken):
+                        outcome.refusal = Refusal(part.name, key, result)
+                        return outcome
+        wanted = {(child.resource, name_of(child.manifest)) for child in plan.wanted()}
+        for part in plan.parts:
+            if not isinstance(part.answer, Hold):
+                await self._prune(owner, part, wanted, outcome)
+        return outcome
+
+    # -- one child --------------------------------------------------------------------------------------------------
+
+    async def _settle(self, owner: Object, child: Child) -> Result:
+        manifest = child.manifest
+        name, namespace = name_of(manifest), namespace_of(manifest)
+        live = self._memory.get(child.resource, name, namespace)
+        try:
+            if live is None:
+                try:
+                    return Created(await self._create(owner, child))
+                except AlreadyExists:  # the cache lags behind, or does not hold this kind
+                    live = await self._client.get(child.resource, name, namespace)
+            if child.owned and not is_controlled_by(live, uid_of(owner)):
+                return Taken(_taken(child.resource, live))
+            try:
+                return await self._update(owner, child, live)
+            except NotFound:  # deleted a moment ago
+                return Created(await self._create(owner, child))
+        except REFUSALS as error:
+            return Rejected(error)
+
+    async def _create(self, owner: Object, child: Child) -> Object:
+        body = {**child.manifest, "metadata": {**child.manifest["metadata"]}}
+        if child.owned:
+            body["metadata"]["ownerReferences"] = [controller_ref(owner)]
+        live = await self._client.create(child.resource, body)
+        self._remember(child, live)
+        return live
+
+    async def _update(self, owner: Object, child: Child, live: Object) -> Result:
+        witness, seen = self._witnesses.get(_place(child)), _witness(child, live)
+        if all(covers(_at(live, path), _at(child.manifest, path)) for path in _included(child)):
+            if witness == seen:
+                return Unchanged(live)
+            if not drifted(_heeded(child, live), _heeded(child, child.manifest)) and not _left_over(child, live):
+                self._witnesses[_place(child)] = seen
+                return Unchanged(live)
+        updated = await self._client.update(child.resource, _replacement(owner, child, live))
+        self._remember(child, updated)
+        return Updated(updated, repaired=witness is not None and witness.wanted == seen.wanted)
+
+    def _remember(self, child: Child, live: Object) -> None:
+        self._memory.note(child.resource, live)
+        self._witnesses[_place(child)] = _witness(child, live)
+        if len(self._witnesses) > _MOST_WITNESSES:
+            del self._witnesses[next(iter(self._witnesses))]
+
+    # -- what should not be there -----------------------------------------------------------------------------------
+
+    async def _prune(self, owner: Object, part: Part, wanted: set[tuple[Resource, str]], outcome: Outcome) -> None:
+        for resource in sorted(part.kinds):
+            if not self._memory.serves(resource):
+                continue
+            for live in self._memory.by_index(resource, OWNER, uid_of(owner)):
+                name = name_of(live)
+                if (resource, name) in wanted or (part.names is not None and name not in part.names):
+                    continue
+                if namespace_of(live) == namespace_of(owner) and not dig(live, "metadata", "deletionTimestamp"):
+                    outcome.results[ChildKey(resource, name)] = await self._delete(resource, live)
+
+    async def _delete(self, resource: Resource, live: Object) -> Result:
+        name, namespace = name_of(live), namespace_of(live)
+        self._witnesses.pop((resource, namespace, name), None)
+        try:
+            await self._client.delete(resource, name, namespace, uid=uid_of(live), propagation="Background")
+        except NotFound:
+            pass
+        except (Forbidden, Invalid) as error:
+            return Rejected(error)
+        return Deleted()
+
+
+def _place(child: Child) -> tuple[Resource, str, str]:
+    return child.resource, namespace_of(child.manifest), name_of(child.manifest)
+
+
+def _taken(resource: Resource, live: Object) -> str:
+    ref = controller_of(live)
+    whose = f"it belongs to {ref.get('kind')} {ref.get('name')}" if ref else "it was not created for this service"
+    return f"{resource.kind} {name_of(live)} exists already and {whose}: rename or delete it"
+
+
+def _heeded(child: Child, obj: Object) -> Object:
+    """The parts of an object that decide whether an update is due, without the fields that are yielded."""
+    paths = child.heeds or [key for key in child.manifest if key not in ("apiVersion", "kind", "metadata", "status")]
+    parts = {path.rpartition(".")[2]: _at(obj, path) for path in paths}
+    for path in child.yields:
+        top, _, rest = path.partition(".")
+        if top in parts:
+            parts[top] = _without(parts[top], rest)
+    return parts
+
+
+def _included(child: Child) -> tuple[str, ...]:
+    """Maps that have to hold all that the manifest says, and may hold more."""
+    return child.includes if child.heeds else (*child.includes, *(f"metadata.{name}" for name in _SHARED))
+
+
+def _left_over(child: Child, live: Object) -> set[tuple[str, str]]:
+    """Labels and annotations that we set once and no longer want, where the child cares for them at all."""
+    return {
+        (name, key)
+        for name in _SHARED
+        if f"metadata.{name}" in _included(child)
+        for key in _set_by_us(live, name) - (child.manifest["metadata"].get(name) or {}).keys()
+    }
+
+
+def _set_by_us(live: Object, name: str) -> set[str]:
+    """The keys of labels or annotations that our field manager set, of those that are there."""
+    present = live["metadata"].get(name) or {}
+    claimed: set[str] = set()
+    for entry in live["metadata"].get("managedFields") or ():
+        if entry.get("manager") == FIELD_MANAGER:
+            claimed |= (dig(entry, "fieldsV1", "f:metadata", f"f:{name}") or {}).keys()
+    return {key for key in present if f"f:{key}" in claimed}
+
+
+def _at(obj: Object, path: str) -> Any:
+    return dig(obj, *path.split("."))
+
+
+def _without(value: Any, path: str) -> Any:
+    """The value without what is at the path; what is not on the way there is shared."""
+    if not path:
+        return None
+    if not isinstance(value, dict):
+        return value
+    step, _, rest = path.partition(".")
+    trimmed = {key: inner for key, inner in value.items() if key != step}
+    if rest and step in value:
+        trimmed[step] = _without(value[step], rest)
+    return trimmed
+
+
+def _replacement(owner: Object, child: Child, live: Object) -> Object:
+    """The manifest as an update: with the live object's identity, and with what others may own as it is."""
+    body = deep_copy(child.manifest)
+    metadata = body["metadata"]
+    metadata |= {key: live["metadata"][key] for key in _FROM_LIVE if live["metadata"].get(key)}
+    for name in _SHARED:
+        ours, stale = metadata.get(name) or {}, _set_by_us(live, name)
+        theirs = {key: value for key, value in (live["metadata"].get(name) or {}).items() if key not in stale}
+        if shared := {**theirs, **ours}:
+            metadata[name] = shared
+    owners = [ref for ref in owner_refs(live) if not (child.owned and ref.get("uid") == uid_of(owner))]
+    if references := ([controller_ref(owner)] if child.owned else []) + owners:
+        metadata["ownerReferences"] = references
+    for path in child.yields:
+        if (value := _at(live, path)) is not None:
+            *parents, last = path.split(".")
+            target = body
+            for step in parents:
+                target = target.setdefault(step, {})
+            target[last] = value
+    return body
+
+
+def _digest(value: Any) -> int:
+    return hash(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+
+
+def is_refusal(error: ApiError) -> bool:
+    return isinstance(error, REFUSALS)

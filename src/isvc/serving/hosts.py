@@ -1,0 +1,124 @@
+"""Where a service is reached: host names, URLs and paths made from the templates in the ingress settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+from isvc.kube.objects import Object, annotations_of, labels_of, namespace_of
+from isvc.serving.refused import Refused
+from isvc.serving.templates import Fields, TemplateError, render
+
+CLUSTER_DOMAIN: Final = "cluster.local"
+CLUSTER_LOCAL_DOMAIN: Final = "svc.cluster.local"
+VISIBILITY: Final = "networking.kserve.io/visibility"
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_PORT = re.compile(r":\d+$")
+
+
+class IngressSettings(Protocol):
+    """What this module needs of the configuration's `ingress` section."""
+
+    @property
+    def ingress_domain(self) -> str: ...
+    @property
+    def domain_template(self) -> str: ...
+    @property
+    def path_template(self) -> str: ...
+    @property
+    def additional_ingress_domains(self) -> Sequence[str] | None: ...
+
+
+def is_subdomain(name: str) -> bool:
+    """A DNS subdomain as Kubernetes defines it."""
+    return 0 < len(name) <= 253 and all(_LABEL.fullmatch(part) for part in name.split("."))
+
+
+def without_port(host: str) -> str:
+    """An ingress domain may carry a port for use in URLs; routing rules may not."""
+    return _PORT.sub("", host)
+
+
+def domain_name(name: str, owner: Object, settings: IngressSettings) -> str:
+    """The public host of `name`, the service's or one of its components'; `owner` gives labels and annotations."""
+    return render_domain(
+        name, namespace_of(owner), labels_of(owner), annotations_of(owner), settings.ingress_domain, settings
+    )
+
+
+def internal_domain_name(name: str, owner: Object, settings: IngressSettings) -> str:
+    """The same template with the cluster's own domain."""
+    return render_domain(name, namespace_of(owner), labels_of(owner), annotations_of(owner), CLUSTER_DOMAIN, settings)
+
+
+def render_domain(
+    name: str,
+    namespace: str,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    domain: str,
+    settings: IngressSettings,
+) -> str:
+    values = Fields(Name=name, Namespace=namespace, IngressDomain=domain, Annotations=annotations, Labels=labels)
+    try:
+        host = render(settings.domain_template, values)
+    except TemplateError as error:
+        raise Refused(f"error rendering the domain template: {error}") from error
+    if fault := _fault(without_port(host).removesuffix(".")):
+        raise Refused(f'invalid domain name "{host}": url: Invalid value: "{host}": {fault}')
+    return host
+
+
+def _fault(host: str) -> str:
+    """What keeps a host from being a fully qualified domain name, in the words of Kubernetes; "" if nothing does."""
+    if not is_subdomain(host):
+        return (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+            "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+            r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+        )
+    if "." not in host:
+        return "should be a domain with at least two segments separated by dots"
+    return "must be no more than 63 characters" if max(map(len, host.split("."))) > 63 else ""
+
+
+def additional_hosts(host: str, settings: IngressSettings, domains: Sequence[str] | None = None) -> list[str]:
+    """The same subdomain under every additional ingress domain, those left out that make no valid host name.
+
+    `domains` are those that the host may be under: the ingress domain, unless others are given.
+    """
+    known = [settings.ingress_domain] if domains is None else sorted(domains, key=len, reverse=True)
+    subdomain = next((host.removesuffix(domain) for domain in known if host.endswith(domain)), "")
+    if not subdomain:
+        return []
+    hosts = (subdomain + domain for domain in dict.fromkeys(settings.additional_ingress_domains or ()))
+    return [other for other in hosts if other != host and is_subdomain(other)]
+
+
+def url_path(name: str, namespace: str, settings: IngressSettings) -> str:
+    """The path of a service under the shared ingress domain, or "" where paths are not configured."""
+    if not settings.path_template:
+        return ""
+    try:
+        path = render(settings.path_template, Fields(Name=name, Namespace=namespace))
+    except TemplateError as error:
+        raise Refused(f"error rendering the url template: {error}") from error
+    parts = urlsplit(path)
+    if parts.scheme or parts.netloc:
+        raise Refused(f'invalid url path "{path}": contains either a scheme or a host')
+    if not path.startswith("/"):
+        raise Refused(f'invalid url "{path}": invalid URI for request')
+    return parts.path
+
+
+def service_host(name: str, namespace: str) -> str:
+    """The name of a Service inside the cluster."""
+    return f"{name}.{namespace}.svc.{CLUSTER_DOMAIN}"
+
+
+def is_cluster_local(service: Object, settings: IngressSettings) -> bool:
+    """Whether a service stays inside the cluster: by its own label, or because the ingress domain is the cluster's."""
+    return labels_of(service).get(VISIBILITY) == "cluster-local" or settings.ingress_domain == CLUSTER_LOCAL_DOMAIN

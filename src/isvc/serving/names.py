@@ -1,0 +1,44 @@
+"""What the children of a service are called: every name is made here, once."""
+
+from __future__ import annotations
+
+PREDICTOR, TRANSFORMER, EXPLAINER = "predictor", "transformer", "explainer"
+
+
+def predictor(service: str, variant: str = "") -> str:
+    """`variant` is `spec.predictor.name`, which tells a canary from the stable predictor."""
+    return f"{service}-{variant}-{PREDICTOR}" if variant else f"{service}-{PREDICTOR}"
+
+
+def transformer(service: str) -> str:
+    return f"{service}-{TRANSFORMER}"
+
+
+def explainer(service: str) -> str:
+    return f"{service}-{EXPLAINER}"
+
+
+def worker(service: str) -> str:
+    """The Deployment of a multi-node predictor's workers."""
+    return f"{service}-{PREDICTOR}-worker"
+
+
+def head_service(predictor_name: str, generation: int) -> str:
+    return f"{predictor_name.removesuffix('-predictor')}-head-{generation}"
+
+
+def worker_service(predictor_name: str, generation: int) -> str:
+    return f"{predictor_name.removesuffix('-predictor')}-workers-{generation}"
+
+
+def app(workload: str) -> str:
+    """The value of the `app` label that a workload's selector and its Service share."""
+    return f"isvc.{workload}"
+
+
+def worker_app(predictor_name: str) -> str:
+    return f"{app(predictor_name)}-worker"
+
+
+def model_config(service: str, shard: int) -> str:
+    return f"modelconfig-{service}-{shard}"

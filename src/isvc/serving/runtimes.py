@@ -1,0 +1,138 @@
+"""Which runtime serves a model: the one it names, or the best of those that offer themselves for its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from isvc.api.codec import decode
+from isvc.api.models import ModelFormat, ModelSpec
+from isvc.api.protocols import Protocol, rank
+from isvc.api.servingruntime import ServingRuntimeSpec
+from isvc.kube.objects import Object, annotations_of, dig, name_of
+from isvc.serving.refused import Refused
+
+SERVER_TYPE: Final = "serving.kserve.io/server-type"
+_SERVER_TYPES_BY_NAME: Final = {
+    "kserve-mlserver": "mlserver",
+    "kserve-torchserve": "torchserve",
+    "kserve-tritonserver": "tritonserver",
+    "kserve-tensorflow-serving": "tensorflow-serving",
+    "kserve-huggingfaceserver": "huggingfaceserver",
+    "kserve-vllmserver": "vllmserver",
+}
+
+
+class ModelRefused(Refused):
+    """The model cannot be served as it is. `told` is what the model status says; the message says more."""
+
+    def __init__(self, message: str, *, reason: str, told: str) -> None:
+        super().__init__(message, reason=reason)
+        self.told = told
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    name: str
+    spec: ServingRuntimeSpec
+    annotations: dict[str, str]  # the object's own, not those for its pods
+    created: str
+    cluster: bool
+
+    @classmethod
+    def of(cls, obj: Object, *, cluster: bool) -> Runtime:
+        spec = decode(ServingRuntimeSpec, obj.get("spec") or {})
+        created = str(dig(obj, "metadata", "creationTimestamp") or "")
+        return cls(name_of(obj), spec, annotations_of(obj), created, cluster)
+
+    @property
+    def server_type(self) -> str:
+        """Which server this is, for the few settings that depend on it; older runtimes are known by their names."""
+        return self.annotations.get(SERVER_TYPE) or _SERVER_TYPES_BY_NAME.get(self.name, "")
+
+    def priority(self, model_format: str) -> int | None:
+        """The priority of the first entry for a format."""
+        formats = self.spec.supported_model_formats
+        return next((offered.priority for offered in formats if offered.name == model_format), None)
+
+    def supports(self, model: ModelFormat, *, chosen: bool) -> bool:
+        """Whether the format is offered; to models that did not choose this runtime, only with autoSelect."""
+        return any(
+            offered.name == model.name and model.version in (None, offered.version)
+            for offered in self.spec.supported_model_formats
+            if chosen or offered.auto_select
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Runtimes:
+    """The runtimes that a service may use: those of its namespace hide the cluster's of the same name."""
+
+    namespaced: Sequence[Runtime]
+    cluster: Sequence[Runtime]
+
+    def named(self, name: str) -> Runtime | None:
+        return next((runtime for runtime in (*self.namespaced, *self.cluster) if runtime.name == name), None)
+
+    def choose(self, model: ModelSpec, *, multi_node: bool) -> Runtime:
+        return self._named(model, model.runtime) if model.runtime else self._selected(model, multi_node=multi_node)
+
+    def _named(self, model: ModelSpec, name: str) -> Runtime:
+        runtime = self.named(name)
+        if runtime is None:
+            raise ModelRefused(
+                f"No ServingRuntimes or ClusterServingRuntimes with the name: {name}",
+                reason="RuntimeNotRecognized",
+                told="Waiting for runtime to become available",
+            )
+        if runtime.spec.is_disabled:
+            raise ModelRefused(
+                f"specified runtime {name} is disabled", reason="RuntimeDisabled", told="Specified runtime is disabled"
+            )
+        if model.protocol_version is not None and not runtime.spec.speaks(model.protocol_version):
+            raise _unsupported(name, "protocol version")
+        if not runtime.supports(model.model_format, chosen=True):
+            raise _unsupported(name, "framework/version")
+        return runtime
+
+    def _selected(self, model: ModelSpec, *, multi_node: bool) -> Runtime:
+        for runtimes in (self.namespaced, self.cluster):
+            offers = (runtime for runtime in runtimes if _offers(runtime, model, multi_node=multi_node))
+            if ranked := _ranked(offers, model.model_format.name):
+                # The name counts from here on: a runtime of the namespace hides a cluster's that was selected.
+                return self.named(ranked[0].name) or ranked[0]
+        version = f" {model.model_format.version}" if model.model_format.version else ""
+        raise ModelRefused(
+            f"no runtime found to support predictor with model type: {model.model_format.name}{version}",
+            reason="NoSupportingRuntime",
+            told="No runtime found to support specified framework/version",
+        )
+
+
+def _unsupported(name: str, what: str) -> ModelRefused:
+    return ModelRefused(
+        f"specified runtime {name} does not support specified {what}",
+        reason="NoSupportingRuntime",
+        told=f"Specified runtime does not support specified {what}",
+    )
+
+
+def _offers(runtime: Runtime, model: ModelSpec, *, multi_node: bool) -> bool:
+    spec = runtime.spec
+    return (
+        not spec.is_disabled
+        and not spec.is_multi_model
+        and spec.is_multi_node == multi_node
+        and spec.speaks(model.protocol_version or Protocol.V1)
+        and runtime.supports(model.model_format, chosen=False)
+    )
+
+
+def _ranked(runtimes: Iterable[Runtime], model_format: str) -> list[Runtime]:
+    """By priority, highest first and those without one last; then by protocol, then newest first, then by name."""
+    ranked = sorted(runtimes, key=lambda runtime: runtime.name)
+    ranked.sort(key=lambda runtime: runtime.created, reverse=True)
+    ranked.sort(key=lambda runtime: rank(runtime.spec.protocol_versions))
+    ranked.sort(key=lambda runtime: -(runtime.priority(model_format) or 0))
+    return ranked

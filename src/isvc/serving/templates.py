@@ -1,0 +1,279 @@
+"""Go templates, as far as Kubernetes configuration uses them: fields, `index`, `if`, `with`, `range` and comparisons.
+
+Runtimes carry placeholders such as `{{.Name}}`, and the ingress settings carry templates of domains and paths; both
+were written for Go's text/template. Whatever is not supported is refused by name, never passed through silently.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+
+class TemplateError(Exception):
+    """The template cannot be parsed, or asks for something that its values do not have."""
+
+
+class Fields(dict[str, Any]):
+    """A Go struct: unlike a map, asking it for a field that it does not have is an error."""
+
+
+def render(template: str, values: Mapping[str, Any], *, missing: str = "<no value>", escape: bool = False) -> str:
+    """Fill the template in. `missing` stands for absent map keys; `escape` escapes values as Go's html/template."""
+    scope = _Scope(root=values, missing=missing, escape=escape)
+    out: list[str] = []
+    for node in _parse(template):
+        node(scope, values, out)
+    return "".join(out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    root: Any
+    missing: str
+    escape: bool
+
+
+class _Missing:
+    """What a map answers for a key that it does not have."""
+
+
+_MISSING = _Missing()
+_Node = Callable[[_Scope, Any, list[str]], None]
+_ACTION = re.compile(r"\{\{(?:- )?(.*?)(?: -)?\}\}", re.DOTALL)
+_TOKEN = re.compile(r'\s*(?:("(?:\\.|[^"\\])*")|(`[^`]*`)|(-?\d+)|(\$?(?:\.?[A-Za-z_]\w*)+|\$|\.)|([()|,])|(\S))')
+_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;", "+": "&#43;"}
+
+
+@dataclass(slots=True)
+class _Block:
+    """An `if`, `with` or `range` that has not met its `end` yet."""
+
+    keyword: str
+    condition: _Expression | None
+    body: list[_Node] = field(default_factory=list)
+    otherwise: list[_Node] | None = None
+    nested: int = 0  # how many `else if` this block was opened by
+
+    @property
+    def open(self) -> list[_Node]:
+        return self.body if self.otherwise is None else self.otherwise
+
+
+@lru_cache(maxsize=256)
+def _parse(template: str) -> Sequence[_Node]:
+    stack = [_Block("", None)]
+    for literal, action in _pieces(template):
+        if literal:
+            stack[-1].open.append(_text(literal))
+        if action is None:
+            continue
+        keyword, _, rest = action.partition(" ")
+        if keyword in ("if", "with", "range"):
+            stack.append(_Block(keyword, _expression(rest)))
+        elif keyword == "else":
+            _otherwise(stack, rest.strip())
+        elif action == "end":
+            _close(stack)
+        elif action and not action.startswith("/*"):
+            stack[-1].open.append(_value(_expression(action)))
+    if len(stack) > 1:
+        raise TemplateError(f"{{{{{stack[-1].keyword}}}}} has no end")
+    return stack[0].body
+
+
+def _pieces(template: str) -> Iterable[tuple[str, str | None]]:
+    position, trim = 0, False
+    for match in _ACTION.finditer(template):
+        literal = template[position : match.start()]
+        literal = literal.lstrip() if trim else literal
+        yield literal.rstrip() if match[0].startswith("{{- ") else literal, match[1].strip()
+        position, trim = match.end(), match[0].endswith(" -}}")
+    rest = template[position:]
+    if "{{" in rest:
+        raise TemplateError("unclosed action")
+    yield rest.lstrip() if trim else rest, None
+
+
+def _otherwise(stack: list[_Block], rest: str) -> None:
+    block = stack[-1]
+    if not block.keyword or block.otherwise is not None:
+        raise TemplateError("unexpected {{else}}")
+    block.otherwise = []
+    if rest:
+        keyword, _, condition = rest.partition(" ")
+        stack.append(_Block(keyword, _expression(condition), nested=block.nested + 1))
+
+
+def _close(stack: list[_Block]) -> None:
+    for _ in range(stack[-1].nested + 1):
+        block = stack.pop()
+        if not block.keyword or block.condition is None:
+            raise TemplateError("unexpected {{end}}")
+        stack[-1].open.append(_branch(block.keyword, block.condition, block.body, block.otherwise or []))
+
+
+def _text(literal: str) -> _Node:
+    return lambda scope, dot, out: out.append(literal)
+
+
+def _value(expression: _Expression) -> _Node:
+    def node(scope: _Scope, dot: Any, out: list[str]) -> None:
+        text = _printed(expression(scope, dot), scope)
+        out.append("".join(_HTML.get(c, c) for c in text) if scope.escape else text)
+
+    return node
+
+
+def _branch(keyword: str, condition: _Expression, body: list[_Node], otherwise: list[_Node]) -> _Node:
+    def node(scope: _Scope, dot: Any, out: list[str]) -> None:
+        value = condition(scope, dot)
+        chosen = body if _truth(value) else otherwise
+        if keyword == "range" and chosen is body:
+            rounds = list(value.values()) if isinstance(value, Mapping) else list(value)
+        else:
+            rounds = [value if keyword == "with" and chosen is body else dot]
+        for inner in rounds:
+            for child in chosen:
+                child(scope, inner, out)
+
+    return node
+
+
+def _printed(value: Any, scope: _Scope) -> str:
+    if isinstance(value, _Missing) or value is None:
+        return scope.missing
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _truth(value: Any) -> bool:
+    return not isinstance(value, _Missing) and bool(value)
+
+
+# -- expressions ----------------------------------------------------------------------------------------------------
+
+_Expression = Callable[[_Scope, Any], Any]
+
+
+def _expression(source: str) -> _Expression:
+    tokens = _tokens(source)
+    expression = _pipeline(tokens)
+    if tokens:
+        raise TemplateError(f"unexpected {tokens[0]!r}")
+    return expression
+
+
+def _tokens(source: str) -> list[str]:
+    tokens: list[str] = []
+    position = 0
+    source = source.strip()
+    while position < len(source):
+        match = _TOKEN.match(source, position)
+        if match is None or match[6]:
+            raise TemplateError(f"unexpected {source[position:].strip()[:10]!r}")
+        tokens.append(match[0].strip())
+        position = match.end()
+    return tokens
+
+
+def _pipeline(tokens: list[str]) -> _Expression:
+    expression = _command(tokens, None)
+    while tokens and tokens[0] == "|":
+        tokens.pop(0)
+        expression = _command(tokens, expression)
+    return expression
+
+
+def _command(tokens: list[str], piped: _Expression | None) -> _Expression:
+    if not tokens:
+        raise TemplateError("missing value")
+    if (function := _FUNCTIONS.get(tokens[0])) is not None:
+        tokens.pop(0)
+        arguments: list[_Expression] = []
+        while tokens and tokens[0] not in ("|", ")"):
+            arguments.append(_operand(tokens))
+        if piped is not None:
+            arguments.append(piped)
+        return lambda scope, dot: _call(function, [argument(scope, dot) for argument in arguments], scope)
+    if piped is not None:
+        raise TemplateError(f"can't give an argument to {tokens[0]!r}")
+    return _operand(tokens)
+
+
+def _operand(tokens: list[str]) -> _Expression:
+    word = tokens.pop(0)
+    if word == "(":
+        inner = _pipeline(tokens)
+        if not tokens or tokens.pop(0) != ")":
+            raise TemplateError("unclosed parenthesis")
+        return inner
+    if word[0] in '"`':
+        literal = word[1:-1] if word[0] == "`" else re.sub(r"\\(.)", r"\1", word[1:-1])
+        return lambda scope, dot: literal
+    if word.lstrip("-").isdigit():
+        return lambda scope, dot: int(word)
+    if word in ("true", "false"):
+        return lambda scope, dot: word == "true"
+    if word[0] in ".$":
+        path = [part for part in word.lstrip("$").split(".") if part]
+        from_root = word[0] == "$"
+        if from_root and not (word == "$" or word.startswith("$.")):
+            raise TemplateError(f"undefined variable {word!r}")
+        return lambda scope, dot: _walk(scope.root if from_root else dot, path)
+    raise TemplateError(f"function {word!r} not defined")
+
+
+def _walk(value: Any, path: list[str]) -> Any:
+    for step in path:
+        if isinstance(value, Fields):
+            if step not in value:
+                raise TemplateError(f"can't evaluate field {step}")
+            value = value[step]
+        elif isinstance(value, Mapping):
+            value = value.get(step, _MISSING)
+        else:
+            raise TemplateError(f"can't evaluate field {step} of {value!r}")
+    return value
+
+
+def _call(function: Callable[..., Any], arguments: list[Any], scope: _Scope) -> Any:
+    try:
+        return function(*(scope.missing if isinstance(a, _Missing) else a for a in arguments))
+    except (TypeError, ValueError, LookupError) as error:
+        raise TemplateError(f"error calling function: {error}") from error
+
+
+def _index(value: Any, *keys: Any) -> Any:
+    for key in keys:
+        value = value.get(key, "") if isinstance(value, Mapping) else value[key]
+    return value
+
+
+def _and(*values: Any) -> Any:
+    return next((value for value in values if not value), values[-1])
+
+
+def _or(*values: Any) -> Any:
+    return next((value for value in values if value), values[-1])
+
+
+def _printf(text: str, *values: Any) -> str:
+    return text.replace("%v", "%s").replace("%q", '"%s"') % values
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "index": _index,
+    "and": _and,
+    "or": _or,
+    "not": lambda value: not value,
+    "len": len,
+    "eq": lambda first, *others: any(first == other for other in others),
+    "ne": lambda first, second: first != second,
+    "print": lambda *values: "".join(map(str, values)),
+    "printf": _printf,
+}

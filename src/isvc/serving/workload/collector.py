@@ -1,0 +1,88 @@
+"""The OpenTelemetryCollector sidecar that hands a pod's own metrics to KEDA's scaler."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isvc.engine.plan import Child
+from isvc.kube.objects import Object, dig
+from isvc.serving.annotations import MODEL_METRICS_PORT
+from isvc.serving.config import Config
+from isvc.serving.thirdparty import OPENTELEMETRY_COLLECTORS
+from isvc.serving.workload.component import Component
+
+_STATEMENTS: Final = tuple(
+    f'set(attributes["{name}"], resource.attributes["k8s.{name}.name"])' for name in ("namespace", "deployment", "pod")
+)
+
+
+def collector(component: Component, config: Config) -> Child | None:
+    """A collector for the metrics that the component scales on, if it scales on any of its own."""
+    metrics = [
+        name
+        for metric in dig(component.scale, "autoScaling", "metrics") or ()
+        if metric.get("type") == "PodMetric" and dig(metric, "podmetric", "metric", "backend") == "opentelemetry"
+        for name in dig(metric, "podmetric", "metric", "metricNames") or ()
+    ]
+    if not metrics:
+        return None
+    settings = config.opentelemetry_collector
+    port = component.annotations.get(MODEL_METRICS_PORT, "8080")
+    manifest: Object = {
+        "apiVersion": OPENTELEMETRY_COLLECTORS.api_version,
+        "kind": OPENTELEMETRY_COLLECTORS.kind,
+        "metadata": component.metadata(labels={}),
+        "spec": {
+            "mode": "sidecar",
+            "targetAllocator": {"prometheusCR": {}},
+            "config": {
+                "receivers": {"prometheus": {"config": {"scrape_configs": [_scrape(port, settings.scrape_interval)]}}},
+                "processors": _processors(metrics),
+                "exporters": {
+                    "otlp": {
+                        "endpoint": settings.metric_receiver_endpoint,
+                        "compression": "none",
+                        "tls": {"insecure": True},
+                    }
+                },
+                "service": {
+                    "pipelines": {
+                        "metrics": {
+                            "receivers": ["prometheus"],
+                            "processors": ["resourcedetection/env", "transform", "filter/metrics"],
+                            "exporters": ["otlp"],
+                        }
+                    }
+                },
+            },
+        },
+    }
+    if resources := _resources(config):
+        manifest["spec"]["resources"] = resources
+    return Child(OPENTELEMETRY_COLLECTORS, manifest, heeds=("spec",))
+
+
+def _scrape(port: str, interval: str) -> Object:
+    return {
+        "job_name": "otel-collector",
+        "scrape_interval": interval,
+        "static_configs": [{"targets": [f"localhost:{port}"]}],
+    }
+
+
+def _processors(metrics: list[str]) -> Object:
+    return {
+        "resourcedetection/env": {"detectors": ["env"], "timeout": "2s", "override": False},
+        "transform": {"metric_statements": [{"context": "datapoint", "statements": list(_STATEMENTS)}]},
+        "filter/metrics": {"metrics": {"include": {"match_type": "strict", "metric_names": metrics}}},
+    }
+
+
+def _resources(config: Config) -> Object:
+    given = config.opentelemetry_collector.resource
+    resources = {
+        "requests": {"cpu": given.cpu_request, "memory": given.memory_request},
+        "limits": {"cpu": given.cpu_limit, "memory": given.memory_limit},
+    }
+    chosen = {kind: {k: v for k, v in values.items() if v} for kind, values in resources.items()}
+    return {kind: values for kind, values in chosen.items() if values}
