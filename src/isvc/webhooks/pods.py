@@ -13,9 +13,9 @@ from typing import Final, Protocol
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
 from isvc.kube.errors import ApiError, InternalError, NotFound
 from isvc.kube.objects import Object, labels_of
-from isvc.kube.resource import CONFIG_MAPS, Resource
+from isvc.kube.resource import Resource
 from isvc.serving import annotations as names
-from isvc.serving.config import CONFIG_MAP, Config, Kept
+from isvc.serving.configuration import Configuration
 from isvc.serving.credentials import Lookup, NotLookedUp
 from isvc.serving.pods import PodFacts, is_ours, mutate_pod
 from isvc.serving.refused import Refused
@@ -37,8 +37,7 @@ class PodMutator:
 
     def __init__(self, reader: Reader, client: Getter, system_namespace: str = SYSTEM_NAMESPACE) -> None:
         self._reader, self._client, self._system_namespace = reader, client, system_namespace
-        self._kept = Kept()
-        self._offered: Object | None = None
+        self._configuration = Configuration(reader, system_namespace)
         self._reading: dict[tuple[Resource, str, str], asyncio.Task[Object | None]] = {}
 
     async def __call__(self, request: AdmissionRequest) -> AdmissionResponse:
@@ -64,23 +63,12 @@ class PodMutator:
     def _facts(self, pod: Object, namespace: str) -> PodFacts:
         reader = self._reader
         return PodFacts(
-            config=self._config(),
+            config=self._configuration(),
             lookup=Lookup(namespace),
             service=reader.get(INFERENCE_SERVICES, labels_of(pod)[names.SERVICE], namespace),
             storage_containers=reader.list(CLUSTER_STORAGE_CONTAINERS),
             system_namespace=self._system_namespace,
         )
-
-    def _config(self) -> Config:
-        """The settings in force, parsed when the ConfigMap changes."""
-        stored = self._reader.get(CONFIG_MAPS, CONFIG_MAP, self._system_namespace)
-        if stored is not None and stored is not self._offered:
-            self._kept.offer(stored.get("data") or {})
-            self._offered = stored
-        if self._kept.config is None:
-            problem = self._kept.error or f'ConfigMap "{CONFIG_MAP}" is not in namespace "{self._system_namespace}"'
-            raise Refused(str(problem))
-        return self._kept.config
 
     async def _read(self, resource: Resource, name: str, namespace: str) -> Object | None:
         """Pods of one workload come many at a time: they share a request that is under way."""

@@ -14,13 +14,23 @@ class Configuration:
         self._reader, self._namespace = reader, namespace
         self._kept, self._version = Kept(), ""
 
-    def __call__(self) -> Config:
-        """Raises `InternalError` when there never was a good one: nothing can be decided then."""
+    def in_force(self) -> Config | None:
+        """The newest configuration that could be understood; None before there ever was one."""
         stored = self._reader.get(CONFIG_MAPS, CONFIG_MAP, self._namespace)
         if stored is not None and resource_version_of(stored) != self._version:
             self._kept.offer(stored.get("data") or {})
             self._version = resource_version_of(stored)
-        if self._kept.config is None:
-            missing = f"there is no ConfigMap {CONFIG_MAP} in namespace {self._namespace}"
-            raise InternalError(str(self._kept.error or missing))
         return self._kept.config
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the newest one, or with there being none."""
+        missing = f"there is no ConfigMap {CONFIG_MAP} in namespace {self._namespace}"
+        return str(self._kept.error or missing)
+
+    def __call__(self) -> Config:
+        """Raises `InternalError` when there never was a good one: nothing can be decided then."""
+        config = self.in_force()
+        if config is None:
+            raise InternalError(self.problem)
+        return config
