@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 import yaml
-from isvc.serving.config import Config
 
 from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.patch import merge_patch
+from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
 from isvc.serving.pods import PodFacts, mutate_pod
 from isvc.serving.refused import Refused

@@ -1,0 +1,156 @@
+"""The pod webhook over its pure function: what it reads, when, and how it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
+from isvc.kube.errors import Forbidden, InternalError, NotFound
+from isvc.kube.objects import GVK, Object
+from isvc.kube.patch import json_patch
+from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Resource
+from isvc.serving import annotations as names
+from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
+from isvc.webhooks.pods import PodMutator
+
+SETTINGS = {"storageInitializer": {}, "logger": {}, "batcher": {}, "agent": {}}
+CONFIG_MAP: Object = {
+    "metadata": {"name": "inferenceservice-config", "namespace": "kserve", "resourceVersion": "1"},
+    "data": {section: json.dumps(value) for section, value in SETTINGS.items()},
+}
+
+
+class Memory:
+    """A reader of what a test put there."""
+
+    def __init__(self, *objects: tuple[Resource, Object]) -> None:
+        self.objects = {(r, o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for r, o in objects}
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        return self.objects.get((resource, namespace, name))
+
+    def list(self, resource: Resource, namespace: str = "") -> list[Object]:
+        return [obj for (kind, _, _), obj in self.objects.items() if kind == resource]
+
+    def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
+        raise NotImplementedError
+
+    def serves(self, resource: Resource) -> bool:
+        return True
+
+
+class Server(Memory):
+    """An API server that remembers what it was asked."""
+
+    def __init__(self, *objects: tuple[Resource, Object]) -> None:
+        super().__init__(*objects)
+        self.asked: list[str] = []
+        self.spoil: Callable[[str], None] = lambda name: None
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:  # type: ignore[override]
+        self.asked.append(f"{resource.plural}/{name}")
+        await asyncio.sleep(0)
+        self.spoil(name)
+        found = super().get(resource, name, namespace)
+        if found is None:
+            raise NotFound(f'{resource.plural} "{name}" not found')
+        return found
+
+
+def pod(uri: str = "s3://b/m", **labels: str) -> Object:
+    return {
+        "metadata": {"name": "p", "labels": {names.SERVICE: "s", **labels}, "annotations": {names.SOURCE_URI: uri}},
+        "spec": {"containers": [{"name": "kserve-container"}]},
+    }
+
+
+def request(obj: Object, dry_run: bool = False) -> AdmissionRequest:
+    return AdmissionRequest("u", "CREATE", "ns", "p", GVK("", "v1", "Pod"), obj, {}, dry_run, {})
+
+
+def account(*secrets: str) -> tuple[Resource, Object]:
+    metadata = {"name": "default", "namespace": "ns"}
+    return SERVICE_ACCOUNTS, {"metadata": metadata, "secrets": [{"name": name} for name in secrets]}
+
+
+def secret(name: str) -> tuple[Resource, Object]:
+    return SECRETS, {"metadata": {"name": name, "namespace": "ns"}, "data": {"HF_TOKEN": "dA=="}}
+
+
+def applied(obj: Object, response: AdmissionResponse) -> Any:
+    assert response.allowed, response.message
+    return json_patch.apply(obj, list(response.patch))
+
+
+async def test_reads_the_account_then_its_secrets_side_by_side() -> None:
+    server = Server(account("a", "b"), secret("a"), secret("b"))
+    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)(request(pod()))
+    mutated = applied(pod(), response)
+    assert server.asked == ["serviceaccounts/default", "secrets/a", "secrets/b"]
+    env = mutated["spec"]["initContainers"][0]["env"]
+    assert [entry["valueFrom"]["secretKeyRef"]["name"] for entry in env[:2]] == ["a", "b"]
+    again = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)(request(mutated))
+    assert applied(mutated, again) == mutated
+
+
+async def test_pods_that_come_together_share_a_request() -> None:
+    server = Server(account("a"), secret("a"))
+    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)
+    await asyncio.gather(*(mutator(request(pod())) for _ in range(20)))
+    assert server.asked == ["serviceaccounts/default", "secrets/a"]
+    await mutator(request(pod()))
+    assert len(server.asked) == 4  # nothing is remembered: the secret may have changed
+
+
+async def test_other_pods_cost_nothing() -> None:
+    server = Server()
+    other: Object = {"metadata": {"labels": {}}, "spec": {"containers": []}}
+    response = await PodMutator(Memory(), server)(request(other))
+    assert response.allowed
+    assert not response.patch
+    assert not server.asked
+
+
+async def test_a_claim_needs_no_credentials() -> None:
+    server = Server()
+    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)(request(pod("pvc://c/m"), dry_run=True))
+    assert applied(pod("pvc://c/m"), response)["spec"]["volumes"]
+    assert not server.asked
+
+
+async def test_what_is_cached_decides_too() -> None:
+    container = {"container": {"name": "vault"}, "supportedUriFormats": [{"prefix": "vault://"}]}
+    service = {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"predictor": {"logger": {"batchSize": 9}}}}
+    reader = Memory(
+        (CONFIG_MAPS, CONFIG_MAP),
+        (CLUSTER_STORAGE_CONTAINERS, {"metadata": {"name": "v"}, "spec": container}),
+        (INFERENCE_SERVICES, service),
+    )
+    made = pod("vault://m")
+    made["metadata"]["annotations"][names.LOGGER] = "true"
+    mutated = applied(made, await PodMutator(reader, Server())(request(made)))
+    assert mutated["spec"]["initContainers"][0]["name"] == "vault"
+    assert "9" in mutated["spec"]["containers"][1]["args"]
+
+
+async def test_a_refusal_names_the_secret() -> None:
+    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), Server(account("gone")))(request(pod()))
+    assert (response.allowed, response.code) == (False, 500)
+    assert '"gone"' in response.message
+
+
+async def test_a_secret_that_may_not_be_read_is_told() -> None:
+    server = Server(account("a"))
+
+    def forbid(name: str) -> None:
+        if name == "a":
+            raise Forbidden("you may not")
+
+    server.spoil = forbid
+    with pytest.raises(InternalError, match='cannot read Secret "a": you may not'):
+        await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)(request(pod()))
