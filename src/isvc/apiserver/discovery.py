@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+
 from isvc.apiserver.description import Description
 from isvc.apiserver.registry import Registry
 from isvc.kube.objects import Object
@@ -39,8 +43,6 @@ def groups(registry: Registry) -> dict[str, list[str]]:
 
 def version_rank(version: str) -> tuple[int, int, int, str]:
     """Kubernetes' order of versions: v10 > v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > foo."""
-    import re
-
     match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
     if not match:
         return (0, 0, 0, version)
@@ -96,8 +98,10 @@ def _resources(description: Description) -> list[Object]:
         "singularName": description.singular_name,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": list(description.verbs),
+        "verbs": _verbs(description),
     }
+    if "list" in description.verbs:
+        main["storageVersionHash"] = _storage_hash(description)
     if description.short_names:
         main["shortNames"] = list(description.short_names)
     if description.categories:
@@ -119,13 +123,26 @@ def _resources(description: Description) -> list[Object]:
     return told
 
 
+def _verbs(description: Description) -> list[str]:
+    """Clients do not care about the order, but Kubernetes has one for custom kinds."""
+    if description.custom:
+        return ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+    return list(description.verbs)
+
+
+def _storage_hash(description: Description) -> str:
+    """Changes when objects are stored in another version."""
+    stored = "/".join(description.stored.gvk)
+    return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
+
+
 def _subresources(description: Description) -> list[tuple[str, str, tuple[str, ...]]]:
     found = list(description.extras)
     if description.scale:
         found.append(("scale", "Scale", _STATUS_VERBS))
     if description.status:
         found.append(("status", description.resource.kind, _STATUS_VERBS))
-    return sorted(found)
+    return found[::-1] if description.custom else sorted(found)
 
 
 def aggregated(registry: Registry, core: bool) -> Object:
@@ -155,7 +172,7 @@ def _aggregated(description: Description) -> Object:
         "responseKind": _kind(resource.group, resource.version, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": description.singular_name,
-        "verbs": list(description.verbs),
+        "verbs": _verbs(description),
     }
     if description.short_names:
         told["shortNames"] = list(description.short_names)

@@ -33,7 +33,7 @@ def of(request: Request) -> str:
         if form and options.get("v") == "v1" and options.get("g") == "meta.k8s.io":
             return form
     accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-    raise NotAcceptable(f"only the following media types are accepted: {accepted}")
+    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {accepted}", details={})
 
 
 def single(form: str, call: Call, obj: Object) -> Object:

@@ -19,6 +19,7 @@ MAX_ANNOTATIONS = 256 << 10
 # Kubernetes leaves out vowels and look-alikes, so that no generated name spells a word.
 NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 MAX_GENERATED = 63
+STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 
 NAME_RULES: dict[str, Callable[[str], list[str]]] = {
     "subdomain": names.subdomain,
@@ -124,8 +125,12 @@ def validate(obj: Object, rule: str, namespaced: bool) -> list[FieldError]:
         errors += _annotation_errors(meta["annotations"])
     if meta.get("ownerReferences"):
         errors += _owner_errors(meta["ownerReferences"])
-    for finalizer in meta.get("finalizers") or ():
-        errors += [invalid("metadata.finalizers", finalizer, why) for why in names.qualified_name(finalizer)]
+    for index, finalizer in enumerate(meta.get("finalizers") or ()):
+        field = f"metadata.finalizers[{index}]"
+        problems = names.qualified_name(finalizer)
+        if not problems and "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            problems = ["name is neither a standard finalizer name nor is it fully qualified"]
+        errors += [invalid(field, finalizer, why) for why in problems]
     return errors
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.apiserver import metadata
+from isvc.apiserver import metadata, refusals
 from isvc.apiserver.request import Call
 from isvc.kube import fields
 from isvc.kube.errors import Conflict
@@ -12,15 +12,19 @@ from isvc.kube.objects import Object
 def track(call: Call, new: Object, live: Object | None) -> None:
     """Records that this request's manager wrote what differs between `live` and `new`."""
     description = call.description
-    new["metadata"]["managedFields"] = fields.track(
-        new,
-        live,
-        description.strategy.schema,
-        manager=call.manager,
-        api_version=description.gvk.api_version,
-        subresource=call.subresource,
-        now=metadata.now(),
-    )
+    try:
+        new["metadata"]["managedFields"] = fields.track(
+            new,
+            live,
+            description.strategy.schema,
+            manager=call.manager,
+            api_version=description.gvk.api_version,
+            subresource=call.subresource,
+            now="" if call.subresource == "scale" else metadata.now(),
+        )
+    except fields.ShapeError:
+        # The object does not fit its schema; validation says so better than this could.
+        new["metadata"]["managedFields"] = live["metadata"].get("managedFields", []) if live else []
 
 
 def apply_fields(call: Call, intent: Object, live: Object | None) -> Object:
@@ -37,5 +41,7 @@ def apply_fields(call: Call, intent: Object, live: Object | None) -> Object:
             subresource=call.subresource,
             now=metadata.now(),
         )
+    except fields.ShapeError as error:
+        raise refusals.untypeable(call.description.gvk, intent, str(error)) from None
     except fields.ApplyConflict as conflict:
         raise Conflict(str(conflict), details={"causes": conflict.causes}) from None

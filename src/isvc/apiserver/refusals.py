@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isvc.apiserver.description import Description
 from isvc.apiserver.strategy import FieldError
 from isvc.kube.errors import (
     AlreadyExists,
+    ApiError,
     BadRequest,
     Conflict,
     Forbidden,
@@ -16,8 +16,9 @@ from isvc.kube.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from isvc.kube.objects import GVK, Object
+from isvc.kube.objects import GVK, Object, name_of, namespace_of
 from isvc.kube.resource import Resource
+from isvc.kube.schemas import definition_name
 
 
 def details(resource: Resource, name: str, **more: object) -> Object:
@@ -33,8 +34,9 @@ def not_found(resource: Resource, name: str) -> NotFound:
     return NotFound(f'{resource} "{name}" not found', details=details(resource, name))
 
 
-def already_exists(resource: Resource, name: str) -> AlreadyExists:
-    return AlreadyExists(f'{resource} "{name}" already exists', details=details(resource, name))
+def already_exists(resource: Resource, name: str, ending: bool = False) -> AlreadyExists:
+    state = "object is being deleted: " if ending else ""
+    return AlreadyExists(f'{state}{resource} "{name}" already exists', details=details(resource, name))
 
 
 def conflict(resource: Resource, name: str, why: str) -> Conflict:
@@ -46,9 +48,32 @@ def modified(resource: Resource, name: str) -> Conflict:
     return conflict(resource, name, why)
 
 
-def precondition(resource: Resource, name: str, what: str, wanted: str, found: str) -> Conflict:
-    why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
-    return conflict(resource, name, why)
+def precondition(resource: Resource, namespace: str, name: str, wanted: str, found: str) -> Conflict:
+    """An update that names another uid."""
+    key = "/".join(filter(None, ("/registry", resource.plural, namespace, name)))
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    told = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    return conflict(resource, name, told)
+
+
+def outdated_deletion(resource: Resource, name: str, what: str, wanted: str, found: str) -> Conflict:
+    """A deletion whose preconditions do not hold."""
+    guess = "deleted and then recreated" if what == "UID" else "modified"
+    why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found})"
+    told = {**details(resource, name), "kind": resource.kind}
+    title = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    message = f'Operation cannot be fulfilled on {title} "{name}": {why}. The object might have been {guess}'
+    return Conflict(message, details=told)
+
+
+class Unspecific(ApiError):
+    """A refusal to which Kubernetes gives no reason."""
+
+    reason = ""
+
+
+def nameless(name: str) -> BadRequest:
+    return BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
 
 
 def forbidden(resource: Resource, name: str, why: str, causes: list[Object] | None = None) -> Forbidden:
@@ -68,16 +93,20 @@ def invalid(gvk: GVK, name: str, errors: Sequence[FieldError]) -> Invalid:
     return Invalid(f'{title} "{name}" is invalid: {listed}', details=told)
 
 
+def no_version(resource: Resource, name: str) -> Invalid:
+    error = FieldError(
+        "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+    )
+    told = details(resource, name, causes=[error.cause()])
+    return Invalid(f'{resource} "{name}" is invalid: {error}', details=told)
+
+
 def unknown_resource() -> NotFound:
     return NotFound("the server could not find the requested resource", details={})
 
 
-def method_not_allowed(description: Description, verb: str) -> MethodNotAllowed:
-    resource = description.resource
-    return MethodNotAllowed(
-        f"{verb} is not supported on resources of kind {str(resource)!r}".replace("'", '"'),
-        details=details(resource, ""),
-    )
+def method_not_allowed() -> MethodNotAllowed:
+    return MethodNotAllowed("the server does not allow this method on the requested resource", details={})
 
 
 def unsupported(accepted: Sequence[str]) -> UnsupportedMediaType:
@@ -86,15 +115,33 @@ def unsupported(accepted: Sequence[str]) -> UnsupportedMediaType:
     )
 
 
-def wrong_kind(found: Object, expected: GVK) -> BadRequest:
+def wrong_kind(found: Object, expected: GVK, custom: bool) -> ApiError:
     gvk = GVK.of(found)
-    title = f"{gvk.kind}.{gvk.version}.{gvk.group}" if gvk.group else f"{gvk.kind}.{gvk.version}."
-    if gvk.api_version != expected.api_version:
-        return BadRequest(
-            f"the API version in the data ({gvk.api_version}) does not match the expected API version"
-            f" ({expected.api_version})"
-        )
-    return BadRequest(
-        f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {expected.kind}: converting ({title}) to'
-        f" ({expected.kind}): unknown conversion"
-    )
+    if custom:
+        if gvk.api_version != expected.api_version:
+            return BadRequest(
+                f"the API version in the data ({gvk.api_version}) does not match the expected API version"
+                f" ({expected.api_version})"
+            )
+        why = f'Invalid value: "{gvk.kind}": must be {expected.kind}'
+        return invalid(gvk, name_of(found), [FieldError("FieldValueInvalid", "kind", why)])
+    if definition_name(gvk):
+        package = expected.group.partition(".")[0] or "core"
+        why = f"converting ({gvk.version}.{gvk.kind}) to ({package}.{expected.kind}): unknown conversion"
+    else:
+        scheme = "pkg/runtime/scheme.go:111"
+        why = f'no kind "{gvk.kind}" is registered for version "{gvk.api_version}" in scheme "{scheme}"'
+    return BadRequest(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {expected.kind}: {why}')
+
+
+def untypeable(gvk: GVK, obj: Object, why: str) -> ApiError:
+    """An apply that does not fit the schema."""
+    where = "/".join((namespace_of(obj), name_of(obj)))
+    kind = f"{gvk.api_version}, Kind={gvk.kind}"
+    return Unspecific(f"failed to create typed patch object ({where}; {kind}): {why}")
+
+
+def unrecognized(kind: str, body: bytes, why: str) -> BadRequest:
+    """A body that is no object at all, shown as far as it is text."""
+    shown = body.decode("utf-8", "replace")[:1024] if body.startswith(b"{") else body[:1024].hex() or "<empty>"
+    return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {why} ({shown})")

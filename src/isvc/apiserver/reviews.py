@@ -7,6 +7,7 @@ form "may I" is answered with yes, and "who am I" with what the credential says.
 from __future__ import annotations
 
 from isvc.apiserver.http.response import Response
+from isvc.apiserver.ownership import track
 from isvc.apiserver.request import Call, User
 from isvc.apiserver.verbs import body
 from isvc.kube.objects import Object
@@ -22,7 +23,7 @@ _EVERYTHING: Object = {
 def review(call: Call, known: dict[str, User]) -> Response:
     obj = body.read(call)
     kind = call.description.resource.kind
-    obj["metadata"]["creationTimestamp"] = None
+    track(call, obj, None)
     match kind:
         case "SelfSubjectReview":
             obj["status"] = {"userInfo": call.user.info()}

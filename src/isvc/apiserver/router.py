@@ -9,15 +9,15 @@ from isvc.apiserver import forms, refusals, reviews
 from isvc.apiserver.description import Description
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.identity import Identity
+from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.strategy import FieldError
 from isvc.apiserver.verbs import create, delete, logs, patch, read, scale, update, watch
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.kube.errors import ApiError, MethodNotAllowed, NotFound
 from isvc.kube.objects import GVK
 
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
-_VALIDATIONS = ("Ignore", "Warn", "Strict")
+_VALIDATIONS = ("Ignore", "Strict", "Warn")
 
 
 class Target(NamedTuple):
@@ -70,7 +70,7 @@ class Router:
     def resource(self, request: Request, target: Target) -> Awaitable[Response] | Response:
         description = self._api.registry.find(target.group, target.version, target.plural)
         if description is None:
-            raise _unknown(self._api, target)
+            return nothing_here(self._api.registry, target.group)
         if not _scope_fits(description, target):
             raise refusals.unknown_resource()
         call = Call(request, description, target.namespace, target.name, target.subresource)
@@ -80,7 +80,7 @@ class Router:
             read_options(call)
         if target.group in reviews.GROUPS:
             if request.method != "POST":
-                raise refusals.method_not_allowed(description, _verb(request.method))
+                raise refusals.method_not_allowed()
             return reviews.review(call, self._identity.tokens())
         if target.subresource:
             return self._subresource(call)
@@ -96,7 +96,7 @@ class Router:
                 return create.create(api, call)
             case "DELETE" if "deletecollection" in call.description.verbs:
                 return delete.delete_collection(api, call)
-        raise method_not_allowed()
+        raise refusals.method_not_allowed()
 
     def _object(self, call: Call) -> Awaitable[Response]:
         api, request = self._api, call.request
@@ -109,7 +109,7 @@ class Router:
                 return patch.patch(api, call)
             case "DELETE":
                 return delete.delete(api, call)
-        raise method_not_allowed()
+        raise refusals.method_not_allowed()
 
     def _subresource(self, call: Call) -> Awaitable[Response]:
         api, description, method = self._api, call.description, call.request.method
@@ -128,12 +128,8 @@ class Router:
         else:
             raise refusals.unknown_resource()
         if method not in verbs:
-            raise method_not_allowed()
+            raise refusals.method_not_allowed()
         return verbs[method](api, call)
-
-
-def method_not_allowed() -> MethodNotAllowed:
-    return MethodNotAllowed("the server does not allow this method on the requested resource")
 
 
 def read_options(call: Call) -> None:
@@ -144,7 +140,7 @@ def read_options(call: Call) -> None:
     errors = []
     if (dry_run := query.get("dryRun")) is not None:
         if dry_run != "All":
-            why = f'Unsupported value: "{dry_run}": supported values: "All"'
+            why = f'Unsupported value: ["{dry_run}"]: supported values: "All"'
             errors.append(FieldError("FieldValueNotSupported", "dryRun", why))
         call.dry_run = True
     call.field_manager = query.get("fieldManager", "")
@@ -171,14 +167,11 @@ def _require_namespace(call: Call) -> None:
     """A namespaced kind is created or cleared in one namespace at a time."""
     needs = call.description.resource.namespaced and not call.namespace
     if needs and call.request.method in ("POST", "DELETE"):
-        raise method_not_allowed()
+        raise refusals.method_not_allowed()
 
 
-def _verb(method: str) -> str:
-    return {"GET": "list", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(method, method.lower())
-
-
-def _unknown(api: Api, target: Target) -> ApiError:
-    if api.registry.has_group_version(target.group, target.version):
-        return refusals.unknown_resource()
-    return NotFound("404 page not found")
+def nothing_here(registry: Registry, group: str) -> Response:
+    """What is not served: told as a Status within a known group, else as any web server would."""
+    if registry.has_group(group):
+        return Response.error(refusals.unknown_resource())
+    return Response.text("404 page not found\n", 404)

@@ -25,7 +25,7 @@ from isvc.apiserver.reader import Reader
 from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Request, User
 from isvc.apiserver.resources import CustomResources
-from isvc.apiserver.router import Router, parse
+from isvc.apiserver.router import Router, nothing_here, parse
 from isvc.apiserver.store.store import Store
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import ApiError, Unauthorized
@@ -33,6 +33,7 @@ from isvc.kube.errors import ApiError, Unauthorized
 log = logging.getLogger(__name__)
 
 HEALTH = ("/healthz", "/livez", "/readyz")
+HEALTH_CHECKS = (["ping"], ["log"], ["etcd"])
 STOP_SECONDS = 5.0
 SWEEP_SECONDS = 30.0
 IDLE_SECONDS = 600.0
@@ -142,7 +143,8 @@ class Server:
         return identity.user_of_certificate(certificate) if certificate else None
 
     def _health(self, path: str) -> Response:
-        if path in HEALTH or path.count("/") == 2:
+        check = path.split("/", 2)[2:]
+        if path in HEALTH or check in ([], [""], *HEALTH_CHECKS):
             return Response.text("ok")
         return Response.text("404 page not found\n", 404)
 
@@ -168,6 +170,10 @@ class Server:
                     return Response.json(discovery.resource_list(self.registry, group, version))
                 case ["openapi", *rest]:
                     return self._openapi.answer(request, "/".join(rest))
+                case ["apis", group, *_]:
+                    return nothing_here(self.registry, group)
+                case ["api", *_]:
+                    return nothing_here(self.registry, "")
         except ApiError as error:
             return Response.error(error)
         return Response.text("404 page not found\n", 404)

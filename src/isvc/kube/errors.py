@@ -36,6 +36,7 @@ class ApiError(Exception):
         super().__init__(message)
         self.message = message
         self.details: Object = details or {}
+        self._shows_details = details is not None
         self.status_code = status if status is not None else self.code
 
     @property
@@ -55,7 +56,7 @@ class ApiError(Exception):
             "details": self.details,
             "code": self.status_code,
         }
-        if not self.details:
+        if not self._shows_details:
             del body["details"]
         if not self.reason:
             del body["reason"]

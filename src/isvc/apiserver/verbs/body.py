@@ -22,30 +22,35 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def parse(request: Request, custom: bool = False) -> Any:
-    """The value that a body says, whatever it means."""
-    kind = media_type(request) or JSON
-    if kind == JSON:
-        return parse_json(request.body)
-    if kind == YAML:
-        return parse_yaml(request.body)
-    if kind == PROTOBUF and not custom:
+def parse(request: Request, kind: str, custom: bool = False) -> Any:
+    """The value that a body says, whatever it means; `kind` is what it should be."""
+    media = media_type(request) or JSON
+    if media == JSON:
+        return parse_json(request.body, kind)
+    if media == YAML:
+        return parse_yaml(request.body, kind)
+    if media == PROTOBUF and not custom:
         from isvc.apiserver import protobuf
 
         return protobuf.decode(request.body)
     raise refusals.unsupported((JSON, YAML) if custom else (JSON, YAML, PROTOBUF))
 
 
-def parse_json(body: bytes) -> Any:
+def parse_json(body: bytes, kind: str) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        if not body.strip():
-            raise BadRequest("unexpected end of JSON input") from None
-        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None
+        why = f"couldn't get version/kind; json parse error: {complaint(error)}"
+        raise refusals.unrecognized(kind, body, why) from None
 
 
-def parse_yaml(body: bytes) -> Any:
+def complaint(error: orjson.JSONDecodeError) -> str:
+    """What is wrong with a JSON text; the most common trouble in Go's words."""
+    ended = "unexpected end of data" in error.msg or "empty" in error.msg
+    return "unexpected end of JSON input" if ended else str(error)
+
+
+def parse_yaml(body: bytes, kind: str) -> Any:
     import yaml
 
     try:
@@ -53,7 +58,7 @@ def parse_yaml(body: bytes) -> Any:
         value = yaml.load(body, Loader=_json_like_loader())  # noqa: S506
         return orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
     except (yaml.YAMLError, orjson.JSONEncodeError, ValueError) as error:
-        raise BadRequest(f"error converting YAML to JSON: {error}") from None
+        raise refusals.unrecognized(kind, body, f"yaml: {error}") from None
 
 
 def _json_like_loader() -> Any:
@@ -73,19 +78,34 @@ def outline(value: Any, description: Description) -> Object:
     """Checks that a body is an object of the expected kind, and fills in kind, version and metadata."""
     gvk = description.gvk
     if not isinstance(value, dict):
-        raise BadRequest(f"couldn't get version/kind; json parse error: a {gvk.kind} is an object")
+        raise _no_object(value, gvk.kind)
     if description.custom and not value.get("kind"):
-        raise BadRequest("Object 'Kind' is missing in '" + orjson.dumps(value).decode()[:500] + "'")
+        text = orjson.dumps(value)
+        raise refusals.unrecognized(gvk.kind, text, f"Object 'Kind' is missing in '{text.decode()}'")
     api_version = value.get("apiVersion") or gvk.api_version
     kind = value.get("kind") or gvk.kind
     if api_version != gvk.api_version or kind != gvk.kind:
-        raise refusals.wrong_kind({"apiVersion": api_version, "kind": kind}, gvk)
+        raise refusals.wrong_kind({**value, "apiVersion": api_version, "kind": kind}, gvk, description.custom)
     value["apiVersion"], value["kind"] = api_version, kind
     if value.get("metadata") is None:
         value["metadata"] = {}
-    if complaint := metadata.check_types(value):
-        raise BadRequest(f'{kind} in version "{gvk.version}" cannot be handled as a {kind}: {complaint}')
+    if description.custom:
+        check_types(value, description)  # a built-in kind's strategy does it, in Go's words
     return value
+
+
+def check_types(value: Object, description: Description) -> None:
+    """After this the rest of the pipeline may rely on the types in metadata."""
+    if complaint := metadata.check_types(value):
+        kind, version = description.gvk.kind, description.gvk.version
+        raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {complaint}')
+
+
+def _no_object(value: Any, kind: str) -> BadRequest:
+    found = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+    struct = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+    why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {struct}"
+    return refusals.unrecognized(kind, orjson.dumps(value), why)
 
 
 def decode(value: Any, call: Call) -> Object:
@@ -93,13 +113,14 @@ def decode(value: Any, call: Call) -> Object:
     obj = outline(value, call.description)
     unknown: list[str] = []
     obj = call.description.strategy.decode(obj, unknown)
+    check_types(obj, call.description)
     report([f'unknown field "{path}"' for path in unknown], call)
     return obj
 
 
 def read(call: Call) -> Object:
     """The body of a create or update."""
-    value = parse(call.request, call.description.custom)
+    value = parse(call.request, call.description.gvk.kind, call.description.custom)
     if "fieldValidation" in call.request.query and media_type(call.request) in ("", JSON):
         report([f'duplicate field "{path}"' for path in duplicates(call.request.body)], call)
     return decode(value, call)
@@ -115,8 +136,6 @@ def report(complaints: list[str], call: Call) -> None:
         return
     kind, version = call.description.gvk.kind, call.description.gvk.version
     listed = ", ".join(complaints)
-    if call.description.custom:
-        raise BadRequest(f"strict decoding error: {listed}")
     raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {listed}')
 
 

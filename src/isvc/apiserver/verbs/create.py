@@ -27,7 +27,7 @@ async def create(api: Api, call: Call) -> Response:
     obj = body.read(call)
     settle_namespace(obj, call)
     if obj["metadata"].get("resourceVersion"):
-        raise BadRequest("resourceVersion should not be set on objects to be created")
+        raise refusals.Unspecific("resourceVersion should not be set on objects to be created")
     return await create_object(api, call, obj)
 
 
@@ -35,7 +35,7 @@ async def create_object(api: Api, call: Call, obj: Object, tracked: bool = False
     """From a decoded object to a stored one; also how an apply (`tracked`) or a PUT to a missing name creates."""
     description, meta = call.description, obj["metadata"]
     generated = not meta.get("name") and bool(meta.get("generateName"))
-    check_namespace(api, call, meta.get("name", ""))
+    check_namespace(api, call, meta.get("name") or meta.get("generateName") or "Unknown")
     if not tracked:
         track(call, obj, None)
     request = admission_request(call, "CREATE", meta.get("name", ""))
@@ -80,7 +80,10 @@ async def _store(api: Api, call: Call, obj: Object, generated: bool) -> Response
         if not generated:
             break
         stored["metadata"]["name"] = metadata.generate_name(stored["metadata"]["generateName"])
-    raise refusals.already_exists(description.resource, stored["metadata"]["name"])
+    name = stored["metadata"]["name"]
+    live = api.store.head(description.shelf, call.namespace, name)
+    ending = live is not None and bool(live.parse()["metadata"].get("deletionTimestamp"))
+    raise refusals.already_exists(description.resource, name, ending)
 
 
 def settle_namespace(obj: Object, call: Call) -> None:

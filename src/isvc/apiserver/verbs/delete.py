@@ -51,9 +51,12 @@ async def delete_collection(api: Api, call: Call) -> Response:
     for entry in entries:
         one = Call(call.request, call.description, entry.namespace, entry.name, "", call.dry_run)
         try:
-            items.append((await delete_object(api, one, options))[0])
+            deleted, _ = await delete_object(api, one, options)
         except NotFound:
             continue
+        if not call.description.custom:
+            deleted = {field: value for field, value in deleted.items() if field not in ("kind", "apiVersion")}
+        items.append(deleted)
     return Response.json(selected.envelope(items, page))
 
 
@@ -80,8 +83,8 @@ async def delete_object(api: Api, call: Call, options: Object) -> tuple[Object, 
 async def _store(api: Api, call: Call, entry: Entry, new: Object, old: Object) -> tuple[Object, bool]:
     description = call.description
     gone = is_finished(new)
-    if gone and not old["metadata"].get("deletionTimestamp") and not description.returns_deleted:
-        new = old  # what was never marked is not reported as marked
+    if gone and not old["metadata"].get("deletionTimestamp") and not description.strategy.default_grace_seconds:
+        new = old  # goes at once, so it is never seen marked
     if call.dry_run:
         return new, gone
     if gone:
@@ -102,7 +105,8 @@ def mark(call: Call, obj: Object, options: Object) -> Object:
     if not meta.get("deletionTimestamp"):
         due = datetime.now(UTC) + timedelta(seconds=grace)
         meta["deletionTimestamp"] = due.strftime("%Y-%m-%dT%H:%M:%SZ")
-        meta["deletionGracePeriodSeconds"] = grace
+        if call.description.shelf != "namespaces":
+            meta["deletionGracePeriodSeconds"] = grace
         if meta.get("generation"):
             meta["generation"] += 1
         _announce(call, obj)
@@ -165,15 +169,15 @@ def _check_preconditions(call: Call, options: Object, obj: Object) -> None:
     wanted = options.get("preconditions") or {}
     meta, resource = obj["metadata"], call.description.resource
     if wanted.get("uid") and wanted["uid"] != meta["uid"]:
-        raise refusals.precondition(resource, call.name, "UID", wanted["uid"], meta["uid"])
+        raise refusals.outdated_deletion(resource, call.name, "UID", wanted["uid"], meta["uid"])
     version = wanted.get("resourceVersion")
     if version and version != meta["resourceVersion"]:
-        raise refusals.precondition(resource, call.name, "ResourceVersion", version, meta["resourceVersion"])
+        raise refusals.outdated_deletion(resource, call.name, "ResourceVersion", version, meta["resourceVersion"])
 
 
 def read_options(call: Call) -> Object:
     """DeleteOptions from the body or, failing that, from the query."""
-    options: Any = body.parse(call.request) if call.request.body else {}
+    options: Any = body.parse(call.request, "DeleteOptions") if call.request.body else {}
     if not isinstance(options, dict):
         raise BadRequest("DeleteOptions must be an object")
     query = call.request.query

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import orjson
 
+from isvc.apiserver import refusals
 from isvc.apiserver.description import Description
+from isvc.apiserver.field_errors import forbidden, not_supported
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
+from isvc.apiserver.strategy import FieldError
 from isvc.apiserver.verbs.pipeline import Api, from_stored, shown
-from isvc.kube.errors import BadRequest, Gone, Timeout
-from isvc.kube.objects import Object
+from isvc.kube.errors import BadRequest, Gone, Invalid, Timeout
+from isvc.kube.objects import GVK, Object
 from isvc.kube.selectors import FieldSelector, LabelSelector, SelectorError
 
+MATCH = "resourceVersionMatch"
 ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without"
@@ -78,12 +83,10 @@ def filter_of(call: Call) -> Filter:
         fields = FieldSelector((*fields.terms, ("metadata.name", True, call.name)))
     for path, _, _ in fields.terms:
         if path not in ALWAYS_SELECTABLE and path not in call.description.selectable:
-            api_version, kind = call.description.gvk.api_version, call.description.gvk.kind
             raise BadRequest(
-                f'Unable to find "{api_version}, Kind={kind}" that match label selector "", field selector'
-                f' "{query.get("fieldSelector", "")}": field label not supported: {path}'
-                if call.description.custom
-                else f"field label not supported: {path}"
+                f"field label not supported: {path}"
+                if call.description.selectable or call.description.custom
+                else f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
             )
     return Filter(labels, fields, call.description)
 
@@ -126,7 +129,7 @@ class Selection:
 async def select(api: Api, call: Call) -> Selection:
     query = call.request.query
     chosen = filter_of(call)
-    limit = _number(query.get("limit", ""), "limit")
+    limit = _limit(query.get("limit", ""))
     at, start = _moment(api, query)
     shelf = call.description.shelf
     try:
@@ -151,27 +154,36 @@ def _moment(api: Api, query: dict[str, str]) -> tuple[int | None, tuple[str, str
         return rv, start
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     if match and not version:
-        raise BadRequest("resourceVersionMatch is forbidden unless resourceVersion is provided")
+        raise match_refusal(forbidden(MATCH, f"{MATCH} is forbidden unless resourceVersion is provided"))
     if match not in ("", "Exact", "NotOlderThan"):
-        raise BadRequest(f'resourceVersionMatch: Unsupported value: "{match}"')
-    rv = _number(version, "resourceVersion")
+        raise match_refusal(not_supported(MATCH, match, ("Exact", "NotOlderThan", "")))
+    rv = _revision(version)
     if match == "Exact" and rv == 0:
-        raise BadRequest('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
+        raise match_refusal(forbidden(MATCH, f'{MATCH} "Exact" is forbidden for resourceVersion "0"'))
     if rv > api.store.rv:
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-        message = f"Too large resource version: {rv}, current: {api.store.rv}"
+        message = f"Timeout: Too large resource version: {rv}, current: {api.store.rv}"
         raise Timeout(message, details={"causes": [cause], "retryAfterSeconds": 1})
     if match == "Exact" or (rv and not match and query.get("limit") not in (None, "", "0")):
         return rv, None
     return None, None
 
 
-def _number(text: str, name: str) -> int:
-    if not text:
-        return 0
-    if not text.isascii() or not text.isdigit():
-        raise BadRequest(f'invalid {name}: strconv.ParseUint: parsing "{text}": invalid syntax')
-    return int(text)
+def match_refusal(error: FieldError) -> Invalid:
+    return refusals.invalid(GVK("meta.k8s.io", "v1", "ListOptions"), "", [error])
+
+
+def _limit(text: str) -> int:
+    if text and not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    return max(int(text or 0), 0)
+
+
+def _revision(text: str) -> int:
+    if text and not re.fullmatch(r"\d{1,19}", text, re.ASCII):
+        why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise BadRequest(f"invalid resource version: resourceVersion: {why}")
+    return int(text or 0)
 
 
 def _token(rv: int, last: Entry) -> str:
@@ -185,7 +197,9 @@ def _parse_token(token: str) -> tuple[int, tuple[str, str]]:
         namespace, name = value["start"]
         return int(value["rv"]), (str(namespace), str(name))
     except (binascii.Error, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-        raise BadRequest("continue key is not valid: encoded continue token cannot be parsed") from None
+        raise BadRequest(
+            "invalid continue token: continue key is not valid: illegal base64 data at input byte 0"
+        ) from None
 
 
 async def items_as_bytes(description: Description, entries: list[Entry]) -> list[bytes]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from isvc.apiserver import refusals
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.ownership import apply_fields
@@ -13,7 +15,7 @@ from isvc.apiserver.strategy import FieldError
 from isvc.apiserver.verbs import body, update
 from isvc.apiserver.verbs.create import create_object, settle_namespace
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.kube.errors import BadRequest, Invalid
+from isvc.kube.errors import BadRequest, Invalid, UnsupportedMediaType
 from isvc.kube.objects import GVK, Object
 from isvc.kube.patch import PatchError, json_patch, merge_patch, strategic
 
@@ -34,6 +36,8 @@ async def patch(api: Api, call: Call) -> Response:
         return await apply(api, call)
     if call.request.flag("force"):
         raise _bad_option("force", "may not be specified for non-apply patch")
+    if kind in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
+        update.head(api, call)
     edit = edit_of(call, kind)
 
     async def patched(live: Object) -> Object:
@@ -49,26 +53,30 @@ async def patch(api: Api, call: Call) -> Response:
 def edit_of(call: Call, kind: str) -> Edit:
     """The function that a patch body stands for."""
     if kind == JSON_PATCH:
-        operations = _parse(call.request)
-        if isinstance(operations, list) and len(operations) > MAX_OPERATIONS:
+        operations = _parse(call.request, list)
+        if len(operations) > MAX_OPERATIONS:
             raise BadRequest(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}", status=413)
         return _guarded(lambda live: json_patch.apply(live, operations), Invalid)
-    changes = _parse(call.request)
-    if kind in (MERGE_PATCH, STRATEGIC_PATCH) and not isinstance(changes, dict):
-        raise BadRequest("a merge patch must be an object")
     if kind == MERGE_PATCH:
+        changes = _parse(call.request, dict)
         return _guarded(lambda live: merge_patch.apply(live, changes), BadRequest)
     if kind == STRATEGIC_PATCH and not call.description.custom:
+        changes = _parse(call.request, dict)
         schema = call.description.strategy.schema or {}
         return _guarded(lambda live: strategic.apply(live, changes, schema), BadRequest)
-    accepted = [JSON_PATCH, MERGE_PATCH, APPLY_YAML]
-    if not call.description.custom:
-        accepted.insert(2, STRATEGIC_PATCH)
-    raise refusals.unsupported(accepted)
+    raise UnsupportedMediaType("415: Unsupported Media Type", details={})
 
 
-def _parse(request: Request) -> Any:
-    return body.parse_json(request.body)
+def _parse(request: Request, expected: type) -> Any:
+    try:
+        value = orjson.loads(request.body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"error decoding patch: {body.complaint(error)}") from None
+    if not isinstance(value, expected):
+        found = "array" if isinstance(value, list) else "object" if isinstance(value, dict) else "value"
+        wanted = "[]handlers.jsonPatchOp" if expected is list else "map[string]interface {}"
+        raise BadRequest(f"error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}")
+    return value
 
 
 def _guarded(edit: Edit, refusal: type[BadRequest] | type[Invalid]) -> Edit:
@@ -77,7 +85,7 @@ def _guarded(edit: Edit, refusal: type[BadRequest] | type[Invalid]) -> Edit:
             return edit(live)
         except PatchError as error:
             if refusal is Invalid:
-                raise Invalid(f"the server rejected our request due to an error in our request: {error}") from None
+                raise Invalid("the server rejected our request due to an error in our request", details={}) from None
             raise BadRequest(str(error)) from None
 
     return guarded
@@ -87,8 +95,12 @@ async def apply(api: Api, call: Call) -> Response:
     """Server-side apply: the manager's whole intent; creates what does not exist."""
     if not call.field_manager:
         raise _bad_option("fieldManager", "is required for apply patch", "Required value")
-    intent = body.outline(body.parse_yaml(call.request.body), call.description)
+    intent = body.parse_yaml(call.request.body, call.description.gvk.kind)
+    if not isinstance(intent, dict) or not intent.get("kind") or not intent.get("apiVersion"):
+        raise BadRequest("invalid object type: /, Kind=")
+    intent = body.outline(intent, call.description)
     settle_namespace(intent, call)
+    named = bool(intent["metadata"].get("name"))
     name = intent["metadata"].setdefault("name", call.name)
     if name != call.name:
         raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
@@ -98,9 +110,11 @@ async def apply(api: Api, call: Call) -> Response:
     if api.store.head(shelf, call.namespace, call.name) is None:
         if call.subresource:
             raise refusals.not_found(call.description.resource, call.name)
+        if not named:
+            raise refusals.nameless(call.name)
         if intent["metadata"].get("uid"):
             uid = intent["metadata"]["uid"]
-            raise refusals.precondition(call.description.resource, call.name, "UID", uid, "")
+            raise refusals.precondition(call.description.resource, call.namespace, call.name, uid, "")
         merged = apply_fields(call, intent, None)
         return await create_object(api, call, body.decode(merged, call), tracked=True)
 

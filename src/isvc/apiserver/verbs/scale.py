@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from isvc.apiserver import refusals
 from isvc.apiserver.description import Description, Scale
 from isvc.apiserver.http.response import Response
@@ -24,7 +26,7 @@ async def get(api: Api, call: Call) -> Response:
 
 
 async def put(api: Api, call: Call) -> Response:
-    wanted = _check(body.parse(call.request))
+    wanted = _check(body.parse(call.request, SCALE.kind))
     return await _change(api, call, lambda _: wanted)
 
 
@@ -51,7 +53,7 @@ async def _change(api: Api, call: Call, edit: patch.Edit) -> Response:
         return live
 
     response = await update.change(api, call, scaled)
-    return Response.json(scale_of(description, body.parse_json(response.body)))
+    return Response.json(scale_of(description, orjson.loads(response.body)))
 
 
 def _check(value: Any) -> Object:

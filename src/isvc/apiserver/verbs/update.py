@@ -10,7 +10,6 @@ from isvc.apiserver.ownership import track
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale
-from isvc.apiserver.strategy import FieldError
 from isvc.apiserver.verbs import body
 from isvc.apiserver.verbs.create import create_object, settle_namespace
 from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, refuse, shown, to_stored
@@ -27,20 +26,22 @@ Change = Callable[[Object], Awaitable[Object]]
 async def update(api: Api, call: Call) -> Response:
     wanted = body.read(call)
     settle_namespace(wanted, call)
-    name = wanted["metadata"].setdefault("name", call.name)
+    name = wanted["metadata"].get("name")
+    if not name:
+        raise refusals.nameless(call.name)
     if name != call.name:
         raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     description = call.description
     if api.store.head(description.shelf, call.namespace, call.name) is None:
         if description.strategy.create_on_update and not call.subresource:
             if wanted["metadata"].get("uid"):
-                raise refusals.precondition(description.resource, call.name, "UID", wanted["metadata"]["uid"], "")
+                uid = wanted["metadata"]["uid"]
+                raise refusals.precondition(description.resource, call.namespace, call.name, uid, "")
             wanted["metadata"].pop("resourceVersion", None)
             return await create_object(api, call, wanted)
         raise refusals.not_found(description.resource, call.name)
     if not wanted["metadata"].get("resourceVersion") and not description.strategy.unconditional_update:
-        why = "Invalid value: 0x0: must be specified for an update"
-        refuse(description, name, [FieldError("FieldValueInvalid", "metadata.resourceVersion", why)])
+        raise refusals.no_version(description.resource, name)
 
     async def replace(_: Object) -> Object:
         return deep_copy(wanted)
@@ -55,9 +56,7 @@ async def change(api: Api, call: Call, wanted: Change, tracked: bool = False) ->
     """
     description = call.description
     for _ in range(ATTEMPTS):
-        entry = api.store.head(description.shelf, call.namespace, call.name)
-        if entry is None:
-            raise refusals.not_found(description.resource, call.name)
+        entry = head(api, call)
         old = await from_stored(description, entry)
         new = await wanted(deep_copy(old))
         demanded = new["metadata"].get("resourceVersion") or ""
@@ -72,10 +71,19 @@ async def change(api: Api, call: Call, wanted: Change, tracked: bool = False) ->
     raise refusals.modified(description.resource, call.name)
 
 
+def head(api: Api, call: Call) -> Entry:
+    """The newest revision of the object that a request is about."""
+    entry = api.store.head(call.description.shelf, call.namespace, call.name)
+    if entry is None:
+        raise refusals.not_found(call.description.resource, call.name)
+    return entry
+
+
 def check_uid(call: Call, new: Object, old: Object) -> None:
     uid = new["metadata"].get("uid")
     if uid and uid != old["metadata"]["uid"]:
-        raise refusals.precondition(call.description.resource, call.name, "UID", uid, old["metadata"]["uid"])
+        found = old["metadata"]["uid"]
+        raise refusals.precondition(call.description.resource, call.namespace, call.name, uid, found)
 
 
 async def _write(api: Api, call: Call, entry: Entry, new: Object, old: Object, tracked: bool) -> Response:
@@ -93,6 +101,7 @@ async def _write(api: Api, call: Call, entry: Entry, new: Object, old: Object, t
     assigned = api.addresses.assign(new, old) if description.shelf == "services" and not call.subresource else None
     try:
         errors = metadata.validate(new, "path", description.resource.namespaced) + metadata.validate_update(new, old)
+        errors *= 2  # Kubernetes checks metadata once for all kinds and once more for each, and says so twice
         refuse(description, call.name, [*errors, *description.strategy.validate_update(new, old, call.subresource)])
         for warning in description.strategy.warnings(new, old):
             call.request.warn(warning)
@@ -164,7 +173,7 @@ def count_generation(call: Call, new: Object, old: Object) -> None:
 
 async def bind(api: Api, call: Call) -> Response:
     """POST pods/NAME/binding: a scheduler's decision."""
-    binding = body.parse(call.request)
+    binding = body.parse(call.request, "Binding")
     node = dig(binding, "target", "name")
     if not isinstance(node, str) or not node:
         raise BadRequest("a Binding names its node in target.name")

@@ -14,6 +14,7 @@ from functools import lru_cache
 import orjson
 
 from isvc.apiserver import forms
+from isvc.apiserver.field_errors import forbidden
 from isvc.apiserver.http.response import Stream, Writer
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, encode
@@ -60,9 +61,11 @@ class Watcher:
     def _check_initial(self, query: dict[str, str]) -> None:
         if "sendInitialEvents" not in query:
             if query.get("resourceVersionMatch"):
-                raise BadRequest("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-        elif query.get("resourceVersionMatch") != "NotOlderThan":
-            raise BadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+                why = f"{listing.MATCH} is forbidden for watch unless sendInitialEvents is provided"
+                raise listing.match_refusal(forbidden(listing.MATCH, why))
+        elif query.get(listing.MATCH) != "NotOlderThan":
+            why = f"sendInitialEvents requires setting {listing.MATCH} to NotOlderThan"
+            raise listing.match_refusal(forbidden(listing.MATCH, why))
 
     async def run(self, writer: Writer) -> None:
         self._writer = writer

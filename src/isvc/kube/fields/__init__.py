@@ -9,6 +9,6 @@ from __future__ import annotations
 from isvc.kube.fields.fieldset import FieldSet
 from isvc.kube.fields.managers import ApplyConflict, FieldConflict
 from isvc.kube.fields.operations import apply, track
-from isvc.kube.fields.shape import fields_of
+from isvc.kube.fields.shape import ShapeError, fields_of
 
-__all__ = ["ApplyConflict", "FieldConflict", "FieldSet", "apply", "fields_of", "track"]
+__all__ = ["ApplyConflict", "FieldConflict", "FieldSet", "ShapeError", "apply", "fields_of", "track"]
