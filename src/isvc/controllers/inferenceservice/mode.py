@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from isvc.api.modes import DeploymentMode
-from isvc.controllers.inferenceservice.ingress import gateway, kubernetes
+from isvc.controllers.inferenceservice.ingress import gateway, istio, kubernetes
 from isvc.controllers.inferenceservice.observe import Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Planned
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
-from isvc.controllers.inferenceservice.workloads import standard
+from isvc.controllers.inferenceservice.workloads import knative, standard
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Part
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
+from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.serving.workload.component import Component
 
 Live = Mapping[tuple[Resource, str], Object]
@@ -39,7 +40,7 @@ class Workload(Protocol):
         """Write what the live children say about the component into the status."""
         ...
 
-    def report_model(self, edit: StatusEdit, deployed: Deployed, pods: Sequence[Object]) -> None: ...
+    def report_model(self, edit: StatusEdit, deployed: Deployed, pods: Sequence[Object], live: Live) -> None: ...
 
 
 class Ingress(Protocol):
@@ -59,4 +60,4 @@ def rooms(observed: Observed) -> Rooms | None:
     """The builders of the service's mode; None for a mode that cannot be served here."""
     if observed.mode == DeploymentMode.STANDARD:
         return Rooms(standard, gateway if observed.config.ingress.enable_gateway_api else kubernetes)
-    return None
+    return Rooms(knative, istio) if KNATIVE_SERVICES in observed.served else None

@@ -19,7 +19,8 @@ from isvc.api.resources import (
 from isvc.controllers.inferenceservice.components.metadata import allowed
 from isvc.kube.objects import Key, Object, annotations_of, dig, name_of, namespace_of, resource_version_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, INGRESSES, PODS, Resource
-from isvc.serving.config import CONFIG_MAP, Config, Kept
+from isvc.serving.config import Config
+from isvc.serving.configuration import Configuration
 from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime, Runtimes
 from isvc.serving.thirdparty import (
@@ -48,6 +49,8 @@ class Observed:
     ca_bundle: Object | None = None
     lookup: Lookup = field(default_factory=lambda: Lookup(""))
     system_namespace: str = "kserve"
+    zero_initial_scale: bool = False
+    knative_domains: Sequence[str] = ()
     now: str = ""
 
     @property
@@ -72,6 +75,11 @@ class Observed:
         recorded = str(dig(self.raw, "status", "deploymentMode") or "")
         return mode_of(self.annotations, recorded, self.config.deploy.default_mode)
 
+    @property
+    def predictor_url(self) -> str:
+        """Where the predictor was last reported to answer."""
+        return str(dig(self.raw, "status", "components", "predictor", "url") or "")
+
     @cached_property
     def stopped(self) -> bool:
         return is_stopped(self.raw)
@@ -83,23 +91,8 @@ class Observer:
     def __init__(self, reader: Reader, system_namespace: str) -> None:
         self._reader = reader
         self._system_namespace = system_namespace
-        self._config = Kept()
-        self._config_version = ""
+        self.configuration = Configuration(reader, system_namespace)
         self._runtimes: dict[tuple[Resource, str, str], tuple[str, Runtime]] = {}
-
-    def config(self) -> Config | None:
-        """The configuration in force; None before there ever was a good one."""
-        config_map = self._reader.get(CONFIG_MAPS, CONFIG_MAP, self._system_namespace)
-        if config_map is None:
-            return self._config.config
-        if (version := resource_version_of(config_map)) != self._config_version or not version:
-            self._config.offer(config_map.get("data") or {})
-            self._config_version = version
-        return self._config.config
-
-    @property
-    def config_problem(self) -> str:
-        return str(self._config.error or f"ConfigMap {self._system_namespace}/{CONFIG_MAP} does not exist")
 
     def observe(self, key: Key, config: Config, now: str, lookup: Lookup | None = None) -> Observed | None:
         reader = self._reader

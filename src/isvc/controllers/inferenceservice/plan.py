@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.canary import adjusted_scale, canaries_of
 from isvc.controllers.inferenceservice.components import explainer, predictor, transformer
 from isvc.controllers.inferenceservice.components.multinode import WorkersRefused
@@ -77,6 +78,8 @@ class _Draft:
             self.parts.append(Part("shared", Want(tuple(children)), frozenset()))
 
     def predictor(self) -> None:
+        if self.observed.mode is DeploymentMode.MODEL_MESH:
+            return None  # ModelMesh's own controller deploys it
         self.stage = names.PREDICTOR
         scale = self.spec.get("predictor") or {}
         variant = predictor.settle_runtime(self.observed, self.observed.service.spec.predictor, scale, self.service)

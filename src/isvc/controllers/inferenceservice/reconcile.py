@@ -29,19 +29,23 @@ from isvc.engine.commit import Commit
 from isvc.kube.conditions import is_true
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, is_being_deleted, labels_of, name_of, namespace_of, uid_of
-from isvc.kube.resource import Resource
+from isvc.kube.resource import CONFIG_MAPS, Resource
+from isvc.serving import knative
 from isvc.serving.credentials import NotLookedUp
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
+from isvc.toolkit.remembered import Remembered
 
 log = logging.getLogger(__name__)
 
 FINALIZER: Final = "inferenceservice.finalizers"
 LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
 RETRY_CONFIG: Final = 5.0
+LOOK_FOR_KNATIVE: Final = 5.0
+WAIT_FOR_MODEL_MESH: Final = 3.0
 
 
 class Teller(Protocol):
@@ -56,12 +60,13 @@ class Reconciler:
         self._clock = clock
         self._observer = Observer(cache, system_namespace)
         self._engine = Engine(client, cache)
+        self._settings = Remembered(client, clock)
         self._commit = Commit(client, cache)
 
     async def reconcile(self, key: Key) -> Result | None:
-        config = self._observer.config()
+        config = self._observer.configuration.in_force()
         if config is None:
-            log.error("%s waits: %s", key, self._observer.config_problem)
+            log.error("%s waits: %s", key, self._observer.configuration.problem)
             return Result(requeue_after=RETRY_CONFIG)
         try:
             observed = self._observer.observe(key, config, timestamp(self._clock.now()))
@@ -79,7 +84,11 @@ class Reconciler:
             return None
         builders = rooms(observed)
         if builders is None:
-            return await self._finish(observed, unplanned(observed), _mode_rejected(observed))
+            return await self._reject_mode(observed)
+        if observed.mode is not DeploymentMode.STANDARD:
+            if observed.mode is DeploymentMode.MODEL_MESH and not observed.predictor_url:
+                return Result(requeue_after=WAIT_FOR_MODEL_MESH)
+            observed = await self._with_knative_settings(observed)
         observed, planned = await self._plan(observed, builders)
         outcome = await self._engine.apply(observed.raw, planned.plan)
         status = fold(observed, planned, outcome, builders)
@@ -100,6 +109,23 @@ class Reconciler:
             except NotLookedUp as missing:
                 found = await self._read(missing.resource, missing.names, observed.namespace)
                 observed = replace(observed, lookup=observed.lookup.knowing(missing.resource, found))
+
+    async def _with_knative_settings(self, observed: Observed) -> Observed:
+        """What Knative's own configuration says about scaling from zero and about domains."""
+        scaling = await self._settings.get(CONFIG_MAPS, knative.AUTOSCALER_CONFIG, knative.NAMESPACE)
+        domains = await self._settings.get(CONFIG_MAPS, knative.DOMAIN_CONFIG, knative.NAMESPACE)
+        return replace(
+            observed,
+            zero_initial_scale=knative.zero_initial_scale_allowed(scaling),
+            knative_domains=tuple((domains or {}).get("data") or ()),
+        )
+
+    async def _reject_mode(self, observed: Observed) -> Result:
+        """Told once; looked at again, in case Knative is installed later."""
+        status = unplanned(observed)
+        news = [] if status == observed.raw.get("status") else [_mode_rejected(observed)]
+        await self._finish(observed, status, *news)
+        return Result(requeue_after=LOOK_FOR_KNATIVE)
 
     async def _finish(self, observed: Observed, status: Object, *events: Event) -> Result | None:
         """Write the status if it is new, and tell what changed."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from isvc.api.inferenceservice import TransformerSpec
+from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.components import metadata
 from isvc.controllers.inferenceservice.components.predictor import INFERENCE_SERVICE_NAME, STORAGE_URI
 from isvc.controllers.inferenceservice.components.storage import with_models
@@ -45,9 +47,14 @@ def build(observed: Observed, spec: TransformerSpec, scale: Mapping[str, Any], s
 def _told(container: Object, observed: Observed, spec: TransformerSpec) -> Object:
     """The container with the arguments that KServe's model server understands, where the user gives none."""
     predictor = names.predictor(observed.name, observed.service.spec.predictor.name)
+    host = f"{predictor}.{observed.namespace}"
     args = list(container.get("args") or ())
+    if observed.mode is DeploymentMode.MODEL_MESH:
+        mesh = urlsplit(observed.predictor_url)
+        host = mesh.netloc
+        add_argument(args, "--protocol", "grpc-v2" if mesh.scheme == "grpc" else "v2")
     add_argument(args, "--model_name", observed.name)
-    add_argument(args, "--predictor_host", f"{predictor}.{observed.namespace}")
+    add_argument(args, "--predictor_host", host)
     add_argument(args, "--http_port", "8080")
     if spec.container_concurrency is not None:
         add_argument(args, "--workers", str(spec.container_concurrency))

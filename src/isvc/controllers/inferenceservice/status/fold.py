@@ -6,6 +6,7 @@ fold is repeated until nothing changes: one write then says what several reconci
 
 from __future__ import annotations
 
+from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.mode import Rooms
 from isvc.controllers.inferenceservice.observe import Observed
 from isvc.controllers.inferenceservice.planned import Planned, Stop
@@ -84,6 +85,8 @@ def _components(
             _halt(edit, stop)
             return False
         deployed = planned.deployed.get(kind)
+        if kind == names.PREDICTOR and observed.mode is DeploymentMode.MODEL_MESH:
+            continue  # ModelMesh's own controller reports on it
         if deployed is None:
             edit.forget_component(kind)
         elif observed.stopped:
@@ -91,7 +94,7 @@ def _components(
         else:
             rooms.workload.report(edit, deployed, live)
             if kind == names.PREDICTOR:
-                rooms.workload.report_model(edit, deployed, observed.pods)
+                rooms.workload.report_model(edit, deployed, observed.pods, live)
     return True
 
 

@@ -80,7 +80,9 @@ def report(edit: StatusEdit, deployed: Deployed, live: Mapping[tuple[Resource, s
     edit.mark_component(deployed.kind, *found)
 
 
-def report_model(edit: StatusEdit, deployed: Deployed, pods: Sequence[Object]) -> None:
+def report_model(
+    edit: StatusEdit, deployed: Deployed, pods: Sequence[Object], live: Mapping[tuple[Resource, str], Object]
+) -> None:
     app = names.app(deployed.component.name)
     model.propagate(edit, [pod for pod in pods if labels_of(pod).get("app") == app])
 

@@ -1,0 +1,155 @@
+"""Knative mode's ingress: an Istio VirtualService in front of the components, or what Knative itself offers.
+
+The service's URL is derived from the URL that Knative gave to its first component in line. Once that is known, the
+ingress counts as ready, also while a component behind it is not.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from isvc.api.modes import DeploymentMode
+from isvc.controllers.inferenceservice.ingress.virtual_service import (
+    Exposure,
+    Gateways,
+    external_name,
+    virtual_service,
+)
+from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.planned import Planned
+from isvc.controllers.inferenceservice.status.edit import (
+    EXPLAINER_READY,
+    INGRESS_READY,
+    PREDICTOR_READY,
+    STOPPED,
+    TRANSFORMER_READY,
+    StatusEdit,
+)
+from isvc.controllers.inferenceservice.workloads import knative as workload
+from isvc.engine.outcome import Outcome
+from isvc.engine.plan import Answer, Child, Hold, Part, Retire, Want
+from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
+from isvc.kube.objects import dig, labels_of
+from isvc.kube.resource import SERVICES
+from isvc.serving import knative, names
+from isvc.serving.hosts import additional_hosts, service_host, url_path
+from isvc.serving.thirdparty import VIRTUAL_SERVICES
+
+_VISIBLE: Final = ("predictor", "transformer", "explainer")
+
+
+def plan(observed: Observed, planned: Planned, ready: StatusEdit) -> tuple[Part, ...]:
+    """`ready` has this pass's conditions and component URLs."""
+    alias = external_name(observed.name, observed.namespace, observed.config.ingress.local_gateway_service)
+    wanted = Want((Child(SERVICES, alias, heeds=("spec",)),)) if _virtual_host(observed) else Retire("no virtual host")
+    return (
+        Part("ingress", _route(observed, planned, ready), frozenset({VIRTUAL_SERVICES})),
+        Part("ingress alias", wanted, frozenset({SERVICES}), frozenset({observed.name})),
+    )
+
+
+def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome) -> None:
+    if observed.stopped:
+        edit.mark(INGRESS_READY, FALSE, STOPPED)
+        return
+    if observed.mode is DeploymentMode.KNATIVE:
+        workload.sum_up(edit, [kind for kind in _VISIBLE if kind in planned.deployed])
+    if not _component_url(observed, edit):
+        if VIRTUAL_SERVICES in observed.served and (waiting := _waiting_for(observed, edit)):
+            edit.mark(INGRESS_READY, *waiting)
+        return
+    edit.fields["url"] = _public_url(observed, edit)
+    host = observed.name if not observed.config.ingress.disable_istio_virtual_host else _backend(observed)
+    edit.fields["address"] = {"url": f"http://{service_host(host, observed.namespace)}"}
+    edit.mark(INGRESS_READY, TRUE)
+
+
+def _virtual_host(observed: Observed) -> bool:
+    return not observed.stopped and not observed.config.ingress.disable_istio_virtual_host
+
+
+def _route(observed: Observed, planned: Planned, ready: StatusEdit) -> Answer:
+    if VIRTUAL_SERVICES not in observed.served:
+        return Hold("NoVirtualServices", "Istio is not installed")
+    if not _virtual_host(observed):
+        return Retire("no virtual host")
+    if waiting := _waiting_for(observed, ready):
+        return Hold(waiting[1], "")
+    settings = observed.config.ingress
+    gateways = Gateways(settings.ingress_gateway, settings.local_gateway, settings.knative_local_gateway_service)
+    manifest = virtual_service(_exposure(observed, planned, ready), gateways)
+    heeds = ("spec", "metadata.labels", "metadata.annotations")
+    return Want((Child(VIRTUAL_SERVICES, manifest, heeds=heeds),))
+
+
+def _waiting_for(observed: Observed, edit: StatusEdit) -> tuple[str, str] | None:
+    """The first component that is not ready, as a status and a reason for the ingress."""
+    spec = observed.service.spec
+    wanted = [("Predictor", PREDICTOR_READY, True), ("Transformer", TRANSFORMER_READY, spec.transformer is not None)]
+    for name, condition, exists in [*wanted, ("Explainer", EXPLAINER_READY, spec.explainer is not None)]:
+        status = edit.conditions.status(condition)
+        if exists and status != TRUE:
+            return (UNKNOWN if status == UNKNOWN else FALSE), f"{name} ingress not created"
+    return None
+
+
+def _exposure(observed: Observed, planned: Planned, edit: StatusEdit) -> Exposure:
+    settings = observed.config.ingress
+    labels = labels_of(planned.service)
+    host = _host(observed, edit)
+    internal = service_host(observed.name, observed.namespace)
+    hidden = labels.get(knative.VISIBILITY_LABEL) == knative.CLUSTER_LOCAL or host == internal
+    return Exposure(
+        name=observed.name,
+        namespace=observed.namespace,
+        backend=_backend(observed),
+        explainer=names.explainer(observed.name) if observed.service.spec.explainer is not None else None,
+        host=host,
+        internal=hidden,
+        additional_hosts=() if hidden else additional_hosts(host, settings, observed.knative_domains),
+        path=url_path(observed.name, observed.namespace, settings) if settings.path_template else None,
+        path_host=settings.ingress_domain,
+        labels=labels,
+        annotations=observed.annotations,
+    )
+
+
+def _first(observed: Observed) -> str:
+    return names.TRANSFORMER if observed.service.spec.transformer is not None else names.PREDICTOR
+
+
+def _backend(observed: Observed) -> str:
+    """The component that requests go to first."""
+    if _first(observed) == names.TRANSFORMER:
+        return names.transformer(observed.name)
+    return names.predictor(observed.name, observed.service.spec.predictor.name)
+
+
+def _component_url(observed: Observed, edit: StatusEdit) -> str:
+    return dig(edit.fields, "components", _first(observed), "url") or ""
+
+
+def _host(observed: Observed, edit: StatusEdit) -> str:
+    """The component's host without the component: `iris-predictor.ns.example.com` is `iris.ns.example.com`."""
+    host, component = urlsplit(_component_url(observed, edit)).netloc, _backend(observed)
+    suffix = f"-{_first(observed)}"
+    if host.startswith(component):
+        return component.removesuffix(suffix) + host.removeprefix(component)
+    return host.replace(suffix, "", 1)
+
+
+def _public_url(observed: Observed, edit: StatusEdit) -> str:
+    """The scheme of the ingress also becomes that of the first component's own URL."""
+    settings = observed.config.ingress
+    entry = edit.component(_first(observed))
+    parts = urlsplit(entry["url"])._replace(scheme=settings.url_scheme)
+    entry["url"] = urlunsplit(parts)
+    if settings.path_template:
+        path = url_path(observed.name, observed.namespace, settings)
+        return f"{settings.url_scheme}://{settings.ingress_domain}{path}"
+    return (
+        entry["url"]
+        if settings.disable_istio_virtual_host
+        else urlunsplit(parts._replace(netloc=_host(observed, edit)))
+    )

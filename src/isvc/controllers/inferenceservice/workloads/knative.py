@@ -1,0 +1,110 @@
+"""Knative mode: a component is a Knative Service, which makes a revision of every change of its template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.planned import Deployed
+from isvc.controllers.inferenceservice.status import model
+from isvc.controllers.inferenceservice.status.edit import READY_OF, StatusEdit
+from isvc.controllers.inferenceservice.status.revisions import component_status
+from isvc.engine.plan import Child
+from isvc.kube.conditions import FALSE, TRUE, find, is_true
+from isvc.kube.objects import Object, annotations_of, dig, labels_of
+from isvc.kube.resource import Resource
+from isvc.serving import knative
+from isvc.serving.knative import Revision, Scale
+from isvc.serving.thirdparty import KNATIVE_SERVICES
+from isvc.serving.workload.component import Component
+
+KINDS: Final[frozenset[Resource]] = frozenset({KNATIVE_SERVICES})
+REVISION_LABEL: Final = "serving.knative.dev/revision"
+ROUTE_READY: Final = {
+    "predictor": "PredictorRouteReady",
+    "transformer": "TransformerRouteReady",
+    "explainer": "ExplainerRoutesReady",
+}
+CONFIGURATION_READY: Final = {
+    "predictor": "PredictorConfigurationReady",
+    "transformer": "TransformerConfigurationReady",
+    "explainer": "ExplainerConfigurationReady",
+}
+
+
+def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
+    scale = component.scale
+    given = knative.checked_initial_scale(component.annotations, zero_allowed=observed.zero_initial_scale)
+    revision = Revision(
+        pod=component.pod,
+        labels=knative.without(component.labels, observed.config.inference_service.service_label_disallowed_list),
+        annotations=Scale(
+            scale.get("scaleTarget"), scale.get("scaleMetric"), scale.get("minReplicas"), scale.get("maxReplicas") or 0
+        ).annotations(given),
+        timeout=scale.get("timeout"),
+        first_byte=True,
+        concurrency=scale.get("containerConcurrency"),
+    )
+    rolled_out = dig(observed.raw, "status", "components", kind, "latestRolledoutRevision") or ""
+    tagged = annotations_of(observed.raw).get(knative.TAG_ROUTING_ANNOTATION) == "true"
+    traffic = knative.traffic(scale.get("canaryTrafficPercent"), rolled_out, tagged=tagged)
+    manifest = knative.service(component.name, component.namespace, component.labels, revision, traffic)
+    child = Child(KNATIVE_SERVICES, manifest, heeds=("metadata.labels", "spec.template", "spec.traffic"))
+    return Deployed(kind, component, (child,), url="")
+
+
+def is_ready(deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> bool:
+    return is_true(_conditions(_status(deployed, live)), "Ready")
+
+
+def report(edit: StatusEdit, deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> None:
+    """What the Knative Service says; a condition that it does not have (yet) leaves ours as it was."""
+    kind, status = deployed.kind, _status(deployed, live)
+    entry = edit.component(kind)
+    updated = component_status(entry, status, ready=is_ready(deployed, live))
+    entry.clear()
+    entry.update(updated)
+    names = {
+        "Ready": READY_OF[kind],
+        "RoutesReady": ROUTE_READY[kind],
+        "ConfigurationsReady": CONFIGURATION_READY[kind],
+    }
+    for theirs, ours in names.items():
+        if condition := find(_conditions(status), theirs):
+            edit.mark(ours, condition["status"], condition.get("reason", ""), condition.get("message", ""))
+
+
+def report_model(
+    edit: StatusEdit, deployed: Deployed, pods: Sequence[Object], live: Mapping[tuple[Resource, str], Object]
+) -> None:
+    entry = edit.component(deployed.kind)
+    newest = entry.get("latestCreatedRevision", "")
+    failed = any(condition.get("status") == FALSE for condition in _conditions(_status(deployed, live)))
+    model.propagate(
+        edit,
+        [pod for pod in pods if newest and labels_of(pod).get(REVISION_LABEL) == newest],
+        settled=newest == entry.get("latestReadyRevision", ""),
+        failed=failed,
+    )
+
+
+def sum_up(edit: StatusEdit, kinds: Sequence[str]) -> None:
+    """Whether the routes and the newest revisions of all components are ready; the last that is not says why."""
+    for total, each in (("RoutesReady", ROUTE_READY), ("LatestDeploymentReady", CONFIGURATION_READY)):
+        status, reason = TRUE, ""
+        for kind in kinds:
+            if edit.conditions.status(each[kind]) != TRUE:
+                status, reason = edit.conditions.status(each[kind]), f"{each[kind]} not ready"
+        edit.mark(total, status, reason)
+
+
+def _status(deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> Object:
+    service = live.get((KNATIVE_SERVICES, deployed.component.name)) or {}
+    status: Object = service.get("status") or {}
+    return status
+
+
+def _conditions(status: Object) -> list[Object]:
+    conditions: list[Object] = status.get("conditions") or []
+    return conditions
