@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run test check format test-kube envtest lock clean help conformance conformance-embedded bench
+.PHONY: run test check manifests format test-kube envtest lock clean help conformance conformance-embedded bench
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -30,6 +30,10 @@ check: .venv ## lint, formatting, strict types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/manifests --check
+
+manifests: .venv ## write the CRDs from the types
+	$(BIN)/python tools/manifests
 
 format: .venv ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .

@@ -52,8 +52,19 @@ class Definition:
     required: tuple[str, ...] | None = None
 
 
+class Templated:
+    """Parts of the field, as dotted paths, in which a string may be a template: the CRD does not look at its form."""
+
+    def __init__(self, *paths: str) -> None:
+        self.paths = paths
+
+
 class _Required:
     """The CRD asks for this field."""
+
+
+class _Schemaless:
+    """The CRD says nothing about this field: its type contains itself, and schemas cannot."""
 
 
 class _Loose:
@@ -62,6 +73,7 @@ class _Loose:
 
 REQUIRED = _Required()
 LOOSE = _Loose()
+SCHEMALESS = _Schemaless()
 Required = Annotated[T, REQUIRED]
 Loose = Annotated[T, LOOSE]
 

@@ -46,7 +46,7 @@ class InferenceStep(Spec):
 class InferenceRouter(Spec):
     """A node: what to do with a request."""
 
-    router_type: Required[Annotated[str, Schema(enum=list(RouterType))]] = zero(str)
+    router_type: Required[Annotated[str, Schema(enum=[each.value for each in RouterType])]] = zero(str)
     """Sequence: one step after another. Splitter: one of them by weight. Ensemble: all of them.
     Switch: the first whose condition holds."""
     steps: list[InferenceStep] = []

@@ -17,7 +17,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 import orjson
 
-from isvc.api.fields import LOOSE, QUANTITY_PATTERN, REQUIRED, Definition, Inline, Spec
+from isvc.api.fields import LOOSE, QUANTITY_PATTERN, REQUIRED, SCHEMALESS, Definition, Inline, Spec, Templated
 from isvc.api.fields import Schema as Marks
 from isvc.api.meta import Kind, ObjectMeta
 from isvc.kube.schemas import Schema, definition
@@ -48,11 +48,12 @@ def schema_for(kind: type[Spec]) -> Schema:
             continue
         schema = _schema(hint, marks)
         if note := notes.get(info.name):
-            schema = {"description": note, **schema}
+            schema = schema | {"description": note}
         properties[info.encode_name] = schema
         if REQUIRED in marks:
             required.append(info.encode_name)
-    result: Schema = {"description": inspect.cleandoc(kind.__doc__ or ""), "type": "object"}
+    first_paragraph = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0]
+    result: Schema = {"description": " ".join(first_paragraph.split()), "type": "object"}
     if issubclass(kind, Kind):
         properties |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
     result["properties"] = dict(sorted(properties.items()))
@@ -79,12 +80,17 @@ def _schema(hint: Any, marks: tuple[Any, ...]) -> Schema:
     for mark in marks:
         if isinstance(mark, Marks):
             schema = schema | mark.attributes
+        elif isinstance(mark, Templated):
+            for path in mark.paths:
+                schema = _with_templates(schema, path.split("."))
         elif mark is LOOSE:
             schema = _loosened(schema)
     return schema
 
 
 def _base(hint: Any, marks: tuple[Any, ...]) -> Schema:
+    if SCHEMALESS in marks:
+        return _OPEN
     named = next((mark for mark in marks if isinstance(mark, Definition)), None)
     if named is not None:
         return _defined(named)
@@ -151,6 +157,26 @@ def _with_loose_probes(container: dict[str, Schema], *handlers: str) -> dict[str
 
 def _without_required(schema: Schema) -> Schema:
     return {key: value for key, value in schema.items() if key != "required"}
+
+
+def _with_templates(schema: Schema, path: list[str]) -> Schema:
+    if not path:
+        return _formless(schema)
+    properties = schema["properties"]
+    return schema | {"properties": properties | {path[0]: _with_templates(properties[path[0]], path[1:])}}
+
+
+_FORM = {"pattern", "minLength", "minItems", "minProperties", "x-kubernetes-validations"}
+
+
+def _formless(schema: Schema) -> Schema:
+    result = {key: value for key, value in schema.items() if key not in _FORM}
+    if "properties" in schema:
+        result["properties"] = {name: _formless(each) for name, each in schema["properties"].items()}
+    for inner in ("items", "additionalProperties"):
+        if isinstance(schema.get(inner), dict):
+            result[inner] = _formless(schema[inner])
+    return result
 
 
 @cache

@@ -1,0 +1,1 @@
+"""LLMInferenceService and LLMInferenceServiceConfig, in both their versions."""

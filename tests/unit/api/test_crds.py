@@ -1,0 +1,105 @@
+"""The CRDs we make are those of the reference, but for a few differences that have names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+from tests.unit.api import conformance
+
+from isvc.api.crds import DEFINITIONS, Definition, crd
+
+REFERENCE = conformance.FOLDER / "crds" / "kserve"
+
+INTENDED = {
+    "a reference that embeds a name is atomic there, and here as Kubernetes has it": re.compile(
+        r"\.(configMapRef|secretRef|configMap|secret)#x-kubernetes-map-type$"
+    ),
+    "Kubernetes' own defaults of Azure disks": re.compile(r"\.azureDisk\.(cachingMode|kind)#default$"),
+    "a field of Kubernetes 1.35: annotations of pod certificates": re.compile(r"\.podCertificate\.userAnnotations\b"),
+    "a field of Kubernetes 1.35: the workload that a pod belongs to": re.compile(r"\.workloadRef\b"),
+}
+
+
+def facts(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in schema.items():
+        if key == "properties":
+            for name, each in value.items():
+                yield from facts(each, f"{path}.{name}")
+        elif key == "items":
+            yield from facts(value, f"{path}[]")
+        elif key == "additionalProperties" and isinstance(value, dict):
+            yield from facts(value, f"{path}{{}}")
+        elif key != "description":
+            yield f"{path}#{key}", value
+
+
+def name_of_difference(path: str) -> str | None:
+    return next((name for name, pattern in INTENDED.items() if pattern.search(path)), None)
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the reference's CRDs are not here")
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.plural)
+def test_agrees_with_the_reference(definition: Definition):
+    ours = crd(definition, described=True)
+    theirs = conformance.load(REFERENCE / f"serving.kserve.io_{definition.resource.plural}.yaml")
+    assert ours["metadata"]["name"] == theirs["metadata"]["name"]
+    for part in ("group", "names", "scope"):
+        assert ours["spec"][part] == theirs["spec"][part]
+    assert [version["name"] for version in ours["spec"]["versions"]] == [
+        version["name"] for version in theirs["spec"]["versions"]
+    ]
+    for mine, reference in zip(ours["spec"]["versions"], theirs["spec"]["versions"], strict=True):
+        for part in ("served", "storage", "additionalPrinterColumns"):
+            assert mine.get(part) == reference.get(part)
+        assert (mine.get("subresources") or {}) == (reference.get("subresources") or {})
+        here = dict(facts(mine["schema"]["openAPIV3Schema"]))
+        there = dict(facts(reference["schema"]["openAPIV3Schema"]))
+        different = {path for path in here.keys() | there.keys() if here.get(path) != there.get(path)}
+        assert {path for path in different if name_of_difference(path) is None} == set()
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the reference's CRDs are not here")
+def test_every_named_difference_exists():
+    seen = set()
+    for definition in DEFINITIONS:
+        theirs = conformance.load(REFERENCE / f"serving.kserve.io_{definition.resource.plural}.yaml")
+        for mine, reference in zip(
+            crd(definition, described=False)["spec"]["versions"], theirs["spec"]["versions"], strict=True
+        ):
+            here = dict(facts(mine["schema"]["openAPIV3Schema"]))
+            there = dict(facts(reference["schema"]["openAPIV3Schema"]))
+            seen |= {name_of_difference(path) for path in here.keys() ^ there.keys()}
+    assert seen == set(INTENDED)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.plural)
+def test_fits_into_etcd(definition: Definition):
+    assert len(orjson.dumps(crd(definition, described=True))) < 1_400_000
+
+
+def described(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, bool]]:
+    for name, each in schema.get("properties", {}).items():
+        yield f"{path}.{name}", "description" in each
+        yield from described(each, f"{path}.{name}")
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.plural)
+def test_our_own_fields_are_described(definition: Definition):
+    for version in crd(definition, described=True)["spec"]["versions"]:
+        schema = version["schema"]["openAPIV3Schema"]
+        fields = dict(described(schema))
+        ours = {".spec", ".status", ".spec.predictor.minReplicas", ".spec.predictor.model.modelFormat"} & fields.keys()
+        assert [field for field in ours if not fields[field]] == []
+        assert sum(fields.values()) > 5
+
+
+def test_without_descriptions_nothing_else_changes():
+    for definition in DEFINITIONS:
+        with_them, without = crd(definition, described=True), crd(definition, described=False)
+        for full, bare in zip(with_them["spec"]["versions"], without["spec"]["versions"], strict=True):
+            assert "description" not in bare["schema"]["openAPIV3Schema"]
+            assert dict(facts(full["schema"]["openAPIV3Schema"])) == dict(facts(bare["schema"]["openAPIV3Schema"]))
