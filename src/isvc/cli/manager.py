@@ -61,7 +61,19 @@ def _inference_service(context: Context) -> Controller:
     return controller(context.client, context.cache, context.recorder, context.clock, context.system_namespace)
 
 
-CONTROLLERS: list[Callable[[Context], Controller]] = [_inference_service]
+def _inference_graph(context: Context) -> Controller:
+    from isvc.controllers.inferencegraph.watches import controller
+
+    return controller(context.client, context.cache, context.recorder, context.clock, context.system_namespace)
+
+
+def _trained_model(context: Context) -> Controller:
+    from isvc.controllers.trainedmodel.watches import controller
+
+    return controller(context.client, context.cache, context.clock)
+
+
+CONTROLLERS: list[Callable[[Context], Controller]] = [_inference_service, _inference_graph, _trained_model]
 """Every controller of the manager; each declares what it watches when it is made."""
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from isvc.kube.equality import equivalent
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Object, name_of, namespace_of, resource_version_of
+from isvc.kube.objects import Object, labels_of, name_of, namespace_of, resource_version_of
 from isvc.kube.resource import Resource
 
 
@@ -45,5 +46,19 @@ class Commit:
         """Give the owner these finalizers; the owner as it is then."""
         metadata = {"finalizers": finalizers, "resourceVersion": resource_version_of(owner)}
         written = await self._client.patch(resource, name_of(owner), {"metadata": metadata}, namespace_of(owner))
+        self._memory.note(resource, written)
+        return written
+
+    async def metadata(
+        self, resource: Resource, owner: Object, *, finalizers: list[str], labels: Mapping[str, str] | None = None
+    ) -> Object | None:
+        """Give the owner these finalizers and, beside its others, these labels; None if it has all of them."""
+        missing = {key: value for key, value in (labels or {}).items() if labels_of(owner).get(key) != value}
+        change: Object = {"labels": missing} if missing else {}
+        if finalizers != (owner["metadata"].get("finalizers") or []):
+            change |= {"finalizers": finalizers, "resourceVersion": resource_version_of(owner)}
+        if not change:
+            return None
+        written = await self._client.patch(resource, name_of(owner), {"metadata": change}, namespace_of(owner))
         self._memory.note(resource, written)
         return written

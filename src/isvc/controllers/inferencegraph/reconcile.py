@@ -1,0 +1,96 @@
+"""Reconciling an InferenceGraph: observe, plan, apply, fold."""
+
+from __future__ import annotations
+
+import logging
+
+from isvc.api.annotations import is_stopped
+from isvc.api.modes import DeploymentMode
+from isvc.api.resources import INFERENCE_GRAPHS
+from isvc.controllers.inferencegraph import status
+from isvc.controllers.inferencegraph.observe import observe
+from isvc.controllers.inferencegraph.plan import Observed, plan, url
+from isvc.engine.apply import Engine
+from isvc.engine.commit import Commit
+from isvc.engine.outcome import Outcome
+from isvc.engine.plan import Hold
+from isvc.kube.objects import Key, Object, is_being_deleted, name_of
+from isvc.kube.resource import DEPLOYMENTS
+from isvc.serving.configuration import Configuration
+from isvc.serving.thirdparty import KNATIVE_SERVICES
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.controller import Result
+from isvc.toolkit.recorder import Recorder
+from isvc.toolkit.remembered import Remembered
+
+log = logging.getLogger(__name__)
+
+LOOK_AGAIN = 5.0  # for what no watch tells: Knative being installed, a configuration that appears
+
+
+class Reconciler:
+    def __init__(
+        self, client: Client, cache: Cache, recorder: Recorder, clock: Clock, configuration: Configuration
+    ) -> None:
+        self._cache = cache
+        self._recorder = recorder
+        self._clock = clock
+        self._configuration = configuration
+        self._settings = Remembered(client, clock)
+        self._engine = Engine(client, cache)
+        self._commit = Commit(client, cache)
+        self._rejected: set[Key] = set()
+
+    async def reconcile(self, key: Key) -> Result | None:
+        config = self._configuration.in_force()
+        if config is None:
+            log.error("%s waits: %s", key, self._configuration.problem)
+            return Result(requeue_after=LOOK_AGAIN)
+        observed = await observe(self._cache, self._settings, config, key, timestamp(self._clock.now()))
+        if observed is None or is_being_deleted(observed.graph):
+            self._rejected.discard(key)
+            return None
+        wanted = plan(observed)
+        held = next((part.answer for part in wanted.parts if isinstance(part.answer, Hold)), None)
+        if held is not None:
+            return self._wait(key, observed, held)
+        self._rejected.discard(key)
+        outcome = await self._engine.apply(observed.graph, wanted)
+        if outcome.refusal is not None:
+            self._recorder.event(observed.graph, "Warning", "InternalError", outcome.refusal.result.message)
+        await self._finish(observed, fold(observed, outcome))
+        return None
+
+    def _wait(self, key: Key, observed: Observed, held: Hold) -> Result | None:
+        """Nothing is touched while a service is missing; only a mode that cannot be is worth an event, once."""
+        log.info("%s waits: %s", key, held.message)
+        if held.reason != "ServerlessModeRejected":
+            return None
+        if key not in self._rejected:
+            self._rejected.add(key)
+            self._recorder.event(observed.graph, "Warning", held.reason, held.message)
+        return Result(requeue_after=LOOK_AGAIN)
+
+    async def _finish(self, observed: Observed, after: Object) -> None:
+        graph = observed.graph
+        before: Object = graph.get("status") or {}
+        if await self._commit.status(INFERENCE_GRAPHS, graph, after) is None:
+            return
+        if status.is_ready(before) and not status.is_ready(after):
+            words = f"InferenceGraph [{name_of(graph)}] is no longer Ready"
+            self._recorder.event(graph, "Warning", "InferenceGraphNotReady", words)
+        elif not status.is_ready(before) and status.is_ready(after):
+            self._recorder.event(graph, "Normal", "InferenceGraphReady", f"InferenceGraph [{name_of(graph)}] is Ready")
+
+
+def fold(observed: Observed, outcome: Outcome) -> Object:
+    """The status that follows from what was observed and done."""
+    before: Object = observed.graph.get("status") or {}
+    if is_stopped(observed.graph):
+        return status.stopped(before, observed.now)
+    name = name_of(observed.graph)
+    if observed.mode is DeploymentMode.STANDARD:
+        return status.with_deployment(before, outcome.live(DEPLOYMENTS, name), url(observed), observed.now)
+    return status.with_knative(before, outcome.live(KNATIVE_SERVICES, name), observed.now)

@@ -1,0 +1,59 @@
+"""What makes a graph worth another look, and how the controller is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
+from isvc.controllers.inferencegraph.reconcile import Reconciler
+from isvc.controllers.inferencegraph.resolve import service_names
+from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
+from isvc.serving.configuration import Configuration
+from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.recorder import Recorder
+
+BY_SERVICE = "graphs by service"
+
+
+def controller(
+    client: Client, cache: Cache, recorder: Recorder, clock: Clock, system_namespace: str, workers: int = 4
+) -> Controller:
+    cache.watch(INFERENCE_GRAPHS, indexers={BY_SERVICE: _services}, optional=True)
+    cache.watch(HORIZONTAL_POD_AUTOSCALERS)
+    cache.watch(SCALED_OBJECTS, optional=True)
+    cache.watch(SERVING_RUNTIMES)
+    cache.watch(CLUSTER_SERVING_RUNTIMES, optional=True)
+    cache.watch(CONFIG_MAPS, namespace=system_namespace)
+    reconciler = Reconciler(client, cache, recorder, clock, Configuration(cache, system_namespace))
+    owner = owner_of(INFERENCE_GRAPHS)
+
+    def graphs_of(service: Object) -> Iterable[Key]:
+        place = f"{namespace_of(service)}/{name_of(service)}"
+        return [Key.of(graph) for graph in cache.by_index(INFERENCE_GRAPHS, BY_SERVICE, place)]
+
+    watches = (
+        Watch(INFERENCE_GRAPHS, optional=True),
+        Watch(INFERENCE_SERVICES, to=graphs_of, when=_address_changed),
+        Watch(DEPLOYMENTS, to=owner),
+        Watch(SERVICES, to=owner),
+        Watch(KNATIVE_SERVICES, to=owner, optional=True),
+    )
+    return Controller("inferencegraph", reconciler.reconcile, watches, workers=workers, clock=clock)
+
+
+def _services(graph: Object) -> Iterable[str]:
+    return (f"{namespace_of(graph)}/{name}" for name in service_names(graph))
+
+
+def _address_changed(before: Object | None, after: Object | None) -> bool:
+    """A graph needs a service's spec and address, and none of its other news."""
+
+    def seen(service: Object | None) -> tuple[object, object]:
+        return dig(service or {}, "status", "address"), dig(service or {}, "metadata", "generation")
+
+    return seen(before) != seen(after)

@@ -1,0 +1,87 @@
+"""Reconciling a TrainedModel: observe, plan, apply.
+
+A model has no children. It writes to itself, and to a list that it shares with the other models of its service: that
+write has to meet the version that was read, so that no model drops another from the list.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
+from isvc.controllers.trainedmodel.model_list import FILE
+from isvc.controllers.trainedmodel.plan import FINALIZER, SHARD, Observed, Plan, plan
+from isvc.engine.commit import Commit
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Key, Object, name_of, namespace_of, resource_version_of, uid_of
+from isvc.kube.resource import CONFIG_MAPS
+from isvc.serving import names
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.controller import Result
+
+log = logging.getLogger(__name__)
+
+LOOK_AGAIN = 2.0  # for the list of models, which is not watched
+
+
+class Reconciler:
+    def __init__(self, client: Client, cache: Cache, clock: Clock) -> None:
+        self._client = client
+        self._cache = cache
+        self._clock = clock
+        self._commit = Commit(client, cache)
+
+    async def reconcile(self, key: Key) -> Result | None:
+        model = self._cache.get(TRAINED_MODELS, key.name, key.namespace)
+        if model is None:
+            return None
+        observed = await self._observe(model)
+        wanted = plan(observed)
+        if wanted.delete:
+            await self._client.delete(TRAINED_MODELS, key.name, key.namespace, uid=uid_of(model))
+            return None
+        await self._apply(observed, wanted)
+        if wanted.waits_for:
+            log.info("%s waits: %s", key, wanted.waits_for)
+            return Result(requeue_after=LOOK_AGAIN)
+        return None
+
+    async def _observe(self, model: Object) -> Observed:
+        namespace, parent = namespace_of(model), model["spec"]["inferenceService"]
+        return Observed(
+            model=model,
+            service=self._cache.get(INFERENCE_SERVICES, parent, namespace),
+            siblings=tuple(self._cache.list(TRAINED_MODELS, namespace)),
+            config_map=await self._model_list(parent, namespace),
+            now=timestamp(self._clock.now()),
+        )
+
+    async def _model_list(self, parent: str, namespace: str) -> Object | None:
+        try:
+            return await self._client.get(CONFIG_MAPS, names.model_config(parent, SHARD), namespace)
+        except NotFound:
+            return None
+
+    async def _apply(self, observed: Observed, wanted: Plan) -> None:
+        """The finalizer comes before the list is touched and goes after: a listed model is never forgotten."""
+        model = observed.model
+        finalizers: list[str] = model["metadata"].get("finalizers") or []
+        if wanted.finalizer:
+            wanted_finalizers = finalizers if FINALIZER in finalizers else [*finalizers, FINALIZER]
+            written = await self._commit.metadata(
+                TRAINED_MODELS, model, labels=wanted.labels, finalizers=wanted_finalizers
+            )
+            model = written or model
+        if wanted.status is not None:
+            await self._commit.status(TRAINED_MODELS, model, wanted.status)
+        if wanted.models is not None and observed.config_map is not None:
+            await self._write_list(observed.config_map, wanted.models)
+        if not wanted.finalizer and FINALIZER in finalizers:
+            others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+            await self._commit.metadata(TRAINED_MODELS, model, finalizers=others)
+
+    async def _write_list(self, config_map: Object, models: str) -> None:
+        patch = {"metadata": {"resourceVersion": resource_version_of(config_map)}, "data": {FILE: models}}
+        await self._client.patch(CONFIG_MAPS, name_of(config_map), patch, namespace_of(config_map))

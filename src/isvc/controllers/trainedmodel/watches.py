@@ -1,0 +1,48 @@
+"""What makes a trained model worth another look, and how the controller is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
+from isvc.controllers.trainedmodel.reconcile import Reconciler
+from isvc.kube import conditions
+from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.controller import Controller, Watch
+
+BY_SERVICE = "models by service"
+
+
+def controller(client: Client, cache: Cache, clock: Clock) -> Controller:
+    """One worker: models of one service share its memory and its list."""
+    cache.watch(TRAINED_MODELS, indexers={BY_SERVICE: _service}, optional=True)
+    reconciler = Reconciler(client, cache, clock)
+
+    def models_of(service: Object) -> Iterable[Key]:
+        place = f"{namespace_of(service)}/{name_of(service)}"
+        return [Key.of(model) for model in cache.by_index(TRAINED_MODELS, BY_SERVICE, place)]
+
+    watches = (
+        Watch(TRAINED_MODELS, optional=True),
+        Watch(INFERENCE_SERVICES, to=models_of, when=_readiness_changed),
+    )
+    return Controller("trainedmodel", reconciler.reconcile, watches, workers=1, clock=clock)
+
+
+def _service(model: Object) -> Iterable[str]:
+    parent = dig(model, "spec", "inferenceService")
+    return (f"{namespace_of(model)}/{parent}",) if parent else ()
+
+
+def _readiness_changed(before: Object | None, after: Object | None) -> bool:
+    """A model needs to know whether its service is ready, where, and what it may hold."""
+
+    def seen(service: Object | None) -> tuple[object, ...]:
+        status = (service or {}).get("status") or {}
+        ready = conditions.is_true(status.get("conditions") or [], "Ready")
+        return ready, status.get("url"), status.get("address"), dig(service or {}, "metadata", "generation")
+
+    return seen(before) != seen(after)
