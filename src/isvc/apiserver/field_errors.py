@@ -17,6 +17,10 @@ class Omitted:
 OMITTED: Final = Omitted()
 
 
+class Struct(dict[str, Any]):
+    """A value that Go keeps as a struct: shown with its fields in the order given, not sorted as a map's."""
+
+
 def required(path: str, detail: str = "") -> FieldError:
     return FieldError("FieldValueRequired", path, _body("Required value", detail))
 
@@ -72,7 +76,7 @@ def text(value: Any) -> str:
         return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
     if isinstance(value, int):
         return str(value)
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return orjson.dumps(value, option=None if isinstance(value, Struct) else orjson.OPT_SORT_KEYS).decode()
 
 
 def _with(words: str, value: Any) -> str:

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from isvc.apiserver.builtin.conversion import convert
 from isvc.apiserver.builtin.defaults import DEFAULTS, Default
-from isvc.apiserver.builtin.prepare import ON_CREATE
+from isvc.apiserver.builtin.prepare import ON_CREATE, ON_UPDATE
 from isvc.apiserver.builtin.shape import shape
 from isvc.apiserver.builtin.types import Message, message_of, zero
-from isvc.apiserver.strategy import Strategy
+from isvc.apiserver.builtin.validation import CHANGES, CHECKS
+from isvc.apiserver.strategy import FieldError, Strategy
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.kube.schemas import schema_of
+
+_WITH_GENERATION = frozenset({
+    "CronJob", "CustomResourceDefinition", "DaemonSet", "Deployment", "EndpointSlice", "Ingress", "IngressClass", "Job",
+    "MutatingWebhookConfiguration", "NetworkPolicy", "Pod", "PodDisruptionBudget", "PriorityClass", "ReplicaSet",
+    "ReplicationController", "StatefulSet", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+})  # fmt: skip
+_CREATED_BY_UPDATE = frozenset({
+    "ClusterRole", "ClusterRoleBinding", "Endpoints", "Event", "Lease", "LimitRange", "Role", "RoleBinding", "Service",
+})  # fmt: skip
+_VERSION_REQUIRED = frozenset({
+    "CSIDriver", "CustomResourceDefinition", "Lease", "MutatingWebhookConfiguration", "PodDisruptionBudget",
+    "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+})  # fmt: skip
 
 
 class BuiltIn(Strategy):
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
+        self.generation = resource.kind in _WITH_GENERATION
+        self.create_on_update = resource.kind in _CREATED_BY_UPDATE
+        self.unconditional_update = resource.kind not in _VERSION_REQUIRED
+        self.default_grace_seconds = 30 if resource.kind == "Pod" else 0
 
     @cached_property
     def schema(self) -> Object | None:  # type: ignore[override]
@@ -41,6 +61,21 @@ class BuiltIn(Strategy):
         prepare = ON_CREATE.get((self.resource.group, self.resource.kind))
         if prepare:
             prepare(obj)
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        prepare = ON_UPDATE.get((self.resource.group, self.resource.kind))
+        if prepare and not subresource:
+            prepare(new, old)
+
+    def validate_create(self, obj: Object) -> Sequence[FieldError]:
+        check = CHECKS.get((self.resource.group, self.resource.kind))
+        return list(check(obj)) if check else ()
+
+    def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
+        if subresource == "status":
+            return ()
+        change = CHANGES.get((self.resource.group, self.resource.kind))
+        return [*self.validate_create(new), *(change(new, old) if change else ())]
 
     async def convert(self, objects: list[Object], api_version: str) -> list[Object]:
         return [convert(each, api_version) for each in objects]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from isvc.kube.errors import Forbidden
 from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity
 
@@ -19,8 +20,22 @@ _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 def pod(obj: Object) -> None:
     spec = obj["spec"]
     obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
-    spec.setdefault("priority", 0)
+    if spec.setdefault("priority", 0) != 0 and not spec.get("priorityClassName"):
+        raise _priority_forbidden(obj)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    _tolerate(spec)
+
+
+def _priority_forbidden(obj: Object) -> Forbidden:
+    name = obj["metadata"].get("name", "")
+    words = (
+        f"the integer value of priority ({obj['spec']['priority']}) must not be provided in pod spec; priority admission"
+        " controller computed 0 from the given PriorityClass name"
+    )
+    return Forbidden(f'pods "{name}" is forbidden: {words}', details={"name": name, "kind": "pods"})
+
+
+def _tolerate(spec: Object) -> None:
     tolerations = spec.get("tolerations") or []
     for key in _UNTOLERATED:
         if not any(_tolerates(each, key) for each in tolerations):
@@ -109,6 +124,20 @@ def node(obj: Object) -> None:
         taints.append({"key": _UNTOLERATED[0], "effect": "NoSchedule"})
 
 
+def changed_daemon_set(new: Object, old: Object) -> None:
+    before = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "0"))
+    after = before + (new["spec"]["template"] != old["spec"]["template"])
+    new["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = str(after)
+
+
+def changed_pod(new: Object, _old: Object) -> None:
+    _tolerate(new["spec"])
+
+
+ON_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
+    ("", "Pod"): changed_pod,
+    ("apps", "DaemonSet"): changed_daemon_set,
+}
 #: By group and kind.
 ON_CREATE: dict[tuple[str, str], Callable[[Object], None]] = {
     ("", "Namespace"): namespace,

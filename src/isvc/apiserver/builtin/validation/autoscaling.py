@@ -1,0 +1,105 @@
+"""Autoscalers and disruption budgets: how many pods there may be."""
+
+from __future__ import annotations
+
+from isvc.apiserver import field_errors
+from isvc.apiserver.builtin.validation.checks import Errors, count_or_percent, one_of, selector
+from isvc.apiserver.field_errors import Struct
+from isvc.kube.objects import Object
+from isvc.kube.quantity import Quantity
+
+_KINDS = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+
+
+def autoscaler(obj: Object) -> Errors:
+    spec = obj["spec"]
+    if obj.get("apiVersion") == "autoscaling/v1":
+        spec = {**spec, "metrics": [{"type": "Pods", "pods": {}}]}
+    least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
+    if least < 1:
+        yield field_errors.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+    if most < 1:
+        yield field_errors.invalid("spec.maxReplicas", most, "must be greater than 0")
+    if most < least:
+        yield field_errors.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    yield from _target(spec["scaleTargetRef"])
+    if obj.get("apiVersion") != "autoscaling/v1":
+        for index, metric in enumerate(spec.get("metrics") or ()):
+            yield from _metric(f"spec.metrics[{index}]", metric)
+    if least == 0 and not any(each.get("type") in ("Object", "External") for each in spec.get("metrics") or ()):
+        words = "must specify at least one Object or External metric to support scaling to zero replicas"
+        yield field_errors.forbidden("spec.metrics", words)
+    for direction in ("scaleUp", "scaleDown"):
+        rules = (spec.get("behavior") or {}).get(direction)
+        if rules is not None:
+            yield from _rules(f"spec.behavior.{direction}", rules)
+
+
+def _target(target: Object) -> Errors:
+    for key in ("kind", "name"):
+        if not target.get(key):
+            yield field_errors.required(f"spec.scaleTargetRef.{key}")
+    version = target.get("apiVersion") or ""
+    if "/" not in version and not (version == "v1" and target.get("kind") == "ReplicationController"):
+        yield field_errors.invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
+
+
+def _metric(path: str, metric: Object) -> Errors:
+    kind = metric.get("type") or ""
+    if kind not in _KINDS:
+        yield field_errors.not_supported(f"{path}.type", kind, sorted(_KINDS))
+        return
+    key = _KINDS[kind]
+    source = metric.get(key)
+    if source is None:
+        yield field_errors.required(f"{path}.{key}", "must populate information for the given metric source")
+        return
+    target = source.get("target") or {}
+    given = {each: target[each] for each in ("value", "averageValue", "averageUtilization") if each in target}
+    if kind in ("Resource", "ContainerResource") and not given:
+        words = "must set either a target raw value or a target utilization"
+        yield field_errors.required(f"{path}.{key}.target.averageUtilization", words)
+    for each, value in given.items():
+        positive = value > 0 if each == "averageUtilization" else Quantity.parse(value).nanos > 0
+        if not positive:
+            words = "must be greater than 0" if each == "averageUtilization" else "must be positive"
+            yield field_errors.invalid(f"{path}.{key}.target.{each}", value, words)
+
+
+def _rules(path: str, rules: Object) -> Errors:
+    window = rules.get("stabilizationWindowSeconds")
+    if window is not None and window < 0:
+        words = "must be greater than or equal to zero"
+        yield field_errors.invalid(f"{path}.stabilizationWindowSeconds", window, words)
+    if window is not None and window > 3600:
+        words = "must be less than or equal to 3600"
+        yield field_errors.invalid(f"{path}.stabilizationWindowSeconds", window, words)
+    yield from one_of(f"{path}.selectPolicy", rules.get("selectPolicy"), ("Disabled", "Max", "Min"))
+    for index, policy in enumerate(rules.get("policies") or ()):
+        inner = f"{path}.policies[{index}]"
+        yield from one_of(f"{inner}.type", policy.get("type"), ("Percent", "Pods"))
+        for key in ("value", "periodSeconds"):
+            if policy.get(key, 0) <= 0:
+                yield field_errors.invalid(f"{inner}.{key}", policy.get(key, 0), "must be greater than zero")
+
+
+def disruption_budget(obj: Object) -> Errors:
+    spec = obj["spec"]
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        shown = Struct(
+            MinAvailable=spec["minAvailable"],
+            Selector=spec.get("selector"),
+            MaxUnavailable=spec["maxUnavailable"],
+            UnhealthyPodEvictionPolicy=spec.get("unhealthyPodEvictionPolicy"),
+        )
+        yield field_errors.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+    for key in ("minAvailable", "maxUnavailable"):
+        if key in spec:
+            yield from count_or_percent(f"spec.{key}", spec[key])
+    yield from selector("spec.selector", spec.get("selector"))

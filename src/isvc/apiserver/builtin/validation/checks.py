@@ -1,0 +1,107 @@
+"""Questions that many kinds ask about a field."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from isvc.apiserver import field_errors, names
+from isvc.apiserver.strategy import FieldError
+from isvc.kube.objects import Object
+from isvc.kube.selectors import LabelSelector, is_label_key, is_label_value
+
+Errors = Iterator[FieldError]
+_PERCENT = re.compile(r"[0-9]+%")
+_PERCENT_WORDS = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%',"
+    " regex used for validation is '[0-9]+%')"
+)
+
+
+def named(path: str, value: str, rule: Callable[[str], list[str]]) -> Errors:
+    """A name that has to have a certain shape."""
+    for words in rule(value):
+        yield field_errors.invalid(path, value, words)
+
+
+def one_of(path: str, value: Any, supported: Iterable[str]) -> Errors:
+    supported = tuple(supported)
+    if value not in supported:
+        yield field_errors.not_supported(path, value, supported)
+
+
+def not_negative(path: str, value: int | None) -> Errors:
+    if value is not None and value < 0:
+        yield field_errors.invalid(path, value, "must be greater than or equal to 0")
+
+
+def port(path: str, value: Any) -> Errors:
+    """A port by number or by name."""
+    if isinstance(value, str):
+        yield from named(path, value, names.port_name)
+    elif names.port_number(value or 0):
+        yield field_errors.invalid(path, value or 0, names.port_number(value or 0)[0])
+
+
+def labels(path: str, values: Object | None) -> Errors:
+    for key, value in (values or {}).items():
+        if not is_label_key(key):
+            yield from named(path, key, names.qualified_name)
+        if not is_label_value(value):
+            yield from named(path, value, names.label_value)
+
+
+def selector(path: str, spec: Object | None) -> Errors:
+    if not spec:
+        return
+    yield from labels(f"{path}.matchLabels", spec.get("matchLabels"))
+    for index, each in enumerate(spec.get("matchExpressions") or ()):
+        inner = f"{path}.matchExpressions[{index}]"
+        operator, values = each.get("operator"), each.get("values")
+        if operator in ("In", "NotIn"):
+            if not values:
+                words = "must be specified when `operator` is 'In' or 'NotIn'"
+                yield field_errors.required(f"{inner}.values", words)
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                yield field_errors.forbidden(f"{inner}.values", words)
+        else:
+            yield field_errors.invalid(f"{inner}.operator", operator or "", "not a valid selector operator")
+        if not is_label_key(each.get("key") or ""):
+            yield from named(f"{inner}.key", each.get("key") or "", names.qualified_name)
+
+
+def selects(spec: Object, values: Object) -> bool | None:
+    """Whether a selector matches labels; None when it is no selector."""
+    try:
+        return LabelSelector.from_spec(spec).matches(values)
+    except ValueError:
+        return None
+
+
+def count_or_percent(path: str, value: Any) -> Errors:
+    if isinstance(value, str):
+        if not _PERCENT.fullmatch(value):
+            yield field_errors.invalid(path, value, _PERCENT_WORDS)
+    else:
+        yield from not_negative(path, value)
+
+
+def at_most_all(path: str, value: Any) -> Errors:
+    if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
+        yield field_errors.invalid(path, value, "must not be greater than 100%")
+
+
+def address(path: str, value: str) -> Errors:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        yield field_errors.invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+
+
+def unchanged(path: str, new: Any, old: Any) -> Errors:
+    if new != old:
+        yield field_errors.invalid(path, new, "field is immutable")

@@ -1,0 +1,143 @@
+"""Pods and their templates: volumes, policies, placement; and what an update may still change."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+
+from isvc.apiserver import field_errors, names
+from isvc.apiserver.builtin.validation.checks import Errors, labels, named, one_of
+from isvc.apiserver.builtin.validation.containers import containers
+from isvc.kube.objects import Object
+
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_UPDATE_WORDS = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def pod(obj: Object) -> Errors:
+    yield from pod_spec("spec", obj["spec"])
+
+
+def template(path: str, spec: Object) -> Errors:
+    yield from labels(f"{path}.metadata.labels", spec["metadata"].get("labels"))
+    yield from pod_spec(f"{path}.spec", spec["spec"])
+
+
+def pod_spec(path: str, spec: Object) -> Errors:
+    yield from _volumes(f"{path}.volumes", spec.get("volumes") or ())
+    known = {each.get("name") for each in spec.get("volumes") or ()}
+    taken: set[str] = set()
+    if not spec.get("containers"):
+        yield field_errors.required(f"{path}.containers")
+    yield from containers(f"{path}.containers", spec.get("containers") or (), known, taken, init=False)
+    yield from containers(f"{path}.initContainers", spec.get("initContainers") or (), known, taken, init=True)
+    yield from one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), ("Always", "OnFailure", "Never"))
+    yield from one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
+    yield from labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline < 2**31:
+        words = "must be between 1 and 2147483647, inclusive"
+        yield field_errors.invalid(f"{path}.activeDeadlineSeconds", deadline, words)
+    for key, rule in (
+        ("serviceAccountName", names.subdomain),
+        ("nodeName", names.subdomain),
+        ("hostname", names.dns_label),
+        ("subdomain", names.dns_label),
+    ):
+        if spec.get(key):
+            yield from named(f"{path}.{key}", spec[key], rule)
+    yield from _tolerations(f"{path}.tolerations", spec.get("tolerations") or ())
+    yield from _spread(f"{path}.topologySpreadConstraints", spec.get("topologySpreadConstraints") or ())
+
+
+def _volumes(path: str, found: Iterable[Object]) -> Errors:
+    seen: set[str] = set()
+    for index, each in enumerate(found):
+        inner, name = f"{path}[{index}]", each.get("name") or ""
+        kinds = [key for key in each if key != "name"]
+        words = "may not specify more than 1 volume type"
+        complaints = [field_errors.forbidden(f"{inner}.{extra}", words) for extra in kinds[1:]]
+        if not complaints and kinds:
+            complaints += _source(f"{inner}.{kinds[0]}", kinds[0], each[kinds[0]])
+        if not name:
+            yield field_errors.required(f"{inner}.name")
+        else:
+            yield from named(f"{inner}.name", name, names.dns_label)
+        if name in seen and not complaints:
+            yield field_errors.duplicate(f"{inner}.name", name)
+        seen.add(name)
+        yield from complaints
+
+
+def _source(path: str, kind: str, source: Object) -> Errors:
+    needed = {"secret": "secretName", "configMap": "name", "persistentVolumeClaim": "claimName", "csi": "driver"}
+    if kind in needed and not source.get(needed[kind]):
+        yield field_errors.required(f"{path}.{needed[kind]}")
+    if kind == "hostPath":
+        where = source.get("path") or ""
+        if not where:
+            yield field_errors.required(f"{path}.path")
+        elif ".." in where.split("/"):
+            yield field_errors.invalid(f"{path}.path", where, "must not contain '..'")
+    if kind == "nfs":
+        for key in ("server", "path"):
+            if not source.get(key):
+                yield field_errors.required(f"{path}.{key}")
+
+
+def _tolerations(path: str, found: Iterable[Object]) -> Errors:
+    for index, each in enumerate(found):
+        inner, operator = f"{path}[{index}]", each.get("operator")
+        if not each.get("key") and operator != "Exists":
+            words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            yield field_errors.invalid(f"{inner}.operator", operator or "", words)
+        if operator == "Exists" and each.get("value"):
+            words = "value must be empty when `operator` is 'Exists'"
+            yield field_errors.invalid(f"{inner}.operator", each["value"], words)
+        elif operator not in (None, "", "Equal", "Exists"):
+            yield field_errors.not_supported(f"{inner}.operator", operator, ("Equal", "Exists"))
+        if each.get("effect"):
+            yield from one_of(f"{inner}.effect", each["effect"], _EFFECTS)
+
+
+def _spread(path: str, found: Iterable[Object]) -> Errors:
+    for index, each in enumerate(found):
+        inner = f"{path}[{index}]"
+        if each.get("maxSkew", 0) <= 0:
+            yield field_errors.invalid(f"{inner}.maxSkew", each.get("maxSkew", 0), "must be greater than zero")
+        if not each.get("topologyKey"):
+            yield field_errors.required(f"{inner}.topologyKey", "can not be empty")
+        choices = ("DoNotSchedule", "ScheduleAnyway")
+        yield from one_of(f"{inner}.whenUnsatisfiable", each.get("whenUnsatisfiable"), choices)
+
+
+def pod_update(new: Object, old: Object) -> Errors:
+    after, before = new["spec"], old["spec"]
+    for key in ("containers", "initContainers"):
+        if len(after.get(key) or ()) != len(before.get(key) or ()):
+            yield field_errors.forbidden(f"spec.{key}", "pod updates may not add or remove containers")
+            return
+    was, now = before.get("activeDeadlineSeconds"), after.get("activeDeadlineSeconds")
+    if was is not None and (now is None or now > was):
+        words = "must be less than or equal to previous value" if now else "must not update from a positive integer"
+        yield field_errors.invalid("spec.activeDeadlineSeconds", now, words)
+        return
+    kept = [each for each in before.get("tolerations") or () if each not in (after.get("tolerations") or ())]
+    if _comparable(after) != _comparable(before) or kept:
+        yield field_errors.forbidden("spec", _UPDATE_WORDS)
+
+
+def _comparable(spec: Object) -> Object:
+    """The part of a spec that no update may change."""
+    rest = {k: v for k, v in spec.items() if k not in ("activeDeadlineSeconds", "tolerations")}
+    if rest.get("schedulingGates"):
+        rest.pop("schedulingGates")
+    for key in ("containers", "initContainers"):
+        if rest.get(key):
+            rest[key] = [{k: v for k, v in each.items() if k != "image"} for each in copy.copy(rest[key])]
+    return rest

@@ -1,0 +1,187 @@
+"""Kinds that keep pods running, and work that ends."""
+
+from __future__ import annotations
+
+from isvc.apiserver import field_errors, names
+from isvc.apiserver.builtin.validation.checks import (
+    Errors,
+    at_most_all,
+    count_or_percent,
+    named,
+    not_negative,
+    one_of,
+    selector,
+    selects,
+    unchanged,
+)
+from isvc.apiserver.builtin.validation.pods import template
+from isvc.apiserver.field_errors import Struct
+from isvc.kube.objects import Object
+
+_STATEFUL_WORDS = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy',"
+    " 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+_STATEFUL_MUTABLE = frozenset({
+    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+})  # fmt: skip
+
+
+def _selected(spec: Object, kind: str) -> Errors:
+    """A controller has to select the pods it makes, and make pods that it selects."""
+    wanted = spec.get("selector")
+    if wanted is None:
+        yield field_errors.required("spec.selector")
+    else:
+        problems = list(selector("spec.selector", wanted))
+        yield from problems
+        if not problems and not (wanted.get("matchLabels") or wanted.get("matchExpressions")):
+            yield field_errors.invalid("spec.selector", wanted, f"empty selector is invalid for {kind}")
+        elif problems:
+            shown = Struct({key: wanted[key] for key in ("matchLabels", "matchExpressions") if key in wanted})
+            yield field_errors.invalid("spec.selector", shown, "invalid label selector")
+            return
+    found = spec["template"]["metadata"].get("labels")
+    empty = wanted is not None and not (wanted.get("matchLabels") or wanted.get("matchExpressions"))
+    if not empty and not (wanted and selects(wanted, found or {})):
+        words = "`selector` does not match template `labels`"
+        yield field_errors.invalid("spec.template.metadata.labels", found, words)
+
+
+def _always(spec: Object) -> Errors:
+    policy = spec["template"]["spec"].get("restartPolicy")
+    if policy in ("OnFailure", "Never"):
+        yield from one_of("spec.template.spec.restartPolicy", policy, ("Always",))
+
+
+def deployment(obj: Object) -> Errors:
+    spec = obj["spec"]
+    yield from not_negative("spec.replicas", spec.get("replicas"))
+    yield from _selected(spec, "deployment")
+    yield from template("spec.template", spec["template"])
+    yield from _always(spec)
+    yield from _strategy(spec["strategy"])
+    yield from not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    yield from not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+    deadline = spec.get("progressDeadlineSeconds")
+    yield from not_negative("spec.progressDeadlineSeconds", deadline)
+    if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+        yield field_errors.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+def _strategy(strategy: Object) -> Errors:
+    rolling = strategy.get("rollingUpdate")
+    if strategy["type"] == "Recreate":
+        if rolling is not None:
+            words = "may not be specified when strategy `type` is 'Recreate'"
+            yield field_errors.forbidden("spec.strategy.rollingUpdate", words)
+    elif strategy["type"] != "RollingUpdate":
+        shown = {"Type": strategy["type"], "RollingUpdate": rolling}
+        yield field_errors.not_supported("spec.strategy", Struct(shown), ("Recreate", "RollingUpdate"))
+    elif rolling is not None:
+        yield from _rolling("spec.strategy.rollingUpdate", rolling)
+
+
+def _rolling(path: str, rolling: Object) -> Errors:
+    unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    yield from count_or_percent(f"{path}.maxUnavailable", unavailable)
+    yield from count_or_percent(f"{path}.maxSurge", surge)
+    if unavailable in (0, "0%") and surge in (0, "0%"):
+        words = "may not be 0 when `maxSurge` is 0"
+        yield field_errors.invalid(f"{path}.maxUnavailable", unavailable, words)
+    yield from at_most_all(f"{path}.maxUnavailable", unavailable)
+
+
+def replica_set(obj: Object) -> Errors:
+    spec = obj["spec"]
+    yield from not_negative("spec.replicas", spec.get("replicas"))
+    yield from not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    yield from _selected(spec, "replicaset")
+    yield from template("spec.template", spec["template"])
+    yield from _always(spec)
+
+
+def daemon_set(obj: Object) -> Errors:
+    spec, strategy = obj["spec"], obj["spec"]["updateStrategy"]
+    yield from _selected(spec, "daemonset")
+    yield from template("spec.template", spec["template"])
+    yield from _always(spec)
+    if strategy["type"] not in ("RollingUpdate", "OnDelete"):
+        shown = {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}
+        yield field_errors.not_supported("spec.updateStrategy", Struct(shown), ("RollingUpdate", "OnDelete"))
+
+
+def stateful_set(obj: Object) -> Errors:
+    spec, strategy = obj["spec"], obj["spec"]["updateStrategy"]
+    if spec["podManagementPolicy"] not in ("OrderedReady", "Parallel"):
+        words = "must be 'OrderedReady' or 'Parallel'"
+        yield field_errors.invalid("spec.podManagementPolicy", spec["podManagementPolicy"], words)
+    rolling = strategy.get("rollingUpdate")
+    if strategy["type"] not in ("RollingUpdate", "OnDelete"):
+        shown = Struct({"Type": strategy["type"], "RollingUpdate": rolling})
+        yield field_errors.invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
+    elif strategy["type"] == "OnDelete" and rolling is not None:
+        shown = Struct({"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")})
+        words = "only allowed for updateStrategy 'RollingUpdate'"
+        yield field_errors.invalid("spec.updateStrategy.rollingUpdate", shown, words)
+    yield from not_negative("spec.replicas", spec.get("replicas"))
+    if spec.get("serviceName"):
+        yield from named("spec.serviceName", spec["serviceName"], names.dns_label)
+    yield from _selected(spec, "statefulset")
+    yield from template("spec.template", spec["template"])
+    yield from _always(spec)
+
+
+def selector_unchanged(new: Object, old: Object) -> Errors:
+    yield from unchanged("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
+
+
+def stateful_set_update(new: Object, old: Object) -> Errors:
+    keys = (new["spec"].keys() | old["spec"].keys()) - _STATEFUL_MUTABLE
+    if any(new["spec"].get(key) != old["spec"].get(key) for key in keys):
+        yield field_errors.forbidden("spec", _STATEFUL_WORDS)
+
+
+def job(obj: Object) -> Errors:
+    yield from job_spec("spec", obj["spec"])
+    spec, uid = obj["spec"], obj["metadata"].get("uid")
+    own = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    if not spec.get("manualSelector") and spec.get("selector") != own:
+        yield field_errors.invalid("spec.selector", spec.get("selector"), "`selector` not auto-generated")
+    found = spec["template"]["metadata"].get("labels") or {}
+    if not selects(spec.get("selector") or {}, found):
+        words = "`selector` does not match template `labels`"
+        yield field_errors.invalid("spec.template.metadata.labels", found, words)
+
+
+def job_spec(path: str, spec: Object) -> Errors:
+    for key in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
+        yield from not_negative(f"{path}.{key}", spec.get(key))
+    mode = spec.get("completionMode", "NonIndexed")
+    yield from one_of(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
+    if mode == "Indexed" and spec.get("completions") is None:
+        yield field_errors.required(f"{path}.completions", "when completion mode is Indexed")
+    yield from template(f"{path}.template", spec["template"])
+    if spec["template"]["spec"].get("restartPolicy") == "Always":
+        words = 'valid values: "OnFailure", "Never"'
+        yield field_errors.required(f"{path}.template.spec.restartPolicy", words)
+
+
+def job_update(new: Object, old: Object) -> Errors:
+    for key in ("completions", "selector", "template", "completionMode", "backoffLimitPerIndex", "managedBy"):
+        if new["spec"].get("suspend") and key == "template":
+            continue
+        yield from unchanged(f"spec.{key}", new["spec"].get(key), old["spec"].get(key))
+
+
+def cron_job(obj: Object) -> Errors:
+    spec = obj["spec"]
+    fields = str(spec.get("schedule") or "").split()
+    if not fields:
+        yield field_errors.required("spec.schedule")
+    elif not fields[0].startswith("@") and len(fields) != 5:
+        words = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+        yield field_errors.invalid("spec.schedule", spec["schedule"], words)
+    yield from one_of("spec.concurrencyPolicy", spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"))
+    yield from job_spec("spec.jobTemplate.spec", spec["jobTemplate"]["spec"])
