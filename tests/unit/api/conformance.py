@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from isvc.api.llm.conversion import KINDS, convert
 from isvc.kube.patch import merge_patch
 
 FOLDER = Path(os.environ.get("CONFORMANCE", Path(__file__).parents[4] / "shared" / "conformance"))
@@ -40,6 +41,8 @@ class Writes:
         """One after the other. The caller says with `keep` what became of each."""
         for entry in self.entries:
             old = self.stored.get(self.title)
+            if old is not None and entry["kind"] in KINDS:
+                old = convert([old], entry["apiVersion"])[0]
             new = merge_patch.apply(old, entry) if old is not None else entry
             yield Write(copy.deepcopy(new), old, list(self.stored.values()))
 

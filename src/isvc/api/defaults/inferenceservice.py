@@ -9,23 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from isvc.api.annotations import (
-    LOCAL_MODEL,
-    LOCAL_MODEL_NAMESPACE,
-    LOCAL_MODEL_PVC_NAME,
-    LOCAL_MODEL_SOURCE_URI,
-    NODE_GROUP,
-)
 from isvc.api.completion import complete
+from isvc.api.defaults.localmodel import Cache, mark, mark_cached
 from isvc.api.formats import FORMAT_PROTOCOLS, FRAMEWORK_PROTOCOLS, FRAMEWORKS, MODEL_FORMAT
 from isvc.api.implementations import CONTAINER, implementations
 from isvc.api.inferenceservice import InferenceService
-from isvc.api.localmodel import LocalModelCache, LocalModelNamespaceCache, covers_uri
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, today
 from isvc.api.schema import schema_for
 from isvc.kube.objects import Object, annotations_of, deep_copy
-
-Cache = LocalModelCache | LocalModelNamespaceCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +45,6 @@ def default_service(obj: Object, defaults: ServiceDefaults, caches: Iterable[Cac
     return service
 
 
-def _mark(service: Object, name: str, marks: dict[str, str], instead_of: Iterable[str] = ()) -> None:
-    """Sets labels or annotations, after taking others away."""
-    metadata = service.setdefault("metadata", {})
-    before = metadata.get(name) or {}
-    after = {key: value for key, value in before.items() if key not in instead_of} | marks
-    if after != before:
-        metadata[name] = after
-
-
 def _components(service: Object) -> dict[str, Object]:
     spec = service.get("spec") or {}
     return {name: spec[name] for name in ("predictor", "transformer", "explainer") if spec.get(name) is not None}
@@ -72,9 +54,9 @@ def _set_mode(service: Object, defaults: ServiceDefaults) -> str:
     """Writes the mode down, unless it is Knative by default; gives what the user asked for."""
     asked = annotations_of(service).get(DEPLOYMENT_MODE)
     if asked is not None:
-        _mark(service, "annotations", {DEPLOYMENT_MODE: today(asked)})
+        mark(service, "annotations", {DEPLOYMENT_MODE: today(asked)})
     elif defaults.mode is not DeploymentMode.KNATIVE:
-        _mark(service, "annotations", {DEPLOYMENT_MODE: defaults.mode.value})
+        mark(service, "annotations", {DEPLOYMENT_MODE: defaults.mode.value})
     return today(asked or "")
 
 
@@ -96,7 +78,7 @@ def _set_model(service: Object) -> None:
     if name in FORMAT_PROTOCOLS and model.get("protocolVersion") is None:
         model["protocolVersion"] = FORMAT_PROTOCOLS[name].value
     if name and MODEL_FORMAT not in annotations_of(service):
-        _mark(service, "annotations", {MODEL_FORMAT: name})
+        mark(service, "annotations", {MODEL_FORMAT: name})
 
 
 def _set_components(service: Object, defaults: ServiceDefaults, *, with_predictor: bool) -> None:
@@ -138,25 +120,8 @@ def _set_resources(container: Object, defaults: ServiceDefaults) -> None:
 
 
 def _set_cache(service: Object, caches: Iterable[Cache]) -> None:
-    """Marks the service with the first cache that holds its model on nodes it may run on, or takes old marks away."""
     chosen = implementations(InferenceService.decode(service).spec.predictor)
     uri = chosen[0].storage_uri if chosen else None
     if uri is None:
         return
-    labels, annotations = _marks(uri, annotations_of(service).get(NODE_GROUP), caches)
-    _mark(service, "labels", labels, instead_of=(LOCAL_MODEL, LOCAL_MODEL_NAMESPACE))
-    _mark(service, "annotations", annotations, instead_of=(LOCAL_MODEL_SOURCE_URI, LOCAL_MODEL_PVC_NAME))
-
-
-def _marks(uri: str, group: str | None, caches: Iterable[Cache]) -> tuple[dict[str, str], dict[str, str]]:
-    for cache in caches:
-        source, groups = cache.spec.source_model_uri, cache.spec.node_groups
-        chosen = group if group is not None else next(iter(groups), None)
-        if chosen not in groups or not covers_uri(source, uri):
-            continue
-        name, namespace = cache.metadata.name, cache.metadata.namespace
-        return (
-            {LOCAL_MODEL: name} | ({LOCAL_MODEL_NAMESPACE: namespace} if namespace else {}),
-            {LOCAL_MODEL_SOURCE_URI: source, LOCAL_MODEL_PVC_NAME: f"{name}-{chosen}"},
-        )
-    return {}, {}
+    mark_cached(service, uri, caches)

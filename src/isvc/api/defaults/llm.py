@@ -1,0 +1,50 @@
+"""What an LLMInferenceService becomes before it is stored, in either version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isvc.api.completion import complete
+from isvc.api.defaults.localmodel import Cache, mark, mark_cached
+from isvc.api.llm import v1alpha1, v1alpha2
+from isvc.api.llm.conversion import OLD, to_v1alpha1, to_v1alpha2
+from isvc.api.resources import GROUP
+from isvc.api.schema import schema_for
+from isvc.kube.objects import Object, deep_copy, dig, name_of
+
+ROUTING_GROUP = f"{GROUP}/routing-group"
+"""Label that repeats the routing group, so that members find each other."""
+
+_PODS = (
+    ("template",),
+    ("worker",),
+    ("prefill", "template"),
+    ("prefill", "worker"),
+    ("router", "scheduler", "template"),
+)
+
+
+def default_llm_service(obj: Object, caches: Iterable[Cache] = ()) -> Object:
+    """The object with its defaults, as a copy. Without caches old marks of one go; raises `DecodeError`."""
+    old = obj.get("apiVersion") == OLD
+    kind = v1alpha1.LLMInferenceService if old else v1alpha2.LLMInferenceService
+    kind.decode(obj)
+    service: Object = deep_copy(complete(obj, schema_for(kind)))
+    if old:
+        service = to_v1alpha2(service)
+    _set_defaults(service, caches)
+    return to_v1alpha1(service) if old else service
+
+
+def _set_defaults(service: Object, caches: Iterable[Cache]) -> None:
+    spec = service["spec"] = service.get("spec") or {}
+    model = spec["model"] = spec.get("model") or {"uri": ""}
+    if not model.get("name"):
+        model["name"] = name_of(service)
+    group = dig(spec, "router", "route", "group")
+    mark(service, "labels", {ROUTING_GROUP: group} if group is not None else {}, instead_of=(ROUTING_GROUP,))
+    for path in _PODS:
+        pod = dig(spec, *path)
+        if isinstance(pod, dict) and pod.get("containers") is None:
+            pod["containers"] = []
+    mark_cached(service, model.get("uri") or "", caches)

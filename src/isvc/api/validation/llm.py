@@ -1,0 +1,219 @@
+"""What LLMInferenceServices and LLMInferenceServiceConfigs may be, in either version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from isvc.api.completion import complete
+from isvc.api.llm import v1alpha1
+from isvc.api.llm.conversion import OLD, to_v1alpha2
+from isvc.api.llm.v1alpha2 import LLMInferenceService, LLMInferenceServiceConfig, LoRASpec, RouterSpec
+from isvc.api.llm.workload import ParallelismSpec, WorkloadSpec
+from isvc.api.resources import GROUP
+from isvc.api.schema import schema_for
+from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
+from isvc.api.validation.llm_workload import workload_problems
+from isvc.api.validation.storage import confidential_warnings, resource_id
+from isvc.kube.objects import Object
+
+_DEVICE_CLASS = f"{GROUP}/exp-dra-device-class"
+_DEVICE_COUNT = f"{GROUP}/exp-dra-device-count"
+_DEVICE_SELECTOR = f"{GROUP}/exp-dra-cel-selector"
+_DEVICE_CONTAINER = f"{GROUP}/exp-dra-container-name"
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_ROUTER = "spec.router"
+
+
+def validate_llm_service(new: Object, old: Object | None = None) -> Verdict:
+    """Whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
+    is_old_version = new.get("apiVersion") == OLD
+    complete(new, schema_for(v1alpha1.LLMInferenceService if is_old_version else LLMInferenceService))
+    service = _read(new)
+    if old is not None and is_exempt(old, new):
+        return GOOD
+    problems = list(_problems(service, is_old_version))
+    if old is not None:
+        problems += _changes(service, _read(old))
+    model = service.spec.model
+    enabled = model.confidential is not None and model.confidential.enabled
+    return Verdict.of(problems, [*confidential_warnings(enabled, model.uri), *_parent_warnings(service.spec.router)])
+
+
+def validate_llm_config(new: Object, old: Object | None = None) -> Verdict:
+    is_old_version = new.get("apiVersion") == OLD
+    complete(new, schema_for(v1alpha1.LLMInferenceServiceConfig if is_old_version else LLMInferenceServiceConfig))
+    config = LLMInferenceServiceConfig.decode(to_v1alpha2(new) if is_old_version else new)
+    if old is not None and is_exempt(old, new):
+        return GOOD
+    return Verdict.of(_config_problems(config))
+
+
+def _read(obj: Object) -> LLMInferenceService:
+    return LLMInferenceService.decode(to_v1alpha2(obj) if obj.get("apiVersion") == OLD else obj)
+
+
+def _config_problems(config: LLMInferenceServiceConfig) -> Iterator[Problem]:
+    if config.spec.base_refs:
+        yield Problem("spec.baseRefs", "is not for configurations: they cannot build on each other; remove it")
+    yield from _scheduler_replicas(config.spec.router)
+
+
+def _problems(service: LLMInferenceService, is_old_version: bool) -> Iterator[Problem]:
+    spec = service.spec
+    if spec.router is not None:
+        yield from _routes(spec.router, is_old_version)
+        yield from _traffic(spec.router)
+        yield from _scheduler_replicas(spec.router)
+        yield from _scheduler_config(spec.router)
+    yield from workload_problems(spec, "spec")
+    if spec.prefill is not None:
+        yield from workload_problems(spec.prefill, "spec.prefill")
+        yield from _same_scaling(spec, spec.prefill)
+    if spec.model.lora is not None:
+        yield from _lora(spec.model.lora, spec.model.name or service.metadata.name)
+    yield from _devices(service.metadata.annotations)
+    if spec.model.confidential is not None and spec.model.confidential.enabled:
+        yield from resource_id(spec.model.confidential.resource_id, "spec.model")
+
+
+def _routes(router: RouterSpec, is_old_version: bool) -> Iterator[Problem]:
+    http = router.route.http if router.route is not None else None
+    if http is None:
+        return
+    path = f"{_ROUTER}.route.http"
+    if http.refs and http.spec is not None:
+        yield Problem(path, "refs and spec exclude each other: name routes that exist, or describe one to make")
+    if http.refs and router.gateway is not None and not router.gateway.refs:
+        yield Problem(
+            f"{path}.refs", f"routes that exist bring their gateway; set {_ROUTER}.gateway.refs or remove one"
+        )
+    if _parents(router) and (is_old_version or not _parents_match(router)):
+        yield Problem(
+            f"{path}.spec.parentRefs",
+            f"must not differ from {_ROUTER}.gateway.refs; leave it out, it is derived from them",
+        )
+
+
+def _parents(router: RouterSpec) -> list[Object]:
+    """Parents that a route names although its gateways are named too."""
+    http = router.route.http if router.route is not None else None
+    if http is None or http.spec is None or router.gateway is None or not router.gateway.refs:
+        return []
+    return http.spec.get("parentRefs") or []
+
+
+def _parents_match(router: RouterSpec) -> bool:
+    parents = sorted(
+        (each.get("namespace") or "", each.get("name") or "", each.get("sectionName") or "")
+        for each in _parents(router)
+    )
+    refs = router.gateway.refs if router.gateway is not None else []
+    return parents == sorted((each.namespace, each.name, each.section_name or "") for each in refs)
+
+
+def _parent_warnings(router: RouterSpec | None) -> Iterator[str]:
+    if router is not None and _parents(router) and _parents_match(router):
+        yield f"{_ROUTER}.route.http.spec.parentRefs can be left out: it is derived from {_ROUTER}.gateway.refs"
+
+
+def _traffic(router: RouterSpec) -> Iterator[Problem]:
+    route = router.route
+    if route is None or (route.group is None and route.weight is None):
+        return
+    path = f"{_ROUTER}.route"
+    if router.ingress is not None:
+        yield Problem(f"{path}.group", "needs routes of the Gateway API; remove router.ingress")
+    elif route.group is None:
+        yield Problem(f"{path}.group", "is required beside weight")
+    elif route.weight is None:
+        yield Problem(f"{path}.weight", "is required beside group")
+    elif route.http is not None and route.http.refs:
+        yield Problem(f"{path}.group", "needs a route that we make; remove route.http.refs")
+
+
+def _scheduler_replicas(router: RouterSpec | None) -> Iterator[Problem]:
+    scheduler = router.scheduler if router is not None else None
+    if scheduler is not None and scheduler.replicas is not None and scheduler.replicas <= 0:
+        yield Problem(f"{_ROUTER}.scheduler.replicas", f"must be at least 1, got {scheduler.replicas}")
+
+
+def _scheduler_config(router: RouterSpec) -> Iterator[Problem]:
+    config = router.scheduler.config if router.scheduler is not None else None
+    if config is None:
+        return
+    path = f"{_ROUTER}.scheduler.config"
+    if (config.inline is None) == (config.ref is None):
+        yield Problem(path, f"needs inline or ref; got {'neither' if config.ref is None else 'both'}")
+    if config.inline is not None and not config.inline:
+        yield Problem(f"{path}.inline", "must not be empty")
+    if config.ref is not None and not config.ref.get("name"):
+        yield Problem(f"{path}.ref.name", "must not be empty")
+
+
+def _same_scaling(decode: WorkloadSpec, prefill: WorkloadSpec) -> Iterator[Problem]:
+    """Two workloads of one service follow one autoscaler: of two, neither would know what the other does."""
+    if decode.scaling is None or prefill.scaling is None:
+        return
+    ours, theirs = decode.scaling, prefill.scaling
+    if (ours.keda is None) != (theirs.keda is None):
+        yield Problem("spec.prefill.scaling", "must use wva or keda as spec.scaling does")
+    elif ours.wva is not None and theirs.wva is not None and (ours.wva.hpa is None) != (theirs.wva.hpa is None):
+        yield Problem("spec.prefill.scaling.wva", "must use hpa or keda as spec.scaling.wva does")
+
+
+def _lora(lora: LoRASpec, base: str) -> Iterator[Problem]:
+    path = "spec.model.lora"
+    for field, value in (
+        ("maxRank", lora.max_rank),
+        ("maxAdapters", lora.max_adapters),
+        ("maxCpuAdapters", lora.max_cpu_adapters),
+    ):
+        if value is not None and value < 1:
+            yield Problem(f"{path}.{field}", f"must be at least 1, got {value}")
+    names: set[str] = set()
+    for index, adapter in enumerate(lora.adapters):
+        where = f"{path}.adapters[{index}].name"
+        if not adapter.name:
+            yield Problem(where, "is required")
+        elif adapter.name in (".", ".."):
+            yield Problem(where, f"must be a name, got {adapter.name!r}")
+        elif adapter.name in names:
+            yield Problem(where, f"{adapter.name!r} is already the name of another adapter")
+        elif adapter.name == base:
+            yield Problem(where, f"{adapter.name!r} is already the name of the base model")
+        names.add(adapter.name or "")
+
+
+def _devices(annotations: Mapping[str, str]) -> Iterator[Problem]:
+    """Annotations that ask for devices."""
+    path = "metadata.annotations[{}]"
+    others = [key for key in (_DEVICE_COUNT, _DEVICE_SELECTOR, _DEVICE_CONTAINER) if key in annotations]
+    chosen = annotations.get(_DEVICE_CLASS)
+    if chosen is None and others:
+        yield Problem(path.format(_DEVICE_CLASS), f"is required beside {', '.join(others)}")
+    elif chosen is not None and (not _SUBDOMAIN.fullmatch(chosen.strip()) or len(chosen.strip()) > 253):
+        yield Problem(path.format(_DEVICE_CLASS), f"must be the name of a device class, got {chosen!r}")
+    count = annotations.get(_DEVICE_COUNT, "").strip()
+    if count and not (re.fullmatch(r"[+-]?\d{1,18}", count, re.ASCII) and int(count) >= 1):
+        yield Problem(path.format(_DEVICE_COUNT), f"must be a number of at least 1, got {count!r}")
+    if _DEVICE_SELECTOR in annotations and not annotations[_DEVICE_SELECTOR].strip():
+        yield Problem(path.format(_DEVICE_SELECTOR), "must hold at least one CEL expression")
+    container = annotations.get(_DEVICE_CONTAINER)
+    if container is not None and not _LABEL.fullmatch(container.strip()):
+        yield Problem(path.format(_DEVICE_CONTAINER), f"must be the name of a container, got {container!r}")
+
+
+def _changes(new: LLMInferenceService, old: LLMInferenceService) -> Iterator[Problem]:
+    pairs = [("spec.parallelism", old.spec.parallelism, new.spec.parallelism)]
+    if old.spec.prefill is not None and new.spec.prefill is not None:
+        pairs.append(("spec.prefill.parallelism", old.spec.prefill.parallelism, new.spec.prefill.parallelism))
+    for path, before, after in pairs:
+        was, now = _size(before), _size(after)
+        if was != now:
+            yield Problem(path, f"cannot change how many nodes a replica takes: it was {was}, got {now}")
+
+
+def _size(parallelism: ParallelismSpec | None) -> int:
+    return (parallelism.size if parallelism is not None else None) or 1
