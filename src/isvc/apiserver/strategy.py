@@ -43,6 +43,11 @@ class Strategy:
     #: Seconds a deletion waits when the client does not say (pods: 30); 0 removes at once.
     default_grace_seconds: int = 0
 
+    @property
+    def blank(self) -> Object | None:
+        """An object of this kind about which nothing was said; a creator manages only what differs from it."""
+        return None
+
     def decode(self, obj: Object, unknown: list[str]) -> Object:
         """A request body of this version, pruned and defaulted; also called on what mutating webhooks return.
 

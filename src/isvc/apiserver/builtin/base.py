@@ -47,6 +47,14 @@ class BuiltIn(Strategy):
     def message(self) -> Message | None:
         return message_of(self.resource.gvk)
 
+    @cached_property
+    def blank(self) -> Object | None:
+        gvk = self.resource.gvk
+        if self.message is None:
+            return None
+        shown = {field.name: zero(field) for field in self.message.always}
+        return {"apiVersion": gvk.api_version, "kind": gvk.kind, **shown}
+
     def decode(self, obj: Object, unknown: list[str]) -> Object:
         if self.message is None:
             return obj

@@ -29,8 +29,8 @@ def pod(obj: Object) -> None:
 def _priority_forbidden(obj: Object) -> Forbidden:
     name = obj["metadata"].get("name", "")
     words = (
-        f"the integer value of priority ({obj['spec']['priority']}) must not be provided in pod spec; priority admission"
-        " controller computed 0 from the given PriorityClass name"
+        f"the integer value of priority ({obj['spec']['priority']}) must not be provided in pod spec;"
+        " priority admission controller computed 0 from the given PriorityClass name"
     )
     return Forbidden(f'pods "{name}" is forbidden: {words}', details={"name": name, "kind": "pods"})
 
@@ -89,7 +89,8 @@ def job(obj: Object) -> None:
 
 
 def daemon_set(obj: Object) -> None:
-    obj["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = "1"
+    annotations = obj["metadata"].setdefault("annotations", {})
+    annotations[_TEMPLATE_GENERATION] = str(max(int(annotations.get(_TEMPLATE_GENERATION, 0)), 1))
 
 
 def claim(obj: Object) -> None:
@@ -110,7 +111,7 @@ def _protect(obj: Object, finalizer: str) -> None:
 
 
 def namespace(obj: Object) -> None:
-    obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"].get("name", "")
+    obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
     finalizers = obj["spec"].setdefault("finalizers", [])
     if "kubernetes" not in finalizers:
         finalizers.append("kubernetes")

@@ -17,6 +17,7 @@ DEFAULTS: dict[tuple[str, str], Default] = {
     ("", "ConfigMap"): storage.config_map,
     ("", "Endpoints"): services.endpoints,
     ("", "LimitRange"): storage.limit_range,
+    ("", "Namespace"): access.namespace,
     ("", "PersistentVolume"): storage.volume,
     ("", "PersistentVolumeClaim"): storage.claim,
     ("", "Pod"): pods.pod,

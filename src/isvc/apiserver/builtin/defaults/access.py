@@ -7,6 +7,13 @@ from isvc.kube.objects import Object
 _RBAC = "rbac.authorization.k8s.io"
 
 
+def namespace(obj: Object) -> None:
+    name = obj["metadata"].get("name")
+    if name:
+        obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
+    obj["status"].setdefault("phase", "Active")
+
+
 def role_binding(obj: Object) -> None:
     if not obj["roleRef"].get("apiGroup"):
         obj["roleRef"]["apiGroup"] = _RBAC

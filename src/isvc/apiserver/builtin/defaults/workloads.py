@@ -47,6 +47,7 @@ def stateful_set(obj: Object) -> None:
 
 def daemon_set(obj: Object) -> None:
     spec = obj["spec"]
+    obj["metadata"].setdefault("annotations", {}).setdefault("deprecated.daemonset.template.generation", "0")
     pods.template(spec["template"])
     strategy = spec["updateStrategy"]
     if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":

@@ -57,8 +57,9 @@ def secret(obj: Object) -> Errors:
         elif key.startswith(".docker"):
             try:
                 orjson.loads(base64.b64decode(data[key]))
-            except ValueError as error:
-                yield field_errors.invalid(f"data[{key}]", "<secret contents redacted>", str(error))
+            except ValueError:
+                words = "invalid character looking for beginning of value"
+                yield field_errors.invalid(f"data[{key}]", "<secret contents redacted>", words)
 
 
 def immutable(new: Object, old: Object) -> Errors:
