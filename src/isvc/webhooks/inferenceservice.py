@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 from isvc.api import LocalModelCache, LocalModelNamespaceCache
 from isvc.api.annotations import wants_local_model
-from isvc.api.defaults.inferenceservice import Cache, ServiceDefaults, default_service
+from isvc.api.defaults.inferenceservice import ServiceDefaults, default_service
+from isvc.api.defaults.localmodel import Cache
 from isvc.api.resources import LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES
 from isvc.api.validation import Verdict
 from isvc.api.validation.inferenceservice import validate_service
@@ -20,7 +21,7 @@ from isvc.webhooks.answers import Handler, reading, validator
 def defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:
     def default(request: AdmissionRequest) -> AdmissionResponse:
         config = configuration()
-        caches = _caches(reader, config, request.object, request.namespace)
+        caches = caches_for(reader, config, request.object, request.namespace)
         return patched(request.object, default_service(request.object, service_defaults(config), caches))
 
     return reading(default)
@@ -50,7 +51,7 @@ def _set(**quantities: str) -> dict[str, str]:
     return {name: quantity for name, quantity in quantities.items() if quantity}
 
 
-def _caches(reader: Reader, config: Config, service: Object, namespace: str) -> Iterator[Cache]:
+def caches_for(reader: Reader, config: Config, service: Object, namespace: str) -> Iterator[Cache]:
     """Caches that the service may use: those of its namespace first."""
     if not config.local_model.enabled or not wants_local_model(service):
         return
