@@ -19,7 +19,7 @@ from isvc.apiserver.crd.rules import Rules
 from isvc.apiserver.crd.validate import validate
 from isvc.apiserver.strategy import FieldError, Strategy
 from isvc.kube.errors import BadRequest
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, deep_copy
 from isvc.kube.schemas import Schema, definition
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -68,6 +68,9 @@ class Custom(Strategy):
         apply_defaults(obj, self.own_schema)
         return obj
 
+    def prepare_for_create(self, obj: Object) -> None:
+        apply_defaults(obj, self.own_schema)  # of a status too, where there was one that may not be set
+
     def validate_create(self, obj: Object) -> Sequence[FieldError]:
         errors = validate(obj, self.own_schema) + check_invariants(obj, self.own_schema)
         return errors + self._check_rules(obj, None, errors)
@@ -87,8 +90,24 @@ class Custom(Strategy):
         return self._rules.check(obj, old)
 
     async def convert(self, objects: list[Object], api_version: str) -> list[Object]:
-        conversion = self._crd["spec"].get("conversion") or {}
-        if conversion.get("strategy") != "Webhook" or all(o.get("apiVersion") == api_version for o in objects):
-            return await super().convert(objects, api_version)
-        assert self._caller, "a server that serves webhook conversion passes a caller"
-        return await convert_by_webhook(self._caller, self._crd, objects, api_version)
+        spec = self._crd["spec"]
+        if all(each.get("apiVersion") == api_version for each in objects):
+            return objects
+        if (spec.get("conversion") or {}).get("strategy") == "Webhook":
+            assert self._caller, "a server that serves webhook conversion passes a caller"
+            converted = await convert_by_webhook(self._caller, self._crd, objects, api_version)
+        else:
+            converted = [{**each, "apiVersion": api_version} for each in objects]
+        stored = next(each for each in spec["versions"] if each.get("storage"))
+        if api_version == f"{spec['group']}/{stored['name']}":
+            return [self._kept(each, stored) for each in converted]
+        return converted
+
+    def _kept(self, obj: Object, version: Object) -> Object:
+        """What storage makes of an object: the stored version knows its own fields and defaults."""
+        kept = deep_copy(obj)
+        schema: Schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        if not self._preserve:
+            prune(kept, schema, [])
+        apply_defaults(kept, schema)
+        return kept

@@ -69,7 +69,8 @@ async def _store(api: Api, call: Call, obj: Object, generated: bool) -> Response
         name = stored["metadata"]["name"]
         if api.store.head(description.shelf, call.namespace, name) is None:
             if call.dry_run:
-                return answer(obj, 201)
+                seen = await description.strategy.convert([stored], description.resource.api_version)
+                return answer(obj if stored is obj else seen[0], 201)
             check_namespace(api, call, name)
             try:
                 entry = await api.store.put(description.shelf, call.namespace, name, stored, None, description.epoch)
