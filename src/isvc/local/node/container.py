@@ -1,0 +1,246 @@
+"""One container: a process that is started, probed, watched and, as the pod's policy says, started again.
+
+Back-off is shorter than a cluster's, because somebody is waiting in front of the screen: at once, then 1, 2, 4 … 60 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.quantity import Quantity
+from isvc.local.node import probes
+from isvc.local.node.environment import Missing
+from isvc.local.node.images import Program
+from isvc.local.node.launch import Launch, Surroundings, launch
+from isvc.local.node.logs import Log, last_lines
+from isvc.local.node.process import CannotStart, Exit, Process
+from isvc.local.node.status import ContainerState
+from isvc.toolkit.clock import timestamp
+
+_BACK_OFF = (0, 1, 2, 4, 8, 16, 32, 60)
+_FORGIVEN_AFTER = 120.0  # a process that ran this long starts anew without delay
+_MEMORY_PERIOD = 0.5
+
+
+class Container:
+    def __init__(self, spec: Object, state: ContainerState, around: Surroundings) -> None:
+        self.spec = spec
+        self.name: str = spec["name"]
+        self.state = state
+        self.log: Log | None = None
+        self._around = around
+        self._folder: Path = around.folder / "containers" / self.name
+        self._process: Process | None = None
+        self._ended = asyncio.Event()
+        self.has_started = asyncio.Event()
+        self._stopping = False
+        self._cause = ""  # why the node itself ended the process
+
+    def log_path(self, restarts: int) -> Path:
+        return self._folder / f"{restarts}.log"
+
+    async def run(self, policy: str) -> None:
+        """Until it has ended for good. `policy` is the pod's restartPolicy."""
+        program = await self._program()
+        if program is None:
+            await self._pretend()
+            return
+        failures = 0
+        while not self._stopping:
+            began = self._around.clock.monotonic()
+            ended = await self._once(program)
+            if self._stopping or policy == "Never" or (policy == "OnFailure" and ended.code == 0):
+                return
+            if self._around.clock.monotonic() - began > _FORGIVEN_AFTER:
+                failures = 0
+            await self._back_off(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
+            failures += 1
+            self.state.restarts += 1
+
+    async def stop(self, grace: float) -> None:
+        """Asks the process to end, and makes it after `grace` seconds."""
+        self._stopping = True
+        await self._end_process(grace)
+
+    async def _end_process(self, grace: float) -> None:
+        process = self._process
+        if process is None:
+            return
+        process.terminate()
+        try:
+            async with asyncio.timeout(grace):
+                await self._ended.wait()
+        except TimeoutError:
+            process.kill()
+            await self._ended.wait()
+
+    # -- one start ----------------------------------------------------------------------------------------------------
+
+    async def _program(self) -> Program | None:
+        """The local program of its image; waits for ever where there is none. None when it is to be pretended."""
+        image = self.spec.get("image", "")
+        program = self._around.images.find(image)
+        if program is not None or self._around.simulate:
+            return program
+        message = (
+            f'no local program is known for image "{image}": add it to ~/.isvc/images.yaml, '
+            "or start with --simulate to treat such pods as ready"
+        )
+        self.state.wait("ErrImageNeverPull", message)
+        self._around.event("Warning", "ErrImageNeverPull", message)
+        self._around.touch()
+        await asyncio.get_running_loop().create_future()
+        return None
+
+    async def _pretend(self) -> None:
+        self.state.run(self._now(), 0)
+        self.state.ready = self.state.started = True
+        self.has_started.set()
+        self._around.touch()
+        await asyncio.get_running_loop().create_future()
+
+    async def _once(self, program: Program) -> Exit:
+        log = self.log = Log(self.log_path(self.state.restarts))
+        termination_log = self._folder / "termination-log"
+        termination_log.write_bytes(b"")
+        self._cause = ""
+        started = self._now()
+        try:
+            plan = launch(self.spec, program, self._around, termination_log)
+            process = await Process.start(plan.command, plan.env, plan.folder, log, self._around.reaper)
+        except (CannotStart, Missing) as error:
+            return self._did_not_start(error, log, started)
+        self._process = process
+        self._ended.clear()
+        self.state.run(started, process.pid)
+        self._around.event("Normal", "Started", f"Started container {self.name}")
+        watchers = self._watchers(plan, process)
+        try:
+            ended = await process.wait()
+        finally:
+            for watcher in watchers:
+                watcher.cancel()
+            process.kill()
+            self._process = None
+            self._ended.set()
+        message = _read(termination_log)
+        if ended.code != 0:
+            message = "\n".join(part for part in (self._cause, message or last_lines(log.path)) if part)
+        reason = "Completed" if ended.code == 0 else "OOMKilled" if "memory limit" in self._cause else "Error"
+        self.state.end(self._terminated(ended, reason, message, started))
+        self._around.touch()
+        return ended
+
+    def _did_not_start(self, error: Exception, log: Log, started: str) -> Exit:
+        log.note(str(error))
+        log.close()
+        self.state.end(self._terminated(Exit(128), "StartError", str(error), started))
+        self._around.event("Warning", "Failed", f"Error: {error}")
+        self._around.touch()
+        return Exit(128)
+
+    def _terminated(self, ended: Exit, reason: str, message: str, started: str) -> Object:
+        state: Object = {"exitCode": ended.code, "reason": reason, "startedAt": started, "finishedAt": self._now()}
+        if ended.signal:
+            state["signal"] = ended.signal
+        if message:
+            state["message"] = message
+        return state
+
+    async def _back_off(self, seconds: int) -> None:
+        if not seconds:
+            return
+        pod = f"{name_of(self._around.pod)}_{namespace_of(self._around.pod)}"
+        self.state.wait("CrashLoopBackOff", f"back-off {seconds}s restarting failed container={self.name} pod={pod}")
+        self._around.event("Warning", "BackOff", f"Back-off restarting failed container {self.name} in pod {pod}")
+        self._around.touch()
+        await self._around.clock.sleep(seconds)
+
+    def _now(self) -> str:
+        return timestamp(self._around.clock.now())
+
+    # -- while it runs ------------------------------------------------------------------------------------------------
+
+    def _watchers(self, plan: Launch, process: Process) -> list[asyncio.Task[None]]:
+        asker = probes.Asker(self.spec, plan.translation.ports, lambda words: _run(words, plan))
+        watchers = [self._probe(asker)]
+        if limit := dig(self.spec, "resources", "limits", "memory"):
+            watchers.append(self._limit_memory(process, float(Quantity.parse(limit)), str(limit)))
+        return [asyncio.create_task(watcher) for watcher in watchers]
+
+    async def _probe(self, asker: probes.Asker) -> None:
+        startup, readiness, liveness = (self.spec.get(f"{kind}Probe") for kind in ("startup", "readiness", "liveness"))
+        if startup:
+            self._around.touch()
+            await self._must_pass(asker, startup, "Startup", once=True)
+        self.state.started = True
+        self.has_started.set()
+        self.state.ready = readiness is None
+        self._around.touch()
+        async with asyncio.TaskGroup() as group:
+            if readiness:
+                group.create_task(self._follow(asker, readiness))
+            if liveness:
+                group.create_task(self._must_pass(asker, liveness, "Liveness"))
+
+    async def _follow(self, asker: probes.Asker, probe: Object) -> None:
+        tally = probes.Tally(probe)
+        async for answer in probes.answers(probe, asker.ask, eager=True):
+            verdict = tally.hear(answer.ok)
+            if verdict is not None and verdict != self.state.ready:
+                self.state.ready = verdict
+                self._around.touch()
+            if not answer.ok:
+                self._around.event("Warning", "Unhealthy", f"Readiness probe failed: {answer.message}")
+
+    async def _must_pass(self, asker: probes.Asker, probe: Object, kind: str, *, once: bool = False) -> None:
+        """Ends the process when the probe fails too often; with `once` returns when it has passed."""
+        tally = probes.Tally(probe)
+        async for answer in probes.answers(probe, asker.ask, eager=once):
+            verdict = tally.hear(answer.ok)
+            if once and verdict:
+                return
+            if not answer.ok:
+                self._around.event("Warning", "Unhealthy", f"{kind} probe failed: {answer.message}")
+            if verdict is False:
+                self._cause = f"{kind} probe failed: {answer.message}"
+                self._around.event("Normal", "Killing", f"Container {self.name} failed {kind.lower()} probe")
+                grace = dig(self._around.pod, "spec", "terminationGracePeriodSeconds")
+                await asyncio.shield(asyncio.ensure_future(self._end_process(30 if grace is None else grace)))
+                return
+
+    async def _limit_memory(self, process: Process, limit: float, text: str) -> None:
+        while True:
+            if process.memory() > limit:
+                self._cause = f"the process used more than its memory limit of {text}"
+                process.kill()
+                return
+            await asyncio.sleep(_MEMORY_PERIOD)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")[-4096:].strip()
+    except OSError:
+        return ""
+
+
+async def _run(words: list[str], plan: Launch) -> tuple[int, str]:
+    """A command beside the container's process, for exec probes and hooks."""
+    command = plan.translation.words(words)
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=plan.env,
+        cwd=plan.folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        output, _ = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        raise
+    return process.returncode or 0, output.decode("utf-8", "replace")

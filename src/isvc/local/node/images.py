@@ -1,0 +1,102 @@
+"""Which image runs as which local program: a small table, which `~/.isvc/images.yaml` extends.
+
+    images:
+      example.com/team/my-transformer:
+        command: [python, /home/me/transformer.py, --http_port, "{port}"]
+        env: {LOG_LEVEL: debug}
+        workingDir: /home/me
+
+A key is an image name without its tag; `*` stands for anything, and leading parts (a registry) may be left out. The
+command replaces that of the image and of the pod, the pod's args follow it; an empty command runs the pod's own
+command on this machine. `{port}` is the pod's first port and `{port:9000}` the one for container port 9000.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    working_dir: str = ""
+
+
+class ImageTableError(Exception):
+    """The user's table cannot be read; says where and why."""
+
+
+def _model_server(*flags: str) -> Program:
+    return Program((sys.executable, "-m", "isvc.modelserver", "--host=127.0.0.1", *flags))
+
+
+BUILT_IN: dict[str, Program] = {
+    "kserve/sklearnserver": _model_server("--framework=sklearn"),
+    "kserve/xgbserver": _model_server("--framework=xgboost"),
+    "kserve/lgbserver": _model_server("--framework=lightgbm"),
+    "kserve/predictiveserver": _model_server(),
+    "kserve/storage-initializer": Program((sys.executable, "-m", "isvc.storage_initializer")),
+    "isvc/modelserver": _model_server(),
+    "python": Program(),
+}
+
+
+class ImageTable:
+    def __init__(self, programs: Mapping[str, Program] | None = None) -> None:
+        self._programs = {**BUILT_IN, **(programs or {})}
+
+    @classmethod
+    def load(cls, path: Path) -> ImageTable:
+        return cls(parse(path.read_text(), str(path))) if path.exists() else cls()
+
+    def find(self, image: str) -> Program | None:
+        """The program for an image: the most specific key that fits."""
+        name = image_name(image)
+        fitting = [key for key in self._programs if fits(key, name)]
+        return self._programs[max(fitting, key=lambda key: ("*" not in key, len(key)))] if fitting else None
+
+    def __iter__(self) -> Any:
+        return iter(self._programs)
+
+
+def image_name(image: str) -> str:
+    """`registry/repo/name` without tag and digest."""
+    name = image.partition("@")[0]
+    head, slash, tail = name.rpartition("/")
+    return head + slash + tail.partition(":")[0]
+
+
+def fits(key: str, name: str) -> bool:
+    return fnmatchcase(name, key) or fnmatchcase(name, f"*/{key}")
+
+
+def parse(text: str, where: str) -> dict[str, Program]:
+    import yaml
+
+    try:
+        document = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ImageTableError(f"{where}: {error}") from None
+    images = document.get("images", {}) if isinstance(document, dict) else None
+    if not isinstance(images, dict):
+        raise ImageTableError(f"{where}: expected a map `images` of image names to programs")
+    return {str(key): _program(f"{where}: images.{key}", value) for key, value in images.items()}
+
+
+def _program(where: str, value: Any) -> Program:
+    if not isinstance(value, dict):
+        raise ImageTableError(f"{where}: expected a map with command, env and workingDir")
+    unknown = set(value) - {"command", "env", "workingDir"}
+    if unknown:
+        raise ImageTableError(f"{where}: unknown field {', '.join(sorted(unknown))}")
+    command = value.get("command") or []
+    if not isinstance(command, list):
+        raise ImageTableError(f"{where}.command: expected a list of strings")
+    env = {str(name): str(text) for name, text in (value.get("env") or {}).items()}
+    return Program(tuple(str(part) for part in command), env, str(value.get("workingDir") or ""))

@@ -1,0 +1,77 @@
+"""How a container starts here: its local program, its command line, its environment, its working folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.quantity import Quantity
+from isvc.local.node.environment import Sources, container_env, expand, passed_on
+from isvc.local.node.images import ImageTable, Program
+from isvc.local.node.process import CannotStart, Reaper
+from isvc.local.node.translate import Translation
+from isvc.local.node.volumes import mounts
+from isvc.toolkit.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every container of a pod shares."""
+
+    pod: Object
+    folder: Path
+    volumes: Mapping[str, Path]
+    sources: Sources
+    ports: Mapping[int, int]
+    images: ImageTable
+    reaper: Reaper
+    clock: Clock
+    env: Mapping[str, str]  # the node's own additions
+    touch: Callable[[], None]  # the pod's status may have changed
+    event: Callable[[str, str, str], None]  # type, reason, message
+    simulate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    command: list[str]
+    env: dict[str, str]
+    folder: Path
+    translation: Translation
+
+
+def launch(spec: Object, program: Program, around: Surroundings, termination_log: Path) -> Launch:
+    given = container_env(around.pod, spec, around.sources)
+    translation = Translation(around.ports, mounts(spec, around.volumes, given))
+    env = passed_on(os.environ) | dict(around.env) | _conveniences(spec, around, translation)
+    for values in (program.env, given):
+        env |= {name: translation.variable(name, value) for name, value in values.items()}
+    env["TERMINATION_MESSAGE_PATH"] = str(termination_log)
+    own = program.command or spec.get("command") or ()
+    words = [*own, *(expand(word, given) for word in spec.get("args") or ())]
+    if not words:
+        raise CannotStart(f"image {spec.get('image')} runs the pod's own command here, but the pod gives none")
+    command = translation.words([expand(word, given) for word in words])
+    if command[0] in ("python", "python3"):
+        command[0] = sys.executable
+    folder = translation.paths(spec.get("workingDir") or "") or program.working_dir
+    return Launch(command, env, Path(folder) if folder else around.folder, translation)
+
+
+def _conveniences(spec: Object, around: Surroundings, translation: Translation) -> dict[str, str]:
+    env = {
+        "HOSTNAME": name_of(around.pod),
+        "PORT": str(next(iter(translation.ports.values()), "")),
+        "PYTHONUNBUFFERED": "1",
+        "ISVC_MOUNTS": json.dumps(dict(translation.mounts)),
+        "ISVC_PORTS": json.dumps({str(port): local for port, local in translation.ports.items()}),
+    }
+    if cpus := dig(spec, "resources", "limits", "cpu"):
+        threads = str(max(1, -int(-float(Quantity.parse(cpus)) // 1)))
+        env |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+    return env

@@ -1,0 +1,136 @@
+"""A container's log: every line with the time it was written, in one file per start, readable while it grows.
+
+The first 31 characters of a line are its time, as in `2026-11-15T12:00:00.000000000Z `; a long line may come in pieces,
+which only the last ends with a newline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+_STAMP = 31
+_ROTATE_AT = 10 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    follow: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since: datetime | None = None
+    limit_bytes: int | None = None
+
+
+class Log:
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._file = path.open("ab")
+        self._unfinished = b""
+        self._grown = asyncio.Event()
+        self.closed = False
+
+    def write(self, chunk: bytes) -> None:
+        *lines, self._unfinished = (self._unfinished + chunk).split(b"\n")
+        if len(self._unfinished) > 1 << 16:
+            lines, self._unfinished = [*lines, self._unfinished], b""
+        self._store(lines)
+
+    def note(self, text: str) -> None:
+        """A line of the node's own."""
+        self.write(text.encode() + b"\n")
+
+    def close(self) -> None:
+        if not self.closed:
+            self._store([self._unfinished] if self._unfinished else [])
+            self.closed = True
+            self._file.close()
+            self._wake()
+
+    def _store(self, lines: list[bytes]) -> None:
+        if not lines or self.closed:
+            return
+        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
+        self._file.write(b"".join(stamp + line + b"\n" for line in lines))
+        self._file.flush()
+        if self._file.tell() > _ROTATE_AT:
+            self._file.close()
+            self.path.replace(_older(self.path))
+            self._file = self.path.open("ab")
+        self._wake()
+
+    def _wake(self) -> None:
+        self._grown.set()
+        self._grown = asyncio.Event()
+
+    def next_growth(self) -> asyncio.Event:
+        """Is set by the next write. Take it before reading: what is written in between ends the wait at once."""
+        return self._grown
+
+
+def _older(path: Path) -> Path:
+    return path.with_suffix(".old")
+
+
+def last_lines(path: Path, count: int = 20, limit: int = 2048) -> str:
+    """The end of a log without its times, short enough for a status."""
+    with contextlib.suppress(OSError):
+        lines = deque((line[_STAMP:].decode("utf-8", "replace") for line in _lines(path)), maxlen=count)
+        return "".join(lines)[-limit:].strip()
+    return ""
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    for file in (_older(path), path):
+        if file.exists():
+            with file.open("rb") as stream:
+                yield from stream
+
+
+async def read(path: Path, options: LogOptions, live: Log | None = None) -> AsyncIterator[bytes]:
+    """What `kubectl logs` shows of a log; with `follow` and a live one, until it is closed."""
+    left = options.limit_bytes
+    for line in _chosen(path, options):
+        yield line if left is None else line[:left]
+        if left is not None:
+            left -= len(line)
+            if left <= 0:
+                return
+    if not options.follow or live is None:
+        return
+    with path.open("rb") as stream:
+        stream.seek(0, 2)
+        while True:
+            growth, ended = live.next_growth(), live.closed
+            new = b"".join(_shown(line, options) for line in stream)
+            if new:
+                yield new
+            elif ended:
+                return
+            else:
+                await growth.wait()
+
+
+def _chosen(path: Path, options: LogOptions) -> Iterator[bytes]:
+    lines: Iterator[bytes] = (line for line in _lines(path) if _is_recent(line, options.since))
+    if options.tail_lines is not None:
+        lines = iter(deque(lines, maxlen=options.tail_lines))
+    return (_shown(line, options) for line in lines)
+
+
+def _shown(line: bytes, options: LogOptions) -> bytes:
+    return line if options.timestamps else line[_STAMP:]
+
+
+def _is_recent(line: bytes, since: datetime | None) -> bool:
+    if since is None:
+        return True
+    with contextlib.suppress(ValueError):
+        return datetime.fromisoformat(line[:26].decode() + "+00:00") >= since
+    return True

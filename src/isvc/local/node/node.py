@@ -1,0 +1,176 @@
+"""The node: every pod that is bound to it, or to nobody yet, gets a worker.
+
+At its start it ends processes that an earlier node left behind, tells the API server that it is there, and takes up the
+pods it finds, whose processes are then started anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from isvc.kube.errors import AlreadyExists
+from isvc.kube.objects import Object, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.resource import NODES, PODS
+from isvc.local.node.images import ImageTable
+from isvc.local.node.kubelet import Kubelet
+from isvc.local.node.pod import Drain, NodeServices, PodWorker
+from isvc.local.node.ports import Ports
+from isvc.local.node.process import Reaper
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, SystemClock, timestamp
+from isvc.toolkit.recorder import Recorder
+
+log = logging.getLogger("isvc.node")
+
+NODE_NAME = "local"
+_GRACE_AT_STOP = 3.0
+
+
+async def _no_drain(ports: list[int], seconds: float) -> None:
+    return None
+
+
+class Node:
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        recorder: Recorder,
+        home: Path,
+        *,
+        pki: Path,
+        env: Mapping[str, str] | None = None,
+        drain: Drain = _no_drain,
+        simulate: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        self._client = client
+        self._cache = cache
+        self._home = home
+        self._workers: dict[str, PodWorker] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._clock = clock or SystemClock()
+        self._reaper = Reaper(home / "run" / "processes")
+        self._services = NodeServices(
+            name=NODE_NAME,
+            home=home,
+            client=client,
+            clock=self._clock,
+            recorder=recorder,
+            images=ImageTable.load(home / "images.yaml"),
+            reaper=self._reaper,
+            ports=Ports(),
+            env=env or {},
+            drain=drain,
+            simulate=simulate,
+        )
+        self.kubelet = Kubelet(self.find, pki)
+        cache.watch(PODS)
+        cache.subscribe(PODS, self._changed)
+
+    def find(self, namespace: str, name: str) -> PodWorker | None:
+        for worker in self._workers.values():
+            if name_of(worker.pod) == name and namespace_of(worker.pod) == namespace:
+                return worker
+        return None
+
+    async def start(self) -> None:
+        strays = self._reaper.kill_strays()
+        if strays:
+            log.info("ended %d processes of an earlier start", len(strays))
+        self._reaper.start()
+        await self.kubelet.start()
+        await self._register()
+
+    async def stop(self) -> None:
+        workers, self._workers = list(self._workers.values()), {}
+        await asyncio.gather(*(worker.abandon(_GRACE_AT_STOP) for worker in workers))
+        for task in list(self._ending):
+            task.cancel()
+        await self.kubelet.stop()
+        await asyncio.to_thread(self._reaper.stop)
+
+    def forget_folders(self) -> None:
+        """Removes folders of pods that no longer exist; called once the cache is in step."""
+        known = {uid_of(pod) for pod in self._cache.list(PODS)}
+        for folder in (self._home / "pods").glob("*"):
+            if folder.name not in known:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _changed(self, before: Object | None, after: Object | None) -> None:
+        if after is None:
+            worker = self._workers.pop(uid_of(before or {}), None)
+            if worker is not None:
+                self._keep(asyncio.create_task(worker.vanish()))
+            return
+        worker = self._workers.get(uid_of(after))
+        if worker is not None:
+            worker.update(after)
+        elif self._is_ours(after):
+            worker = self._workers[uid_of(after)] = PodWorker(after, self._services)
+            if is_being_deleted(after):
+                worker.terminate()
+            else:
+                worker.start()
+
+    def _is_ours(self, pod: Object) -> bool:
+        if dig(pod, "status", "phase") in ("Succeeded", "Failed"):
+            return is_being_deleted(pod) and dig(pod, "spec", "nodeName") == NODE_NAME
+        return (dig(pod, "spec", "nodeName") or NODE_NAME) == NODE_NAME
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _register(self) -> None:
+        node = node_object(self.kubelet.port, timestamp(self._clock.now()))
+        with contextlib.suppress(AlreadyExists):
+            await self._client.create(NODES, node)
+        await self._client.patch(NODES, NODE_NAME, {"status": node["status"]}, subresource="status")
+
+
+def node_object(port: int, now: str) -> Object:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024
+    capacity = {"cpu": str(os.cpu_count() or 1), "memory": f"{memory}Ki", "pods": "110"}
+    condition = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "isvc runs pods as processes"}
+    system = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": NODE_NAME,
+            "labels": {
+                "kubernetes.io/hostname": NODE_NAME,
+                "kubernetes.io/os": platform.system().lower(),
+                "kubernetes.io/arch": system,
+            },
+        },
+        "spec": {},
+        "status": {
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": NODE_NAME}],
+            "capacity": capacity,
+            "allocatable": capacity,
+            "conditions": [{**condition, "lastHeartbeatTime": now, "lastTransitionTime": now}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+            "nodeInfo": {
+                "machineID": "",
+                "systemUUID": "",
+                "bootID": "",
+                "kernelVersion": platform.release(),
+                "osImage": platform.platform(terse=True),
+                "containerRuntimeVersion": "process://1",
+                "kubeletVersion": "isvc",
+                "kubeProxyVersion": "isvc",
+                "operatingSystem": platform.system().lower(),
+                "architecture": system,
+            },
+        },
+    }

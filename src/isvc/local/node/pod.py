@@ -1,0 +1,325 @@
+"""One pod's life on this node: init containers, containers, status, and the end.
+
+The worker owns the pod's processes. It never asks the API server what it is doing; it tells: whenever something changes
+it computes the whole status and writes it if it differs from the last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isvc.kube.errors import ApiError, NotFound
+from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.resource import CONFIG_MAPS, PODS, SECRETS, Resource
+from isvc.local.node import environment, volumes
+from isvc.local.node.container import Container
+from isvc.local.node.environment import Missing
+from isvc.local.node.images import ImageTable
+from isvc.local.node.launch import Surroundings
+from isvc.local.node.ports import PORTS_ANNOTATION, Ports
+from isvc.local.node.process import Reaper
+from isvc.local.node.status import ContainerState, phase_of, pod_status
+from isvc.local.node.translate import container_ports
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.recorder import Recorder
+
+log = logging.getLogger("isvc.node")
+
+_GRACE = 30.0
+_RETRY = 2.0
+_DRAIN = 5.0
+
+Drain = Callable[[list[int], float], Awaitable[None]]  # local ports, at most so many seconds
+
+
+@dataclass(frozen=True, slots=True)
+class NodeServices:
+    """What a worker needs of its node."""
+
+    name: str
+    home: Path
+    client: Client
+    clock: Clock
+    recorder: Recorder
+    images: ImageTable
+    reaper: Reaper
+    ports: Ports
+    env: Mapping[str, str]
+    drain: Drain
+    simulate: bool = False
+
+
+class PodWorker:
+    def __init__(self, pod: Object, node: NodeServices) -> None:
+        self.pod = pod
+        self.folder = node.home / "pods" / uid_of(pod)
+        self.containers: list[Container] = []
+        self._node = node
+        self._started = dig(pod, "status", "startTime") or timestamp(node.clock.now())
+        self._init_states = self._states("initContainers", "initContainerStatuses")
+        self._states_of_containers = self._states("containers", "containerStatuses")
+        self._written: Object | None = None
+        self._dirty = asyncio.Event()
+        self._life: asyncio.Task[None] | None = None
+        self._writer: asyncio.Task[None] | None = None
+        self._end: asyncio.Task[None] | None = None
+        self._sidecars: list[asyncio.Task[None]] = []
+        self._local_ports: dict[int, int] = {}
+
+    def _states(self, specs: str, statuses: str) -> list[ContainerState]:
+        """States of a pod's containers; one that ran before the node was started again has one restart more."""
+        before = {item["name"]: item for item in dig(self.pod, "status", statuses) or []}
+        states = []
+        for spec in dig(self.pod, "spec", specs) or []:
+            state = ContainerState(spec["name"], spec.get("image", ""))
+            earlier = before.get(spec["name"])
+            if earlier and (earlier.get("containerID") or earlier.get("restartCount")):
+                state.restarts = earlier.get("restartCount", 0) + (1 if specs == "containers" else 0)
+                state.last_terminated = dig(earlier, "state", "terminated") or dig(earlier, "lastState", "terminated")
+            states.append(state)
+        return states
+
+    # -- what the node calls ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._life = asyncio.create_task(self._guarded(self._live()), name=f"pod {self._title}")
+        self._writer = asyncio.create_task(self._guarded(self._write_status()), name=f"status of pod {self._title}")
+
+    def update(self, pod: Object) -> None:
+        self.pod = pod
+        if is_being_deleted(pod):
+            self.terminate()
+
+    def terminate(self) -> asyncio.Task[None]:
+        """The pod is being deleted: drain, stop, then tell the API server that it is gone."""
+        if self._end is None:
+            self._end = asyncio.create_task(self._guarded(self._terminate()), name=f"end of pod {self._title}")
+        return self._end
+
+    async def abandon(self, grace: float) -> None:
+        """The node stops: the processes end, the pod stays as it is for the next start."""
+        await self._stop_containers(grace)
+        await self._cancel()
+
+    async def vanish(self) -> None:
+        """The pod is no longer there at all."""
+        await self.abandon(1)
+        await self._clean_up()
+
+    def container(self, name: str) -> Container | None:
+        return next((container for container in self.containers if container.name == name), None)
+
+    # -- the life -----------------------------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        await self._claim()
+        around = await self._surroundings()
+        policy = dig(self.pod, "spec", "restartPolicy") or "Always"
+        if not await self._run_init(around, policy):
+            return
+        for state in self._states_of_containers:
+            state.wait("ContainerCreating")
+        specs = dig(self.pod, "spec", "containers") or []
+        main = [Container(spec, state, around) for spec, state in zip(specs, self._states_of_containers, strict=True)]
+        self.containers += main
+        async with asyncio.TaskGroup() as group:
+            for container in main:
+                group.create_task(container.run(policy))
+        self._touch()
+
+    async def _claim(self) -> None:
+        """Local ports for the pod's container ports, told in an annotation so that endpoints can carry them."""
+        self._local_ports = self._node.ports.allocate(container_ports(self.pod))
+        told = json.dumps({str(port): local for port, local in self._local_ports.items()})
+        if annotations_of(self.pod).get(PORTS_ANNOTATION) == told:
+            return
+        await self._until_possible(lambda: self._bind(told))
+
+    async def _bind(self, ports: str) -> None:
+        name, namespace = name_of(self.pod), namespace_of(self.pod)
+        if dig(self.pod, "spec", "nodeName"):
+            patch = {"metadata": {"uid": uid_of(self.pod), "annotations": {PORTS_ANNOTATION: ports}}}
+            await self._node.client.patch(PODS, name, patch, namespace)
+            return
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "uid": uid_of(self.pod), "annotations": {PORTS_ANNOTATION: ports}},
+            "target": {"kind": "Node", "name": self._node.name},
+        }
+        await self._node.client.request("POST", PODS.path(namespace, name, "binding"), body=binding)
+
+    async def _surroundings(self) -> Surroundings:
+        """Volumes filled and everything looked up; tried again until what is missing is there."""
+        while True:
+            try:
+                files = await self._files()
+                mounted = volumes.prepare(self.pod, files, self.folder, self._node.home / "volumes")
+                break
+            except (Missing, OSError) as error:
+                self._all_wait("CreateContainerConfigError", str(error))
+                self._event("Warning", "FailedMount", str(error))
+            except (ApiError, ClusterError) as error:
+                log.debug("pod %s: %s", self._title, error)
+            await self._node.clock.sleep(_RETRY)
+        node = self._node
+        return Surroundings(
+            pod={**self.pod, "status": {"podIP": "127.0.0.1", "hostIP": "127.0.0.1", **(self.pod.get("status") or {})}},
+            folder=self.folder,
+            volumes=mounted,
+            sources=files.as_text(),
+            ports=self._local_ports,
+            images=node.images,
+            reaper=node.reaper,
+            clock=node.clock,
+            env=node.env,
+            touch=self._touch,
+            event=self._event,
+            simulate=node.simulate,
+        )
+
+    async def _files(self) -> volumes.Files:
+        from_env, mounted = environment.references(self.pod), volumes.references(self.pod)
+        config_maps = await self._contents(CONFIG_MAPS, from_env[0] | mounted[0])
+        secrets = await self._contents(SECRETS, from_env[1] | mounted[1])
+        files = volumes.Files(config_maps, secrets)
+        for spec in [*(dig(self.pod, "spec", "initContainers") or []), *(dig(self.pod, "spec", "containers") or [])]:
+            environment.container_env(self.pod, spec, files.as_text())
+        return files
+
+    async def _contents(self, resource: Resource, names: set[str]) -> dict[str, Mapping[str, bytes] | None]:
+        found: dict[str, Mapping[str, bytes] | None] = {}
+        for name in sorted(names):
+            try:
+                obj = await self._node.client.get(resource, name, namespace_of(self.pod))
+                found[name] = volumes.contents({**obj, "kind": resource.kind})
+            except NotFound:
+                found[name] = None
+        return found
+
+    async def _run_init(self, around: Surroundings, policy: str) -> bool:
+        """Init containers one after the other; a sidecar among them keeps running. False if one failed for good."""
+        specs = dig(self.pod, "spec", "initContainers") or []
+        for spec, state in zip(specs, self._init_states, strict=True):
+            container = Container(spec, state, around)
+            self.containers.append(container)
+            if spec.get("restartPolicy") == "Always":
+                self._sidecars.append(asyncio.create_task(container.run("Always")))
+                await container.has_started.wait()
+                continue
+            await container.run("Never" if policy == "Never" else "OnFailure")
+            if not state.succeeded:
+                self._touch()
+                return False
+        return True
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    async def _terminate(self) -> None:
+        grace = self._grace()
+        began = self._node.clock.monotonic()
+        if grace > 0:
+            await self._node.drain(list(self._local_ports.values()), min(_DRAIN, grace))
+        await self._stop_containers(max(0.0, grace - (self._node.clock.monotonic() - began)))
+        await self._cancel()
+        await self._clean_up()
+        with contextlib.suppress(NotFound):
+            await self._until_possible(self._delete)
+
+    async def _delete(self) -> None:
+        name, namespace = name_of(self.pod), namespace_of(self.pod)
+        await self._node.client.delete(PODS, name, namespace, uid=uid_of(self.pod), grace_seconds=0)
+
+    def _grace(self) -> float:
+        for path in (("metadata", "deletionGracePeriodSeconds"), ("spec", "terminationGracePeriodSeconds")):
+            seconds = dig(self.pod, *path)
+            if seconds is not None:
+                return float(seconds)
+        return _GRACE
+
+    async def _stop_containers(self, grace: float) -> None:
+        await asyncio.gather(*(container.stop(grace) for container in self.containers))
+
+    async def _cancel(self) -> None:
+        tasks = [task for task in (self._life, self._writer, *self._sidecars) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _clean_up(self) -> None:
+        self._node.ports.release(self._local_ports.values())
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+    # -- the status ---------------------------------------------------------------------------------------------------
+
+    def _touch(self) -> None:
+        self._dirty.set()
+
+    def _all_wait(self, reason: str, message: str) -> None:
+        for state in [*self._init_states, *self._states_of_containers]:
+            state.wait(reason, message)
+        self._touch()
+
+    def _event(self, kind: str, reason: str, message: str) -> None:
+        self._node.recorder.event(self.pod, kind, reason, message)
+
+    async def _write_status(self) -> None:
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            now = timestamp(self._node.clock.now())
+            status = pod_status(self.pod, self._init_states, self._states_of_containers, self._started, now)
+            if status == self._written:
+                continue
+            await self._until_possible(lambda told=status: self._put(told))  # type: ignore[misc]
+
+    async def _put(self, status: Object) -> None:
+        patch = {"metadata": {"uid": uid_of(self.pod)}, "status": status}
+        pod = await self._node.client.patch(
+            PODS, name_of(self.pod), patch, namespace_of(self.pod), subresource="status"
+        )
+        self._written = status
+        self.pod = {**self.pod, "status": pod.get("status") or {}}
+
+    async def _until_possible(self, attempt: Callable[[], Awaitable[Any]]) -> None:
+        """Tries until the API server accepts it; NotFound is raised: the pod is gone."""
+        pause = 0.05
+        while True:
+            try:
+                await attempt()
+            except NotFound:
+                raise
+            except (ApiError, ClusterError) as error:
+                log.debug("pod %s: %s", self._title, error)
+                await self._node.clock.sleep(pause)
+                pause = min(pause * 2, 5.0)
+            else:
+                return
+
+    async def _guarded(self, part: Awaitable[None]) -> None:
+        try:
+            await part
+        except NotFound:
+            log.debug("pod %s is gone", self._title)
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            log.exception("pod %s", self._title)
+
+    @property
+    def phase(self) -> str:
+        return phase_of(self.pod, self._init_states, self._states_of_containers)
+
+    @property
+    def _title(self) -> str:
+        return f"{namespace_of(self.pod)}/{name_of(self.pod)}"

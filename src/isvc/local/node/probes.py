@@ -1,0 +1,119 @@
+"""Probes: does a container answer, as its spec asks?
+
+Until a container is ready it is asked many times a second rather than once a period, which only ever makes it ready
+sooner: failures count once a period, as in Kubernetes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from isvc.kube.objects import Object
+from isvc.local.node.translate import port_number
+
+HOST = "127.0.0.1"
+_EAGER = 0.05
+
+
+class Answer(NamedTuple):
+    ok: bool
+    message: str = ""
+
+
+class Asker:
+    """Asks one container. `run` runs a command as an exec probe does and answers its exit code and output."""
+
+    def __init__(
+        self, container: Object, ports: Mapping[int, int], run: Callable[[list[str]], Awaitable[tuple[int, str]]]
+    ) -> None:
+        self._container = container
+        self._ports = ports
+        self._run = run
+
+    async def ask(self, probe: Object) -> Answer:
+        seconds = probe.get("timeoutSeconds") or 1
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._ask(probe)
+        except TimeoutError:
+            return Answer(False, f"no answer within {seconds} s")
+        except OSError as error:
+            return Answer(False, str(error))
+
+    async def _ask(self, probe: Object) -> Answer:
+        if action := probe.get("httpGet"):
+            return await self._http(action)
+        if action := probe.get("tcpSocket") or probe.get("grpc"):
+            return await self._tcp(action)
+        if action := probe.get("exec"):
+            code, output = await self._run(action.get("command") or [])
+            return Answer(code == 0, output[-1024:] or f"exit code {code}")
+        return Answer(True)
+
+    def _address(self, action: Object) -> tuple[str, int]:
+        port = port_number(self._container, action.get("port", 0))
+        if port is None:
+            raise OSError(f"the container has no port named {action.get('port')}")
+        return HOST, self._ports.get(port, port)
+
+    async def _tcp(self, action: Object) -> Answer:
+        host, port = self._address(action)
+        _, writer = await asyncio.open_connection(host, port)
+        writer.close()
+        return Answer(True)
+
+    async def _http(self, action: Object) -> Answer:
+        host, port = self._address(action)
+        path = "/" + (action.get("path") or "/").removeprefix("/")
+        headers = {"Host": f"{host}:{port}", "User-Agent": "kube-probe/isvc", "Accept": "*/*", "Connection": "close"}
+        headers.update({item["name"]: item["value"] for item in action.get("httpHeaders") or []})
+        text = f"GET {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        reader, writer = await asyncio.open_connection(host, port, ssl=_tls(action))
+        try:
+            writer.write(text.encode() + b"\r\n")
+            status = (await reader.readline()).split(b" ", 2)
+            code = int(status[1]) if len(status) > 1 and status[1].isdigit() else 0
+            return Answer(200 <= code < 400, f"HTTP probe failed with statuscode: {code}")
+        finally:
+            writer.close()
+
+
+def _tls(action: Object) -> ssl.SSLContext | None:
+    if action.get("scheme", "HTTP").upper() != "HTTPS":
+        return None
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+async def answers(probe: Object, ask: Callable[[Object], Awaitable[Answer]], *, eager: bool) -> AsyncIterator[Answer]:
+    """One answer a period; an `eager` caller hears of a success after failures within a moment."""
+    period = float(probe.get("periodSeconds") or 10)
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
+    told, pause = -period, _EAGER
+    while True:
+        answer = await ask(probe)
+        if answer.ok or loop.time() - told >= period:
+            told = loop.time()
+            yield answer
+        pause = _EAGER if answer.ok else min(pause * 1.5, 1.0)
+        await asyncio.sleep(min(pause, period) if eager and not answer.ok else period)
+
+
+class Tally:
+    """Counts answers in a row; says what they come to once there are enough of them."""
+
+    def __init__(self, probe: Object) -> None:
+        self._needed = {True: probe.get("successThreshold") or 1, False: probe.get("failureThreshold") or 3}
+        self._last: bool | None = None
+        self._streak = 0
+
+    def hear(self, ok: bool) -> bool | None:
+        self._streak = self._streak + 1 if ok == self._last else 1
+        self._last = ok
+        return ok if self._streak >= self._needed[ok] else None

@@ -1,0 +1,200 @@
+"""A local process of its own group, whose output goes to a log and which cannot outlive the node.
+
+Three things see to that: the kernel kills it when the node's thread ends (Linux), a reaper kills its whole group when
+the node's pipe to it ends, and what both may have missed is written down and killed at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isvc.local.node.logs import Log
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+class CannotStart(Exception):
+    """The program is not there or may not be run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    code: int
+    signal: int = 0
+
+    @classmethod
+    def of(cls, returncode: int) -> Exit:
+        return cls(128 - returncode, -returncode) if returncode < 0 else cls(returncode)
+
+
+class Reaper:
+    """The node's side of the reaper program, and the record of groups for the next start."""
+
+    def __init__(self, record: Path) -> None:
+        self._record = record
+        self._program: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._record.mkdir(parents=True, exist_ok=True)
+        self._program = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(Path(__file__).with_name("reaper.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def add(self, group: int) -> None:
+        (self._record / str(group)).write_text(_started_at(group))
+        self._tell(f"+{group}\n")
+
+    def remove(self, group: int) -> None:
+        self._tell(f"-{group}\n")
+        (self._record / str(group)).unlink(missing_ok=True)
+
+    def kill_strays(self) -> list[int]:
+        """Kills groups that an earlier node left: those whose leader is still the process it was."""
+        killed = []
+        for path in self._record.glob("[0-9]*"):
+            group = int(path.name)
+            if path.read_text() and path.read_text() == _started_at(group):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(group, signal.SIGKILL)
+                    killed.append(group)
+            path.unlink(missing_ok=True)
+        return killed
+
+    def stop(self) -> None:
+        if self._program is not None and self._program.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._program.stdin.close()
+            self._program.wait()
+
+    def _tell(self, line: str) -> None:
+        if self._program is not None and self._program.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._program.stdin.write(line.encode())
+                self._program.stdin.flush()
+
+
+def _started_at(pid: int) -> str:
+    """What tells a process from a later one with the same number."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+class _Output(asyncio.Protocol):
+    """Copies what a process writes to its log.
+
+    The pipe is not given to asyncio's own subprocess, which would not tell of the process's end before everybody who
+    inherited the pipe has closed it.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.ended = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self._log.write(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
+
+
+class Process:
+    def __init__(self, process: asyncio.subprocess.Process, log: Log, reaper: Reaper, output: _Output) -> None:
+        self._process = process
+        self._log = log
+        self._reaper = reaper
+        self._output = output
+
+    @classmethod
+    async def start(
+        cls, command: Sequence[str], env: Mapping[str, str], folder: Path, log: Log, reaper: Reaper
+    ) -> Process:
+        read_end, write_end = os.pipe()
+        output = _Output(log)
+        pipe = os.fdopen(read_end, "rb", 0)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: output, pipe)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                env=dict(env),
+                cwd=folder,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=write_end,
+                start_new_session=True,
+                preexec_fn=_die_with(os.getpid()),
+            )
+        except FileNotFoundError:
+            missing = command[0] if os.path.isdir(folder) else folder  # noqa: ASYNC240
+            raise CannotStart(f"{missing}: no such file or directory on this machine") from None
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            raise CannotStart(f"{command[0]}: {error}") from None
+        finally:
+            os.close(write_end)
+        reaper.add(process.pid)
+        return cls(process, log, reaper, output)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def wait(self) -> Exit:
+        """Its end; what it left running in its group is killed."""
+        returncode = await self._process.wait()
+        self.kill()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._output.ended.wait(), 1)
+        self._log.close()
+        self._reaper.remove(self.pid)
+        return Exit.of(returncode)
+
+    def terminate(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def memory(self) -> int:
+        """Bytes in use by the process and its children; 0 where the system does not tell."""
+        return _memory(self.pid)
+
+
+def _memory(pid: int) -> int:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (OSError, IndexError):
+        return 0
+    return pages * _PAGE + sum(_memory(int(child)) for child in children)
+
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def _die_with(parent: int) -> Callable[[], None] | None:
+    if _libc is None:
+        return None
+    libc = _libc
+
+    def ask_the_kernel() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before the kernel was asked
+            os._exit(137)
+
+    return ask_the_kernel

@@ -1,0 +1,140 @@
+"""A pod's status, computed from what its containers are doing. Words are the kubelet's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from isvc.kube.objects import Object, dig
+
+HOST_IP = "127.0.0.1"
+
+
+@dataclass(slots=True)
+class ContainerState:
+    """What a container is doing now and what ended before."""
+
+    name: str
+    image: str
+    waiting: Object | None = field(default_factory=lambda: {"reason": "PodInitializing"})
+    running: Object | None = None
+    terminated: Object | None = None
+    last_terminated: Object | None = None
+    restarts: int = 0
+    ready: bool = False
+    started: bool = False
+    process_id: int = 0
+
+    def wait(self, reason: str, message: str = "") -> None:
+        self.waiting = {"reason": reason, "message": message} if message else {"reason": reason}
+        if self.terminated is not None:
+            self.last_terminated = self.terminated
+        self.running = self.terminated = None
+        self.ready = self.started = False
+
+    def run(self, at: str, process_id: int) -> None:
+        if self.terminated is not None:
+            self.last_terminated = self.terminated
+        self.waiting = self.terminated = None
+        self.running = {"startedAt": at}
+        self.process_id = process_id
+
+    def end(self, terminated: Object) -> None:
+        self.waiting = self.running = None
+        self.terminated = terminated
+        self.ready = self.started = False
+
+    @property
+    def succeeded(self) -> bool:
+        return self.terminated is not None and self.terminated.get("exitCode") == 0
+
+    def to_status(self) -> Object:
+        state: Object = {}
+        for key in ("waiting", "running", "terminated"):
+            if value := getattr(self, key):
+                state[key] = value
+        return {
+            "name": self.name,
+            "image": self.image,
+            "imageID": "",
+            "containerID": f"process://{self.process_id}" if self.process_id else "",
+            "state": state,
+            "lastState": {"terminated": self.last_terminated} if self.last_terminated else {},
+            "restartCount": self.restarts,
+            "ready": self.ready,
+            "started": self.started,
+        }
+
+
+def pod_status(
+    pod: Object, init: Sequence[ContainerState], containers: Sequence[ContainerState], started: str, now: str
+) -> Object:
+    """The whole status; condition times stay where nothing changed."""
+    phase = phase_of(pod, init, containers)
+    status: Object = {
+        "phase": phase,
+        "hostIP": HOST_IP,
+        "hostIPs": [{"ip": HOST_IP}],
+        "podIP": HOST_IP,
+        "podIPs": [{"ip": HOST_IP}],
+        "startTime": started,
+        "qosClass": dig(pod, "status", "qosClass") or "BestEffort",
+        "containerStatuses": [state.to_status() for state in containers],
+    }
+    if init:
+        status["initContainerStatuses"] = [state.to_status() for state in init]
+    status["conditions"] = _conditions(pod, init, containers, phase, now)
+    return status
+
+
+def _conditions(
+    pod: Object, init: Sequence[ContainerState], containers: Sequence[ContainerState], phase: str, now: str
+) -> list[Object]:
+    before: dict[str, Object] = {c["type"]: c for c in dig(pod, "status", "conditions") or []}
+    uninitialized = [state.name for state in init if not (state.succeeded or state.started)]
+    initialized = not uninitialized or phase == "Succeeded"
+    unready = [state.name for state in containers if not state.ready]
+    over = phase in ("Succeeded", "Failed")
+    reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
+    unready_message = "" if over else f"containers with unready status: [{' '.join(unready)}]"
+    told: list[tuple[str, bool, str, str]] = [
+        ("PodReadyToStartContainers", not over, "", ""),
+        (
+            "Initialized",
+            initialized,
+            "" if initialized else "ContainersNotInitialized",
+            "" if initialized else f"containers with incomplete status: [{' '.join(uninitialized)}]",
+        ),
+    ]
+    ready = initialized and not unready and not over
+    why_not = ("", "") if ready else (reason, unready_message)
+    told += [("Ready", ready, *why_not), ("ContainersReady", ready, *why_not), ("PodScheduled", True, "", "")]
+    return [_condition(before.get(kind), kind, ok, why, message, now) for kind, ok, why, message in told]
+
+
+def _condition(before: Object | None, kind: str, ok: bool, reason: str, message: str, now: str) -> Object:
+    status = "True" if ok else "False"
+    same = before is not None and before.get("status") == status
+    condition: dict[str, Any] = {"type": kind, "status": status, "lastProbeTime": None}
+    condition["lastTransitionTime"] = before["lastTransitionTime"] if before and same else now
+    if reason:
+        condition["reason"] = reason
+    if message:
+        condition["message"] = message
+    return condition
+
+
+def phase_of(pod: Object, init: Sequence[ContainerState], containers: Sequence[ContainerState]) -> str:
+    policy = dig(pod, "spec", "restartPolicy") or "Always"
+    if policy == "Never" and any(state.terminated and not state.succeeded for state in init):
+        return "Failed"
+    if not all(state.succeeded or state.started for state in init):
+        return "Pending"
+    if all(state.terminated for state in containers) and policy != "Always":
+        if all(state.succeeded for state in containers):
+            return "Succeeded"
+        if policy == "Never":
+            return "Failed"
+    begun = [state.running or state.terminated or state.last_terminated for state in containers]
+    return "Running" if all(begun) else "Pending"

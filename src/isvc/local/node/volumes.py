@@ -1,0 +1,152 @@
+"""Volumes as folders: empty ones of the pod, files from ConfigMaps and Secrets, claims that outlive pods."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from isvc.kube.objects import Object, dig, namespace_of
+from isvc.local.node.environment import Missing, Sources, expand, field_value, resource_value
+
+_EMPTY = ("emptyDir", "ephemeral")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Contents of the ConfigMaps and Secrets of a namespace, as bytes; None for one that does not exist."""
+
+    config_maps: Mapping[str, Mapping[str, bytes] | None] = field(default_factory=dict)
+    secrets: Mapping[str, Mapping[str, bytes] | None] = field(default_factory=dict)
+
+    def as_text(self) -> Sources:
+        return Sources(
+            {name: _decoded(values) for name, values in self.config_maps.items()},
+            {name: _decoded(values) for name, values in self.secrets.items()},
+        )
+
+
+def _decoded(values: Mapping[str, bytes] | None) -> dict[str, str] | None:
+    return None if values is None else {key: value.decode("utf-8", "replace") for key, value in values.items()}
+
+
+def contents(obj: Object) -> dict[str, bytes]:
+    """The files in a ConfigMap or Secret."""
+    if obj.get("kind") == "Secret":
+        return {key: _base64(value) for key, value in (obj.get("data") or {}).items()}
+    files = {key: str(value).encode() for key, value in (obj.get("data") or {}).items()}
+    return files | {key: _base64(value) for key, value in (obj.get("binaryData") or {}).items()}
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except binascii.Error:
+        return b""
+
+
+def references(pod: Object) -> tuple[set[str], set[str]]:
+    """Names of the ConfigMaps and Secrets that a pod mounts."""
+    config_maps: set[str] = set()
+    secrets: set[str] = set()
+    for volume in dig(pod, "spec", "volumes") or []:
+        for source in (volume, *(dig(volume, "projected", "sources") or [])):
+            if name := dig(source, "configMap", "name"):
+                config_maps.add(name)
+            if name := dig(source, "secret", "secretName") or dig(source, "secret", "name"):
+                secrets.add(name)
+    return config_maps, secrets
+
+
+def prepare(pod: Object, files: Files, pod_folder: Path, claims: Path) -> dict[str, Path]:
+    """Makes and fills every volume of a pod; answers the folder (or file) of each by name."""
+    return {
+        volume["name"]: _prepare(pod, volume, files, pod_folder / "volumes" / volume["name"], claims)
+        for volume in dig(pod, "spec", "volumes") or []
+    }
+
+
+def _prepare(pod: Object, volume: Object, files: Files, folder: Path, claims: Path) -> Path:
+    if path := dig(volume, "hostPath", "path"):
+        return _host_path(volume, Path(path))
+    if claim := dig(volume, "persistentVolumeClaim", "claimName"):
+        folder = claims / namespace_of(pod) / claim
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(kind in volume for kind in _EMPTY):
+        return folder
+    for source in dig(volume, "projected", "sources") or [volume]:
+        _fill(pod, source, files, folder, volume["name"])
+    return folder
+
+
+def _host_path(volume: Object, path: Path) -> Path:
+    kind = dig(volume, "hostPath", "type") or ""
+    if kind == "DirectoryOrCreate":
+        path.mkdir(parents=True, exist_ok=True)
+    if kind == "FileOrCreate":
+        path.touch()
+    if kind and not path.exists():
+        raise Missing(f"hostPath {path} of volume {volume['name']} does not exist")
+    return path
+
+
+def _fill(pod: Object, source: Object, files: Files, folder: Path, name: str) -> None:
+    if (reference := source.get("configMap")) is not None:
+        _write_all(reference, files.config_maps.get(reference.get("name", "")), "configmap", folder)
+    elif (reference := source.get("secret")) is not None:
+        secret = reference.get("secretName") or reference.get("name", "")
+        _write_all({**reference, "name": secret}, files.secrets.get(secret), "secret", folder)
+    elif (reference := source.get("downwardAPI")) is not None:
+        for item in reference.get("items") or []:
+            _write(folder, item["path"], _downward(pod, item).encode())
+    elif "serviceAccountToken" not in source:
+        kind = next((key for key in source if key != "name"), "empty")
+        raise Missing(f"volume {name} is of kind {kind}, which a local node cannot mount")
+
+
+def _downward(pod: Object, item: Object) -> str:
+    if reference := item.get("resourceFieldRef"):
+        return resource_value(pod, {}, reference)
+    return field_value(pod, dig(item, "fieldRef", "fieldPath") or "")
+
+
+def _write_all(reference: Object, values: Mapping[str, bytes] | None, kind: str, folder: Path) -> None:
+    if values is None:
+        if reference.get("optional"):
+            return
+        raise Missing(f'{kind} "{reference.get("name")}" not found')
+    items = reference.get("items")
+    wanted = {item["key"]: item["path"] for item in items} if items else {key: key for key in values}
+    for key, path in wanted.items():
+        if key not in values:
+            if reference.get("optional"):
+                continue
+            raise Missing(f'{kind} "{reference.get("name")}" has no key {key}')
+        _write(folder, path, values[key])
+
+
+def _write(folder: Path, path: str, content: bytes) -> None:
+    target = folder / path
+    if not target.resolve().is_relative_to(folder.resolve()):
+        raise Missing(f"the path {path} leaves its volume")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.touch(mode=0o600)
+    target.write_bytes(content)
+
+
+def mounts(container: Object, volumes: Mapping[str, Path], env: Mapping[str, str]) -> dict[str, str]:
+    """Mount path → folder, for one container."""
+    found = {}
+    for mount in container.get("volumeMounts") or []:
+        if mount["name"] not in volumes:
+            continue
+        sub_path = mount.get("subPath") or expand(mount.get("subPathExpr") or "", env)
+        folder = volumes[mount["name"]] / sub_path
+        if sub_path and not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+        found[mount["mountPath"]] = str(folder)
+    return found

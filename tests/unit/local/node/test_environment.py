@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+
+from isvc.local.node.environment import Missing, Sources, container_env, expand, references, resource_value
+
+POD = {
+    "metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": {"app": "iris"}, "annotations": {"a": 'b"'}},
+    "spec": {"nodeName": "local"},
+    "status": {"podIP": "127.0.0.1"},
+}
+SOURCES = Sources({"cm": {"KEY": "value"}, "gone": None}, {"s": {"TOKEN": "t"}})
+
+
+def env(*items, **container):
+    return container_env(POD, {"name": "c", "env": list(items), **container}, SOURCES)
+
+
+def field(path):
+    return {"name": "X", "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def test_references_to_earlier_variables_are_expanded():
+    found = env(
+        {"name": "A", "value": "1"}, {"name": "B", "value": "$(A)-$(UNKNOWN)-$$(A)"}, {"name": "C", "value": "$(B)"}
+    )
+    assert found == {"A": "1", "B": "1-$(UNKNOWN)-$(A)", "C": "1-$(UNKNOWN)-$(A)"}
+    assert expand("$(A) $$ $", {"A": "x"}) == "x $ $"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metadata.name", "p"),
+        ("metadata.labels['app']", "iris"),
+        ("metadata.annotations", 'a="b\\""'),
+        ("spec.nodeName", "local"),
+        ("status.podIP", "127.0.0.1"),
+    ],
+)
+def test_the_downward_api(path, value):
+    assert env(field(path)) == {"X": value}
+
+
+def test_config_maps_and_secrets():
+    found = env(
+        {"name": "K", "valueFrom": {"configMapKeyRef": {"name": "cm", "key": "KEY"}}},
+        {"name": "O", "valueFrom": {"secretKeyRef": {"name": "none", "key": "x", "optional": True}}},
+        envFrom=[{"prefix": "P_", "secretRef": {"name": "s"}}],
+    )
+    assert found == {"P_TOKEN": "t", "K": "value"}
+    with pytest.raises(Missing, match='secret "none" not found'):
+        env({"name": "X", "valueFrom": {"secretKeyRef": {"name": "none", "key": "x"}}})
+    with pytest.raises(Missing, match="couldn't find key no in ConfigMap cm"):
+        env({"name": "X", "valueFrom": {"configMapKeyRef": {"name": "cm", "key": "no"}}})
+
+
+def test_names_to_look_up():
+    container = {
+        "env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "x"}}}, {"name": "Y", "value": "1"}],
+        "envFrom": [{"configMapRef": {"name": "cm"}}],
+    }
+    assert references({"spec": {"initContainers": [container], "containers": [{}]}}) == ({"cm"}, {"s"})
+
+
+@pytest.mark.parametrize(
+    ("resource", "divisor", "value"),
+    [
+        ("limits.cpu", None, "2"),
+        ("limits.cpu", "1m", "1500"),
+        ("limits.memory", "1Mi", "1024"),
+        ("requests.cpu", None, "2"),
+    ],
+)
+def test_resources(resource, divisor, value):
+    container = {"resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}}}
+    assert resource_value(POD, container, {"resource": resource, "divisor": divisor}) == value

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from isvc.local.node.images import ImageTable, ImageTableError, parse
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "kserve/sklearnserver",
+        "kserve/sklearnserver:latest",
+        "docker.io/kserve/sklearnserver:v0.17.0",
+        "registry.test:5000/kserve/sklearnserver@sha256:abc",
+    ],
+)
+def test_images_are_known_by_name_whatever_their_registry_and_tag(image):
+    program = ImageTable().find(image)
+    assert program is not None
+    assert "--framework=sklearn" in program.command
+
+
+def test_unknown_images():
+    assert ImageTable().find("vllm/vllm-openai:latest") is None
+    assert ImageTable().find("my-kserve/sklearnserver2") is None
+
+
+def test_users_extend_and_override_the_table(tmp_path):
+    path = tmp_path / "images.yaml"
+    assert ImageTable.load(path).find("mine") is None
+    path.write_text(
+        "images:\n  mine: {command: [a]}\n  team/*: {command: [b], env: {X: 1}, workingDir: /w}\n"
+        "  kserve/sklearnserver: {command: [c]}\n"
+    )
+    table = ImageTable.load(path)
+    assert table.find("x.test/mine:2").command == ("a",)
+    program = table.find("team/thing:1")
+    assert (program.command, program.env, program.working_dir) == (("b",), {"X": "1"}, "/w")
+    assert table.find("kserve/sklearnserver:latest").command == ("c",)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("images: [1]", "expected a map `images`"),
+        ("images: {a: {comand: []}}", "images.a: unknown field comand"),
+        ("images: {a: {command: x}}", "images.a.command: expected a list"),
+        ("images: {a: b}", "images.a: expected a map"),
+        ("{", "f: "),
+    ],
+)
+def test_mistakes_in_the_table_are_told(text, words):
+    with pytest.raises(ImageTableError, match=words):
+        parse(text, "f")
