@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -34,7 +36,10 @@ class Cluster:
 
     def stop(self) -> None:
         for process in reversed(self.processes):
-            process.terminate()
+            if self.kind == "embedded":
+                process.terminate()
+            else:
+                process.kill()  # kube-apiserver would wait for watches to end, and there is nothing to keep
         for process in reversed(self.processes):
             try:
                 process.wait(20)
@@ -147,7 +152,15 @@ def _write_kubeconfig(folder: Path, url: str) -> Path:
 
 def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("wb") as output:
-        return subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        return subprocess.Popen(
+            command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent
+        )
+
+
+def _die_with_parent() -> None:
+    """No server outlives a test run that was killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _tail(log: Path) -> str:

@@ -182,7 +182,8 @@ class Transport:
         error = from_status(reply.status, body)
         if (wait := _seconds(reply.retry_after)) is not None:
             error.details.setdefault("retryAfterSeconds", wait)
-        if isinstance(error, Unauthorized) and (problem := self._credentials.certificate_problem()):
+        unknown = reply.status == 401 or (reply.status == 403 and "system:anonymous" in error.message)
+        if unknown and (problem := self._credentials.certificate_problem()):
             error = Unauthorized(f"{error.message}: {problem}", details=error.details)
         return error
 
@@ -201,10 +202,14 @@ def _cause(error: BaseException, credentials: Credentials) -> str:
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
     if isinstance(inner, ssl.SSLCertVerificationError):
         return f"the server's certificate is not valid: {inner.verify_message}"
+    if problem := credentials.certificate_problem():
+        return problem  # a server that minds it may just hang up
     if isinstance(inner, ssl.SSLError):
-        return credentials.certificate_problem() or f"TLS failed: {inner.reason or inner}"
+        return f"TLS failed: {inner.reason or inner}"
     if isinstance(inner, OSError) and inner.strerror:
         return inner.strerror.lower() if "Connect call failed" not in inner.strerror else "connection refused"
+    if type(inner).__name__ in ("ClientPayloadError", "ServerDisconnectedError"):
+        return "the connection was cut"
     return str(inner) or type(inner).__name__
 
 

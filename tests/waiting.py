@@ -1,0 +1,24 @@
+"""Waiting for what should come true, with a deadline that only a broken program reaches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+DEADLINE = 60.0
+
+
+async def until(condition: Callable[[], Any], what: str = "", within: float = DEADLINE) -> Any:
+    """The first true value of `condition()`, which may be a coroutine function."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within
+    while True:
+        value = condition()
+        if isinstance(value, Awaitable):
+            value = await value
+        if value:
+            return value
+        if loop.time() > deadline:
+            raise AssertionError(f"still not true after {within:.0f} s: {what or condition}")
+        await asyncio.sleep(0.02)
