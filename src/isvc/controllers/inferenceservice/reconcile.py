@@ -28,7 +28,7 @@ from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
 from isvc.kube.conditions import is_true
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.serving import knative
 from isvc.serving.credentials import NotLookedUp
@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 
 FINALIZER: Final = "inferenceservice.finalizers"
 LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
+RECOVERY: Final = 0.5
 RETRY_CONFIG: Final = 5.0
 LOOK_FOR_KNATIVE: Final = 5.0
 WAIT_FOR_MODEL_MESH: Final = 3.0
@@ -62,6 +63,7 @@ class Reconciler:
         self._engine = Engine(client, cache)
         self._settings = Remembered(client, clock)
         self._commit = Commit(client, cache)
+        self._recovering: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> Result | None:
         config = self._observer.configuration.in_force()
@@ -90,6 +92,8 @@ class Reconciler:
                 return Result(requeue_after=WAIT_FOR_MODEL_MESH)
             observed = await self._with_knative_settings(observed)
         observed, planned = await self._plan(observed, builders)
+        if pause := self._pause(observed, planned):
+            return Result(requeue_after=pause)
         outcome = await self._engine.apply(observed.raw, planned.plan)
         status = fold(observed, planned, outcome, builders)
         halt = halted(planned, outcome)
@@ -126,6 +130,18 @@ class Reconciler:
         news = [] if status == observed.raw.get("status") else [_mode_rejected(observed)]
         await self._finish(observed, status, *news)
         return Result(requeue_after=LOOK_FOR_KNATIVE)
+
+    def _pause(self, observed: Observed, planned: Planned) -> float:
+        """Seconds to wait before a service that could not be served is deployed after all.
+
+        What was missing is often applied together with further edits; they are taken together.
+        """
+        key = Key.of(observed.raw)
+        if planned.stop is not None or dig(observed.raw, "status", "modelStatus", "transitionStatus") != "InvalidSpec":
+            self._recovering.pop(key, None)
+            return 0.0
+        now = self._clock.monotonic()
+        return max(self._recovering.setdefault(key, now + RECOVERY) - now, 0.0)
 
     async def _finish(self, observed: Observed, status: Object, *events: Event) -> Result | None:
         """Write the status if it is new, and tell what changed."""
