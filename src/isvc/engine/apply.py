@@ -125,7 +125,7 @@ class Engine:
 
     async def _update(self, owner: Object, child: Child, live: Object) -> Result:
         witness, seen = self._witnesses.get(_place(child)), _witness(child, live)
-        if all(covers(_at(live, path), _at(child.manifest, path)) for path in _included(child)):
+        if all(covers(_at(live, path) or {}, _at(child.manifest, path) or {}) for path in _included(child)):
             if witness == seen:
                 return Unchanged(live)
             if not drifted(_heeded(child, live), _heeded(child, child.manifest)) and not _left_over(child, live):
@@ -230,14 +230,17 @@ def _without(value: Any, path: str) -> Any:
 
 
 def _replacement(owner: Object, child: Child, live: Object) -> Object:
-    """The manifest as an update: with the live object's identity, and with what others may own as it is."""
+    """The manifest as an update: with the live object's identity, and with what others may own as it is.
+
+    Labels and annotations that somebody added go, but for the notes of Kubernetes' own controllers.
+    """
     body = deep_copy(child.manifest)
     metadata = body["metadata"]
     metadata |= {key: live["metadata"][key] for key in _FROM_LIVE if live["metadata"].get(key)}
     for name in _SHARED:
-        ours, stale = metadata.get(name) or {}, _set_by_us(live, name)
-        theirs = {key: value for key, value in (live["metadata"].get(name) or {}).items() if key not in stale}
-        if shared := {**theirs, **ours}:
+        present = (live["metadata"].get(name) or {}).items()
+        noted = {key: value for key, value in present if key.partition("/")[0].endswith("kubernetes.io")}
+        if shared := {**noted, **(metadata.get(name) or {})}:
             metadata[name] = shared
     owners = [ref for ref in owner_refs(live) if not (child.owned and ref.get("uid") == uid_of(owner))]
     if references := ([controller_ref(owner)] if child.owned else []) + owners:
