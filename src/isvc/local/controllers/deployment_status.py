@@ -1,0 +1,124 @@
+"""A Deployment's status and conditions, in the words of kube-controller-manager."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from isvc.kube.objects import Object, dig, name_of
+from isvc.local.controllers.rollout import Limits, counted, replicas_of
+from isvc.toolkit.clock import parse_timestamp, timestamp
+
+_COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+
+
+def deployment_status(
+    deployment: Object, new: Object | None, replica_sets: Sequence[Object], created: bool, now: datetime
+) -> Object:
+    """The status now; `created` when the new ReplicaSet was just made."""
+    replicas = counted(replica_sets, "replicas")
+    available = counted(replica_sets, "availableReplicas")
+    status: Object = {
+        "observedGeneration": dig(deployment, "metadata", "generation") or 0,
+        "replicas": replicas,
+        "updatedReplicas": counted([new] if new else [], "replicas"),
+        "readyReplicas": counted(replica_sets, "readyReplicas"),
+        "availableReplicas": available,
+        "unavailableReplicas": max(0, sum(replicas_of(item) for item in replica_sets) - available),
+    }
+    status = {key: value for key, value in status.items() if value}
+    conditions = [_available(deployment, available)]
+    progressing = _progressing(deployment, new, status, created, now)
+    if progressing:
+        conditions.insert(0, progressing)
+    conditions += _failures(replica_sets)
+    before = {c["type"]: c for c in dig(deployment, "status", "conditions") or []}
+    status["conditions"] = [_dated(condition, before.get(condition["type"]), now) for condition in conditions]
+    return status
+
+
+def _available(deployment: Object, available: int) -> Object:
+    if available >= Limits.of(deployment).minimum:
+        return _condition("Available", True, "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    return _condition(
+        "Available", False, "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
+    )
+
+
+def is_complete(deployment: Object, status: Object) -> bool:
+    wanted = replicas_of(deployment)
+    return all(status.get(key, 0) == wanted for key in ("updatedReplicas", "replicas", "availableReplicas"))
+
+
+def _progressing(deployment: Object, new: Object | None, status: Object, created: bool, now: datetime) -> Object | None:
+    before: Object = next((c for c in dig(deployment, "status", "conditions") or [] if c["type"] == "Progressing"), {})
+    if dig(deployment, "spec", "paused"):
+        return _condition("Progressing", None, "DeploymentPaused", "Deployment is paused")
+    title = f'ReplicaSet "{name_of(new)}"' if new else f'Deployment "{name_of(deployment)}"'
+    if created and new:
+        return _condition("Progressing", True, "NewReplicaSetCreated", f'Created new replica set "{name_of(new)}"')
+    if is_complete(deployment, status):
+        return _condition("Progressing", True, "NewReplicaSetAvailable", f"{title} has successfully progressed.")
+    if _has_progressed(dig(deployment, "status") or {}, status) or not before:
+        renewed = _condition("Progressing", True, "ReplicaSetUpdated", f"{title} is progressing.")
+        return {**renewed, "lastUpdateTime": timestamp(now)}
+    if _is_overdue(deployment, before, now):
+        return _condition("Progressing", False, "ProgressDeadlineExceeded", f"{title} has timed out progressing.")
+    if before.get("reason") == "NewReplicaSetAvailable":  # it was complete before, and has to start again
+        return _condition("Progressing", True, "ReplicaSetUpdated", f"{title} is progressing.")
+    return {key: value for key, value in before.items()}
+
+
+def _has_progressed(before: Object, after: Object) -> bool:
+    def old(status: Object) -> int:
+        return int(status.get("replicas", 0)) - int(status.get("updatedReplicas", 0))
+
+    grown = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    return any(after.get(key, 0) > before.get(key, 0) for key in grown) or old(after) < old(before)
+
+
+def _is_overdue(deployment: Object, before: Object, now: datetime) -> bool:
+    if before.get("reason") == "ProgressDeadlineExceeded":
+        return True
+    left = seconds_left(deployment, before, now)
+    return left is not None and left <= 0
+
+
+def seconds_left(deployment: Object, progressing: Object, now: datetime) -> float | None:
+    """Until the progress deadline; None where there is nothing to wait for."""
+    deadline = dig(deployment, "spec", "progressDeadlineSeconds")
+    if deadline is None or not progressing.get("lastUpdateTime"):
+        return None
+    if progressing.get("reason") in ("NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"):
+        return None
+    return float(deadline - (now - parse_timestamp(progressing["lastUpdateTime"])).total_seconds())
+
+
+def _failures(replica_sets: Sequence[Object]) -> list[Object]:
+    for item in replica_sets:
+        for condition in dig(item, "status", "conditions") or []:
+            if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
+                return [_condition("ReplicaFailure", True, condition.get("reason", ""), condition.get("message", ""))]
+    return []
+
+
+def _condition(kind: str, status: bool | None, reason: str, message: str) -> Object:
+    text = "Unknown" if status is None else str(status)
+    return {"type": kind, "status": text, "reason": reason, "message": message}
+
+
+def _dated(condition: Object, before: Object | None, now: datetime) -> Object:
+    """With its times: a transition when the status changes, an update when the reason does."""
+    moment = timestamp(now)
+    if before is None:
+        return {**condition, "lastUpdateTime": moment, "lastTransitionTime": moment}
+    same = before["status"] == condition["status"]
+    unchanged = (
+        same and before.get("reason") == condition.get("reason") and before.get("message") == condition.get("message")
+    )
+    updated = condition.get("lastUpdateTime") or (before.get("lastUpdateTime") if unchanged else moment)
+    return {
+        **condition,
+        "lastUpdateTime": updated,
+        "lastTransitionTime": before["lastTransitionTime"] if same else moment,
+    }

@@ -1,0 +1,171 @@
+"""Deployment → ReplicaSets: rolling update, recreate, pause, rollback, history and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isvc.kube.errors import AlreadyExists, NotFound
+from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.owners import controller_ref, is_controlled_by
+from isvc.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS
+from isvc.local.controllers.deployment_status import deployment_status, seconds_left
+from isvc.local.controllers.pods import is_active
+from isvc.local.controllers.rollout import (
+    REVISION,
+    Limits,
+    available_of,
+    copied_annotations,
+    find_new,
+    new_replica_set,
+    new_size,
+    old_sizes,
+    replicas_of,
+    revision_of,
+    scale_annotations,
+)
+from isvc.toolkit.cache import OWNER, Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.recorder import Recorder
+
+_HISTORY = 10
+
+
+def controller(client: Client, cache: Cache, recorder: Recorder, clock: Clock) -> Controller:
+    reconciler = Deployments(client, cache, recorder, clock)
+    watches = [Watch(DEPLOYMENTS), Watch(REPLICA_SETS, to=owner_of(DEPLOYMENTS))]
+    return Controller("deployment", reconciler.reconcile, watches, workers=4, clock=clock)
+
+
+class Deployments:
+    def __init__(self, client: Client, cache: Cache, recorder: Recorder, clock: Clock) -> None:
+        self._client = client
+        self._cache = cache
+        self._recorder = recorder
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Result | None:
+        deployment = self._cache.get(DEPLOYMENTS, key.name, key.namespace)
+        if deployment is None:
+            return None
+        created = False
+        if not is_being_deleted(deployment):
+            created = await self._progress(deployment)
+        replica_sets = self._replica_sets(deployment)
+        new = find_new(deployment, replica_sets)
+        now = self._clock.now()
+        status = deployment_status(deployment, new, replica_sets, created, now)
+        await self._write_status(deployment, status)
+        progressing = next((c for c in status["conditions"] if c["type"] == "Progressing"), {})
+        left = seconds_left(deployment, progressing, now)
+        return Result(requeue_after=max(left, 0.0) + 1) if left is not None else None
+
+    def _replica_sets(self, deployment: Object) -> list[Object]:
+        found = self._cache.by_index(REPLICA_SETS, OWNER, uid_of(deployment))
+        return [item for item in found if not is_being_deleted(item)]
+
+    async def _progress(self, deployment: Object) -> bool:
+        """One step of the rollout; True when a new ReplicaSet was made."""
+        replica_sets = self._replica_sets(deployment)
+        new = find_new(deployment, replica_sets)
+        limits = Limits.of(deployment)
+        if dig(deployment, "spec", "paused"):
+            target = new or max((item for item in replica_sets if replicas_of(item)), key=revision_of, default=None)
+            if target is not None and len([item for item in replica_sets if replicas_of(item)]) <= 1:
+                await self._resize(deployment, target, limits.replicas, limits)
+            return False
+        old = [item for item in replica_sets if new is None or uid_of(item) != uid_of(new)]
+        if dig(deployment, "spec", "strategy", "type") == "Recreate" and await self._still_running(
+            deployment, old, limits
+        ):
+            return False
+        created = new is None
+        new = await self._create(deployment, old, limits) if new is None else await self._revise(deployment, new, old)
+        new = await self._resize(deployment, new, new_size(limits, new, old), limits)
+        for name, size in old_sizes(limits, new, old).items():
+            item = next(candidate for candidate in old if name_of(candidate) == name)
+            await self._resize(deployment, item, size, limits)
+        await self._forget_history(deployment, new, old)
+        return created
+
+    async def _still_running(self, deployment: Object, old: Sequence[Object], limits: Limits) -> bool:
+        """Recreate: everything old goes before anything new comes."""
+        for item in old:
+            await self._resize(deployment, item, 0, limits)
+        return any(self._cache.by_index(PODS, OWNER, uid_of(item)) for item in old)
+
+    async def _create(self, deployment: Object, old: Sequence[Object], limits: Limits) -> Object:
+        revision = max((revision_of(item) for item in old), default=0) + 1
+        owner = controller_ref({"apiVersion": "apps/v1", "kind": "Deployment", **deployment})
+        wanted = new_replica_set(deployment, limits, revision, owner)
+        wanted["spec"]["replicas"] = new_size(limits, wanted, old)
+        try:
+            made = await self._client.create(REPLICA_SETS, wanted)
+        except AlreadyExists:
+            made = await self._client.get(REPLICA_SETS, name_of(wanted), namespace_of(wanted))
+            if not is_controlled_by(made, uid_of(deployment)):
+                raise
+        self._cache.note(REPLICA_SETS, made)
+        size = replicas_of(made)
+        words = f"Scaled up replica set {name_of(made)} from 0 to {size}"
+        self._recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
+        await self._annotate(deployment, revision)
+        return made
+
+    async def _revise(self, deployment: Object, new: Object, old: Sequence[Object]) -> Object:
+        """A template seen before is the newest revision again: that is what a rollback is."""
+        newest = max((revision_of(item) for item in old), default=0) + 1
+        revision = max(revision_of(new), newest)
+        annotations = {**copied_annotations(deployment), REVISION: str(revision)}
+        if not annotations.items() <= annotations_of(new).items():
+            patch = {"metadata": {"annotations": annotations}}
+            new = await self._client.patch(REPLICA_SETS, name_of(new), patch, namespace_of(new))
+            self._cache.note(REPLICA_SETS, new)
+        await self._annotate(deployment, revision)
+        return new
+
+    async def _annotate(self, deployment: Object, revision: int) -> None:
+        if annotations_of(deployment).get(REVISION) != str(revision):
+            patch = {"metadata": {"annotations": {REVISION: str(revision)}}}
+            answer = await self._client.patch(DEPLOYMENTS, name_of(deployment), patch, namespace_of(deployment))
+            self._cache.note(DEPLOYMENTS, answer)
+
+    async def _resize(self, deployment: Object, item: Object, size: int, limits: Limits) -> Object:
+        before = replicas_of(item)
+        told = scale_annotations(limits)
+        if before == size and (size == 0 or told.items() <= annotations_of(item).items()):
+            return item
+        patch = {"metadata": {"annotations": told}, "spec": {"replicas": size}}
+        answer = await self._client.patch(REPLICA_SETS, name_of(item), patch, namespace_of(item))
+        self._cache.note(REPLICA_SETS, answer)
+        if before != size:
+            way = "up" if size > before else "down"
+            words = f"Scaled {way} replica set {name_of(item)} from {before} to {size}"
+            self._recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
+        return answer
+
+    async def _forget_history(self, deployment: Object, new: Object, old: Sequence[Object]) -> None:
+        limit = dig(deployment, "spec", "revisionHistoryLimit")
+        keep = _HISTORY if limit is None else int(limit)
+        if available_of(new) < replicas_of(deployment):
+            return
+        idle = [item for item in old if not replicas_of(item) and not self._has_pods(item)]
+        for item in sorted(idle, key=revision_of)[: max(0, len(idle) - keep)]:
+            await self._client.delete(REPLICA_SETS, name_of(item), namespace_of(item), uid=uid_of(item))
+
+    def _has_pods(self, item: Object) -> bool:
+        return any(is_active(pod) for pod in self._cache.by_index(PODS, OWNER, uid_of(item)))
+
+    async def _write_status(self, deployment: Object, status: Object) -> None:
+        before = deployment.get("status") or {}
+        if status == before:
+            return
+        gone = {key: None for key in before if key not in status}
+        patch = {"metadata": {"uid": uid_of(deployment)}, "status": {**gone, **status}}
+        try:
+            name, namespace = name_of(deployment), namespace_of(deployment)
+            answer = await self._client.patch(DEPLOYMENTS, name, patch, namespace, subresource="status")
+        except NotFound:
+            return
+        self._cache.note(DEPLOYMENTS, answer)

@@ -1,0 +1,138 @@
+"""Service → EndpointSlices: which pods answer for a Service, and on which local port each of them does.
+
+Every pod has ports of its own here, so every pod has a slice of its own. New endpoints are written before old ones go:
+whoever watches sees what replaces an endpoint before it loses it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.owners import controller_ref
+from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICES
+from isvc.local.controllers.pods import is_ready
+from isvc.local.node.ports import local_ports
+from isvc.local.node.translate import port_number
+from isvc.toolkit.cache import OWNER, Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.controller import Controller, Watch, owner_of
+
+SERVICE_NAME = "kubernetes.io/service-name"
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+
+
+def controller(client: Client, cache: Cache) -> Controller:
+    def services_of(pod: Object) -> Iterable[Key]:
+        labels = labels_of(pod)
+        for service in cache.list(SERVICES, namespace_of(pod)):
+            selector = dig(service, "spec", "selector")
+            if selector and selector.items() <= labels.items():
+                yield Key.of(service)
+
+    watches = [
+        Watch(SERVICES),
+        Watch(PODS, to=services_of, when=_matters),
+        Watch(ENDPOINT_SLICES, to=owner_of(SERVICES)),
+    ]
+    return Controller("endpointslice", EndpointSlices(client, cache).reconcile, watches, workers=4)
+
+
+def _matters(before: Object | None, after: Object | None) -> bool:
+    return before is None or after is None or _face(before) != _face(after)
+
+
+def _face(pod: Object) -> tuple[object, ...]:
+    """What of a pod its endpoints show."""
+    phase = dig(pod, "status", "phase")
+    return labels_of(pod), local_ports(pod), dig(pod, "status", "podIP"), phase, is_ready(pod), is_being_deleted(pod)
+
+
+class EndpointSlices:
+    def __init__(self, client: Client, cache: Cache) -> None:
+        self._client = client
+        self._cache = cache
+
+    async def reconcile(self, key: Key) -> None:
+        service = self._cache.get(SERVICES, key.name, key.namespace)
+        if service is None or not dig(service, "spec", "selector") or is_being_deleted(service):
+            return
+        selector = dig(service, "spec", "selector")
+        pods = [p for p in self._cache.list(PODS, key.namespace) if selector.items() <= labels_of(p).items()]
+        wanted = {name_of(item): item for pod in pods if (item := slice_of(service, pod)) is not None}
+        existing = {name_of(s): s for s in self._cache.by_index(ENDPOINT_SLICES, OWNER, uid_of(service))}
+        for name, item in sorted(wanted.items(), key=lambda pair: not _is_ready(pair[1])):
+            await self._write(item, existing.get(name))
+        for name in existing.keys() - wanted.keys():
+            try:
+                await self._client.delete(ENDPOINT_SLICES, name, key.namespace, uid=uid_of(existing[name]))
+            except NotFound:
+                continue
+
+    async def _write(self, wanted: Object, existing: Object | None) -> None:
+        if existing is None:
+            answer = await self._client.create(ENDPOINT_SLICES, wanted)
+        elif existing.get("endpoints") != wanted["endpoints"] or existing.get("ports") != wanted["ports"]:
+            version = existing["metadata"]["resourceVersion"]
+            metadata = {**wanted["metadata"], "resourceVersion": version}
+            answer = await self._client.update(ENDPOINT_SLICES, {**wanted, "metadata": metadata})
+        else:
+            return
+        self._cache.note(ENDPOINT_SLICES, answer)
+
+
+def _is_ready(endpoint_slice: Object) -> bool:
+    return bool(dig(endpoint_slice, "endpoints", 0, "conditions", "ready"))
+
+
+def slice_of(service: Object, pod: Object) -> Object | None:
+    """One pod's endpoints; None while it has no address, or when it has ended."""
+    address = dig(pod, "status", "podIP")
+    told = local_ports(pod)
+    if not address or not told or dig(pod, "status", "phase") in ("Succeeded", "Failed"):
+        return None
+    ports = [port for item in dig(service, "spec", "ports") or [] if (port := _port(item, pod, told)) is not None]
+    serving, terminating = is_ready(pod), is_being_deleted(pod)
+    publish_all = bool(dig(service, "spec", "publishNotReadyAddresses"))
+    ready = publish_all or (serving and not terminating)
+    suffix = hashlib.sha256(uid_of(pod).encode()).hexdigest()[:5]
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": f"{name_of(service)}-{suffix}",
+            "namespace": namespace_of(service),
+            "labels": {SERVICE_NAME: name_of(service), MANAGED_BY: "endpointslice-controller.k8s.io"},
+            "ownerReferences": [controller_ref({"apiVersion": "v1", "kind": "Service", **service})],
+        },
+        "addressType": "IPv4",
+        "endpoints": [
+            {
+                "addresses": [address],
+                "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
+                "nodeName": dig(pod, "spec", "nodeName"),
+                "targetRef": {
+                    "kind": "Pod",
+                    "name": name_of(pod),
+                    "namespace": namespace_of(pod),
+                    "uid": uid_of(pod),
+                },
+            }
+        ],
+        "ports": ports,
+    }
+
+
+def _port(item: Object, pod: Object, told: dict[int, int]) -> Object | None:
+    target = item.get("targetPort", item["port"])
+    numbers = (port_number(container, target) for container in dig(pod, "spec", "containers") or [])
+    number = next((number for number in numbers if number is not None), None)
+    if number is None:
+        return None
+    port: Object = {"name": item.get("name") or "", "port": told.get(number, number)}
+    port["protocol"] = item.get("protocol") or "TCP"
+    if protocol := item.get("appProtocol"):
+        port["appProtocol"] = protocol
+    return port

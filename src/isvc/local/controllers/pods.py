@@ -1,0 +1,32 @@
+"""Questions about pods that several controllers ask."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from isvc.kube.objects import Object, dig, is_being_deleted
+from isvc.toolkit.clock import parse_timestamp
+
+
+def is_active(pod: Object) -> bool:
+    return dig(pod, "status", "phase") not in ("Succeeded", "Failed") and not is_being_deleted(pod)
+
+
+def ready_condition(pod: Object) -> Object | None:
+    return next((c for c in dig(pod, "status", "conditions") or [] if c.get("type") == "Ready"), None)
+
+
+def is_ready(pod: Object) -> bool:
+    condition = ready_condition(pod)
+    return condition is not None and condition.get("status") == "True"
+
+
+def seconds_until_available(pod: Object, min_ready_seconds: int, now: datetime) -> float | None:
+    """0 when it is available, None while it is not ready."""
+    condition = ready_condition(pod)
+    if condition is None or condition.get("status") != "True":
+        return None
+    if not min_ready_seconds:
+        return 0.0
+    since = (now - parse_timestamp(condition["lastTransitionTime"])).total_seconds()
+    return max(0.0, min_ready_seconds - since)

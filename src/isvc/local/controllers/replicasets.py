@@ -1,0 +1,152 @@
+"""ReplicaSet → Pods: as many as asked for, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from isvc.kube.errors import ApiError, NotFound
+from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.owners import controller_ref
+from isvc.kube.resource import PODS, REPLICA_SETS
+from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
+from isvc.toolkit.cache import OWNER, Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.recorder import Recorder
+
+_BURST = 500
+
+
+def controller(client: Client, cache: Cache, recorder: Recorder, clock: Clock) -> Controller:
+    reconciler = ReplicaSets(client, cache, recorder, clock)
+    watches = [Watch(REPLICA_SETS), Watch(PODS, to=owner_of(REPLICA_SETS))]
+    return Controller("replicaset", reconciler.reconcile, watches, workers=4, clock=clock)
+
+
+class ReplicaSets:
+    def __init__(self, client: Client, cache: Cache, recorder: Recorder, clock: Clock) -> None:
+        self._client = client
+        self._cache = cache
+        self._recorder = recorder
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Result | None:
+        replica_set = self._cache.get(REPLICA_SETS, key.name, key.namespace)
+        if replica_set is None:
+            return None
+        failure: ApiError | None = None
+        if not is_being_deleted(replica_set):
+            try:
+                await self._scale(replica_set)
+            except ApiError as error:
+                failure = error
+        pods = [pod for pod in self._pods(replica_set) if is_active(pod)]
+        now = self._clock.now()
+        status = replica_set_status(replica_set, pods, failure, now)
+        if status != (replica_set.get("status") or {}):
+            await self._write(replica_set, status)
+        if failure is not None:
+            raise failure
+        return _next_look(replica_set, pods, now)
+
+    def _pods(self, replica_set: Object) -> list[Object]:
+        return self._cache.by_index(PODS, OWNER, uid_of(replica_set))
+
+    async def _scale(self, replica_set: Object) -> None:
+        active = [pod for pod in self._pods(replica_set) if is_active(pod)]
+        missing = (dig(replica_set, "spec", "replicas") or 0) - len(active)
+        for _ in range(min(missing, _BURST)):
+            await self._create(replica_set)
+        for pod in first_to_go(active)[: -missing if missing < 0 else 0]:
+            await self._delete(replica_set, pod)
+
+    async def _create(self, replica_set: Object) -> None:
+        try:
+            pod = await self._client.create(PODS, pod_of(replica_set))
+        except ApiError as error:
+            self._recorder.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
+            raise
+        self._cache.note(PODS, pod)
+        self._recorder.event(replica_set, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
+
+    async def _delete(self, replica_set: Object, pod: Object) -> None:
+        try:
+            answer = await self._client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod))
+        except NotFound:
+            return
+        if answer.get("kind") == "Pod" and dig(answer, "metadata", "deletionGracePeriodSeconds"):
+            self._cache.note(PODS, answer)
+        self._recorder.event(replica_set, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+
+    async def _write(self, replica_set: Object, status: Object) -> None:
+        gone = {key: None for key in replica_set.get("status") or {} if key not in status}
+        name, namespace = name_of(replica_set), namespace_of(replica_set)
+        patch = {"metadata": {"uid": uid_of(replica_set)}, "status": {**gone, **status}}
+        try:
+            answer = await self._client.patch(REPLICA_SETS, name, patch, namespace, subresource="status")
+        except NotFound:
+            return
+        self._cache.note(REPLICA_SETS, answer)
+
+
+def pod_of(replica_set: Object) -> Object:
+    template = deep_copy(dig(replica_set, "spec", "template") or {})
+    metadata = template.get("metadata") or {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": f"{name_of(replica_set)}-",
+            "namespace": namespace_of(replica_set),
+            "labels": metadata.get("labels") or {},
+            "annotations": metadata.get("annotations") or {},
+            "finalizers": metadata.get("finalizers") or [],
+            "ownerReferences": [controller_ref({"apiVersion": "apps/v1", "kind": "ReplicaSet", **replica_set})],
+        },
+        "spec": template.get("spec") or {},
+    }
+
+
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+def first_to_go(pods: Sequence[Object]) -> list[Object]:
+    """In the order in which a ReplicaSet gives pods up: not placed, not running, not ready, newest first."""
+
+    def rank(pod: Object) -> tuple[bool, int, bool, int]:
+        return (
+            bool(dig(pod, "spec", "nodeName")),
+            _PHASES.get(dig(pod, "status", "phase") or "Pending", 1),
+            is_ready(pod),
+            int(dig(pod, "metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost") or 0),
+        )
+
+    newest_first = sorted(pods, key=lambda pod: dig(pod, "metadata", "creationTimestamp") or "", reverse=True)
+    return sorted(newest_first, key=rank)
+
+
+def replica_set_status(replica_set: Object, pods: Sequence[Object], failure: ApiError | None, now: datetime) -> Object:
+    wanted_labels = dig(replica_set, "spec", "template", "metadata", "labels") or {}
+    seconds = dig(replica_set, "spec", "minReadySeconds") or 0
+    counts = {
+        "replicas": len(pods),
+        "fullyLabeledReplicas": sum(wanted_labels.items() <= labels_of(pod).items() for pod in pods),
+        "readyReplicas": sum(is_ready(pod) for pod in pods),
+        "availableReplicas": sum(seconds_until_available(pod, seconds, now) == 0 for pod in pods),
+        "observedGeneration": dig(replica_set, "metadata", "generation") or 0,
+    }
+    status: Object = {key: value for key, value in counts.items() if value or key == "replicas"}
+    if failure is not None:
+        before = next(iter(dig(replica_set, "status", "conditions") or []), {})
+        condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": failure.message}
+        condition["lastTransitionTime"] = before.get("lastTransitionTime") or timestamp(now)
+        status["conditions"] = [condition]
+    return status
+
+
+def _next_look(replica_set: Object, pods: Sequence[Object], now: datetime) -> Result | None:
+    seconds = dig(replica_set, "spec", "minReadySeconds") or 0
+    waits = [wait for pod in pods if (wait := seconds_until_available(pod, seconds, now))]
+    return Result(requeue_after=min(waits)) if waits else None
