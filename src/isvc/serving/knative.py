@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from isvc.engine.plan import Child
 from isvc.kube.objects import Object, dig
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
@@ -21,8 +22,8 @@ CLUSTER_LOCAL = "cluster-local"
 TAG_ROUTING_ANNOTATION = "serving.kserve.io/enable-tag-routing"
 _SCALING = "autoscaling.knative.dev"
 _INITIAL_SCALE = f"{_SCALING}/initial-scale"
-_ENABLE_PASSTHROUGH = "serving.knative.openshift.io/enablePassthrough"
-_ROLLOUT_DURATION = "serving.knative.dev/rollout-duration"
+ENABLE_PASSTHROUGH = "serving.knative.openshift.io/enablePassthrough"
+LIFTED = (ENABLE_PASSTHROUGH, "serving.knative.dev/rollout-duration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,18 @@ class Revision:
 
 
 def service(
-    name: str, namespace: str, labels: Mapping[str, str], revision: Revision, traffic: list[Object] | None = None
-) -> Object:
-    """A Knative Service; annotations that are about the Service move up from the revision."""
-    own = {k: v for k, v in revision.annotations.items() if k in (_ROLLOUT_DURATION, _ENABLE_PASSTHROUGH)}
+    name: str,
+    namespace: str,
+    labels: Mapping[str, str],
+    revision: Revision,
+    traffic: list[Object] | None = None,
+    lifted: Collection[str] = LIFTED,
+) -> Child:
+    """A Knative Service; annotations that are about the Service are lifted from the revision.
+
+    Knative notes on the Service who made it, and refuses to have that taken away: annotations of others stay.
+    """
+    own = {key: value for key, value in revision.annotations.items() if key in lifted}
     template = revision.template()
     for key in own:
         del template["metadata"]["annotations"][key]
@@ -81,12 +90,14 @@ def service(
     spec: Object = {"template": template}
     if traffic is not None:
         spec["traffic"] = traffic
-    return {
+    manifest: Object = {
         "apiVersion": KNATIVE_SERVICES.api_version,
         "kind": KNATIVE_SERVICES.kind,
         "metadata": {key: value for key, value in metadata.items() if value},
         "spec": spec,
     }
+    heeds = ("metadata.labels", "spec.template", "spec.traffic")
+    return Child(KNATIVE_SERVICES, manifest, heeds=heeds, includes=("metadata.annotations",))
 
 
 def traffic(canary_percent: int | None, rolled_out: str, *, tagged: bool) -> list[Object]:

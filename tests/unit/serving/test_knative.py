@@ -46,7 +46,7 @@ def test_tag_routing_names_the_latest_revision():
 
 def test_annotations_about_the_service_move_up_from_the_revision():
     revision = Revision({"containers": []}, {"a": "b"}, {"serving.knative.dev/rollout-duration": "9s", "other": "1"})
-    service = knative.service("x", "ns", {"a": "b"}, revision)
+    service = knative.service("x", "ns", {"a": "b"}, revision).manifest
     assert service["metadata"]["annotations"] == {"serving.knative.dev/rollout-duration": "9s"}
     assert service["spec"]["template"]["metadata"]["annotations"] == {"other": "1"}
     assert "traffic" not in service["spec"]

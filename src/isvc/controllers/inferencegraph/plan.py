@@ -116,5 +116,5 @@ def _knative(observed: Observed, spec: Object) -> Child:
         annotations=scale.annotations(given),
         timeout=spec.get("timeout"),
     )
-    manifest = knative.service(name_of(graph), namespace_of(graph), labels_of(graph), revision)
-    return Child(KNATIVE_SERVICES, manifest)
+    lifted = (knative.ENABLE_PASSTHROUGH,)
+    return knative.service(name_of(graph), namespace_of(graph), labels_of(graph), revision, lifted=lifted)

@@ -10,7 +10,6 @@ from isvc.controllers.inferenceservice.planned import Deployed
 from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import READY_OF, StatusEdit
 from isvc.controllers.inferenceservice.status.revisions import component_status
-from isvc.engine.plan import Child
 from isvc.kube.conditions import FALSE, TRUE, find, is_true
 from isvc.kube.objects import Object, annotations_of, dig, labels_of
 from isvc.kube.resource import Resource
@@ -49,8 +48,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     rolled_out = dig(observed.raw, "status", "components", kind, "latestRolledoutRevision") or ""
     tagged = annotations_of(observed.raw).get(knative.TAG_ROUTING_ANNOTATION) == "true"
     traffic = knative.traffic(scale.get("canaryTrafficPercent"), rolled_out, tagged=tagged)
-    manifest = knative.service(component.name, component.namespace, component.labels, revision, traffic)
-    child = Child(KNATIVE_SERVICES, manifest, heeds=("metadata.labels", "spec.template", "spec.traffic"))
+    child = knative.service(component.name, component.namespace, component.labels, revision, traffic)
     return Deployed(kind, component, (child,), url="")
 
 
