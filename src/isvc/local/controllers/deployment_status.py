@@ -9,8 +9,6 @@ from isvc.kube.objects import Object, dig, name_of
 from isvc.local.controllers.rollout import Limits, counted, replicas_of
 from isvc.toolkit.clock import parse_timestamp, timestamp
 
-_COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
-
 
 def deployment_status(
     deployment: Object, new: Object | None, replica_sets: Sequence[Object], created: bool, now: datetime
@@ -66,7 +64,7 @@ def _progressing(deployment: Object, new: Object | None, status: Object, created
         return _condition("Progressing", False, "ProgressDeadlineExceeded", f"{title} has timed out progressing.")
     if before.get("reason") == "NewReplicaSetAvailable":  # it was complete before, and has to start again
         return _condition("Progressing", True, "ReplicaSetUpdated", f"{title} is progressing.")
-    return {key: value for key, value in before.items()}
+    return dict(before)
 
 
 def _has_progressed(before: Object, after: Object) -> bool:
@@ -113,12 +111,7 @@ def _dated(condition: Object, before: Object | None, now: datetime) -> Object:
     if before is None:
         return {**condition, "lastUpdateTime": moment, "lastTransitionTime": moment}
     same = before["status"] == condition["status"]
-    unchanged = (
-        same and before.get("reason") == condition.get("reason") and before.get("message") == condition.get("message")
-    )
+    unchanged = same and all(before.get(key) == condition.get(key) for key in ("reason", "message"))
     updated = condition.get("lastUpdateTime") or (before.get("lastUpdateTime") if unchanged else moment)
-    return {
-        **condition,
-        "lastUpdateTime": updated,
-        "lastTransitionTime": before["lastTransitionTime"] if same else moment,
-    }
+    changed = before["lastTransitionTime"] if same else moment
+    return {**condition, "lastUpdateTime": updated, "lastTransitionTime": changed}

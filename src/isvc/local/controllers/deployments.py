@@ -57,7 +57,7 @@ class Deployments:
         now = self._clock.now()
         status = deployment_status(deployment, new, replica_sets, created, now)
         await self._write_status(deployment, status)
-        progressing = next((c for c in status["conditions"] if c["type"] == "Progressing"), {})
+        progressing: Object = next((c for c in status["conditions"] if c["type"] == "Progressing"), {})
         left = seconds_left(deployment, progressing, now)
         return Result(requeue_after=max(left, 0.0) + 1) if left is not None else None
 

@@ -139,7 +139,7 @@ def replica_set_status(replica_set: Object, pods: Sequence[Object], failure: Api
     }
     status: Object = {key: value for key, value in counts.items() if value or key == "replicas"}
     if failure is not None:
-        before = next(iter(dig(replica_set, "status", "conditions") or []), {})
+        before: Object = next(iter(dig(replica_set, "status", "conditions") or []), {})
         condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": failure.message}
         condition["lastTransitionTime"] = before.get("lastTransitionTime") or timestamp(now)
         status["conditions"] = [condition]
