@@ -48,7 +48,7 @@ $(ENVTEST)/kube-apiserver:
 	tools/build-envtest $(ENVTEST)
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance -n 2 --dist load --cluster=kube-apiserver
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance -n 2 --dist load --cluster=kube-apiserver --owners=2000
 
 MANAGER := $(CURDIR)/$(BIN)/isvc-manager --leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port} \
   --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}
