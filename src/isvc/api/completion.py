@@ -36,8 +36,9 @@ def complete(value: Any, schema: Schema, path: str = "") -> Any:
     if isinstance(value, dict):
         return _completed_object(value, schema, path)
     if isinstance(value, list) and "items" in schema:
+        below = schema["items"]
         items = [
-            item if item is None else complete(item, schema["items"], f"{path}[{index}]")
+            _zero(below) if item is None else complete(item, below, f"{path}[{index}]")
             for index, item in enumerate(value)
         ]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value

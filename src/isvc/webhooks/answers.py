@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 from isvc.api import DecodeError
 from isvc.api.validation import Verdict
+from isvc.kube.objects import Object
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny
 
 Handler: TypeAlias = Callable[[AdmissionRequest], AdmissionResponse]
@@ -23,11 +25,20 @@ def reading(
 
     def handled(request: AdmissionRequest) -> AdmissionResponse:
         try:
-            return handler(request)
+            return handler(replace(request, object=_tidy(request.object), old_object=_tidy(request.old_object)))
         except DecodeError as error:
             return deny(str(error), 400)
 
     return handled
+
+
+def _tidy(obj: Object) -> Object:
+    """The object without parts that are null, which mean nothing."""
+    if not isinstance(obj, dict):
+        raise DecodeError("", "expected an object")
+    if not isinstance(obj.get("metadata"), dict | None):
+        raise DecodeError("metadata", "expected an object")
+    return {name: part for name, part in obj.items() if part is not None}
 
 
 def validator(judge: Callable[[AdmissionRequest], Verdict], code: int = 403) -> Handler:

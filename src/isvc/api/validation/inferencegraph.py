@@ -15,7 +15,7 @@ _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 def validate_graph(new: Object, old: Object | None = None) -> Verdict:
-    complete(new, schema_for(InferenceGraph))
+    new = complete(new, schema_for(InferenceGraph))
     graph = InferenceGraph.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD

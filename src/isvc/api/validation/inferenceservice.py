@@ -32,7 +32,7 @@ _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 def validate_service(new: Object, old: Object | None = None, gpus: Iterable[str] = KNOWN_GPUS) -> Verdict:
     """Whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
-    complete(new, schema_for(InferenceService))
+    new = complete(new, schema_for(InferenceService))
     service = InferenceService.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD

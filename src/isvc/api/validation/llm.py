@@ -29,7 +29,7 @@ _ROUTER = "spec.router"
 def validate_llm_service(new: Object, old: Object | None = None) -> Verdict:
     """Whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
     is_old_version = new.get("apiVersion") == OLD
-    complete(new, schema_for(v1alpha1.LLMInferenceService if is_old_version else LLMInferenceService))
+    new = complete(new, schema_for(v1alpha1.LLMInferenceService if is_old_version else LLMInferenceService))
     service = _read(new)
     if old is not None and is_exempt(old, new):
         return GOOD
@@ -43,7 +43,7 @@ def validate_llm_service(new: Object, old: Object | None = None) -> Verdict:
 
 def validate_llm_config(new: Object, old: Object | None = None) -> Verdict:
     is_old_version = new.get("apiVersion") == OLD
-    complete(new, schema_for(v1alpha1.LLMInferenceServiceConfig if is_old_version else LLMInferenceServiceConfig))
+    new = complete(new, schema_for(v1alpha1.LLMInferenceServiceConfig if is_old_version else LLMInferenceServiceConfig))
     config = LLMInferenceServiceConfig.decode(to_v1alpha2(new) if is_old_version else new)
     if old is not None and is_exempt(old, new):
         return GOOD

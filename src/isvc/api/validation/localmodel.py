@@ -14,7 +14,7 @@ from isvc.kube.objects import Object, labels_of, name_of, namespace_of
 
 def validate_cache(new: Object, others: Iterable[Object], old: Object | None = None) -> Verdict:
     """A LocalModelCache: no two of them hold the same model."""
-    complete(new, schema_for(LocalModelCache))
+    new = complete(new, schema_for(LocalModelCache))
     cache = LocalModelCache.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD
@@ -28,7 +28,7 @@ def validate_cache(new: Object, others: Iterable[Object], old: Object | None = N
 
 def validate_namespace_cache(new: Object, node_groups: Iterable[str], old: Object | None = None) -> Verdict:
     """A LocalModelNamespaceCache: its node groups exist."""
-    complete(new, schema_for(LocalModelNamespaceCache))
+    new = complete(new, schema_for(LocalModelNamespaceCache))
     cache = LocalModelNamespaceCache.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD

@@ -25,7 +25,7 @@ def validate_runtime(
     gpus: Iterable[str] = KNOWN_GPUS,
 ) -> Verdict:
     """Whether a runtime may be stored beside `others`, the runtimes that could serve the same models."""
-    complete(new, schema_for(kind))
+    new = complete(new, schema_for(kind))
     runtime = kind.decode(new)
     if runtime.spec.is_disabled or (old is not None and is_exempt(old, new)):
         return GOOD

@@ -18,7 +18,7 @@ SCHEMES = ("s3://", "gs://", "https://", "http://")
 
 
 def validate_trained_model(new: Object, old: Object | None = None) -> Verdict:
-    complete(new, schema_for(TrainedModel))
+    new = complete(new, schema_for(TrainedModel))
     model = TrainedModel.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD

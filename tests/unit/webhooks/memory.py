@@ -1,0 +1,31 @@
+"""A reader whose memory is given."""
+
+from __future__ import annotations
+
+from isvc.kube.objects import Object, name_of, namespace_of
+from isvc.kube.resource import CONFIG_MAPS, Resource
+
+
+class Memory:
+    def __init__(
+        self, objects: dict[Resource, list[Object]] | None = None, config: dict[str, str] | None = None
+    ) -> None:
+        self.objects = dict(objects or {})
+        settings: Object = {
+            "metadata": {"name": "inferenceservice-config", "namespace": "kserve"},
+            "data": config or {},
+        }
+        self.objects.setdefault(CONFIG_MAPS, [settings | {"metadata": settings["metadata"] | {"resourceVersion": "1"}}])
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        found = (obj for obj in self.list(resource, namespace) if name_of(obj) == name)
+        return next(found, None)
+
+    def list(self, resource: Resource, namespace: str = "") -> list[Object]:
+        return [obj for obj in self.objects.get(resource, []) if not namespace or namespace_of(obj) == namespace]
+
+    def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
+        raise NotImplementedError
+
+    def serves(self, resource: Resource) -> bool:
+        return resource in self.objects
