@@ -76,9 +76,8 @@ class Deployments:
                 await self._resize(deployment, target, limits.replicas, limits)
             return False
         old = [item for item in replica_sets if new is None or uid_of(item) != uid_of(new)]
-        if dig(deployment, "spec", "strategy", "type") == "Recreate" and await self._still_running(
-            deployment, old, limits
-        ):
+        recreate = dig(deployment, "spec", "strategy", "type") == "Recreate"
+        if recreate and await self._still_running(deployment, old, limits):
             return False
         created = new is None
         new = await self._create(deployment, old, limits) if new is None else await self._revise(deployment, new, old)

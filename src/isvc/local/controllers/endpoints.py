@@ -126,7 +126,7 @@ def slice_of(service: Object, pod: Object) -> Object | None:
 
 
 def _port(item: Object, pod: Object, told: dict[int, int]) -> Object | None:
-    target: int | str = item.get("targetPort", item["port"])
+    target: int | str = item["targetPort"] if "targetPort" in item else item["port"]
     numbers = (port_number(container, target) for container in dig(pod, "spec", "containers") or [])
     number = next((number for number in numbers if number is not None), None)
     if number is None:
