@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from isvc.apiserver import metadata, refusals
 from isvc.apiserver.request import Call
+from isvc.apiserver.typed import type_errors
 from isvc.kube import fields
 from isvc.kube.errors import Conflict
 from isvc.kube.objects import Object
@@ -30,6 +31,9 @@ def track(call: Call, new: Object, live: Object | None) -> None:
 def apply_fields(call: Call, intent: Object, live: Object | None) -> Object:
     """The live object with a manager's intent applied, or Conflict when others own what it would change."""
     description = call.description
+    problem = type_errors(intent, description.strategy.schema)
+    if problem:
+        raise refusals.untypeable(description.gvk, intent, problem)
     try:
         return fields.apply(
             live,

@@ -105,11 +105,12 @@ def mark(call: Call, obj: Object, options: Object) -> Object:
     if not meta.get("deletionTimestamp"):
         due = datetime.now(UTC) + timedelta(seconds=grace)
         meta["deletionTimestamp"] = due.strftime("%Y-%m-%dT%H:%M:%SZ")
-        if call.description.shelf != "namespaces":
-            meta["deletionGracePeriodSeconds"] = grace
+        if call.description.shelf in ("namespaces", DEFINITIONS):
+            _announce(call, obj)
+            return obj
+        meta["deletionGracePeriodSeconds"] = grace
         if meta.get("generation"):
             meta["generation"] += 1
-        _announce(call, obj)
     elif grace < (meta.get("deletionGracePeriodSeconds") or 0):
         marked = datetime.strptime(meta["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ")
         asked = marked - timedelta(seconds=meta["deletionGracePeriodSeconds"] - grace)

@@ -108,6 +108,8 @@ class Selection:
         if self.start is not None:
             entries = [entry for entry in entries if (entry.namespace, entry.name) > self.start]
         meta: Object = {"resourceVersion": str(self.rv)}
+        if self.call.description.custom:
+            meta["continue"] = ""
         if self.limit and len(entries) > self.limit:
             rest = len(entries) - self.limit
             entries = entries[: self.limit]

@@ -36,7 +36,7 @@ async def patch(api: Api, call: Call) -> Response:
         return await apply(api, call)
     if call.request.flag("force"):
         raise _bad_option("force", "may not be specified for non-apply patch")
-    if kind in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
+    if kind in (JSON_PATCH, MERGE_PATCH) or (kind == STRATEGIC_PATCH and not call.description.custom):
         update.head(api, call)
     edit = edit_of(call, kind)
 
@@ -64,6 +64,8 @@ def edit_of(call: Call, kind: str) -> Edit:
         changes = _parse(call.request, dict)
         schema = call.description.strategy.schema or {}
         return _guarded(lambda live: strategic.apply(live, changes, schema), BadRequest)
+    if call.description.custom:
+        raise refusals.unsupported((JSON_PATCH, MERGE_PATCH, APPLY_YAML))
     raise UnsupportedMediaType("415: Unsupported Media Type", details={})
 
 

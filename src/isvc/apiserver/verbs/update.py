@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from isvc.apiserver import metadata, refusals
 from isvc.apiserver.http.response import Response
+from isvc.apiserver.metadata import now
 from isvc.apiserver.ownership import track
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
@@ -96,6 +97,9 @@ async def _write(api: Api, call: Call, entry: Entry, new: Object, old: Object, t
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     metadata.prepare_for_update(new, old)
     restrict(call, new, old)
+    if call.subresource == "status" and description.custom:
+        new["metadata"] = {**old["metadata"], "managedFields": new["metadata"].get("managedFields") or []}
+        metadata.tidy(new["metadata"])
     description.strategy.prepare_for_update(new, old, call.subresource)
     count_generation(call, new, old)
     assigned = api.addresses.assign(new, old) if description.shelf == "services" and not call.subresource else None
@@ -140,11 +144,6 @@ def restrict(call: Call, new: Object, old: Object) -> None:
     """A subresource changes its part of the object and nothing else; the main resource leaves status alone."""
     description = call.description
     if call.subresource == "status":
-        if description.custom:
-            fields = new["metadata"].get("managedFields")
-            new["metadata"] = {**old["metadata"]}
-            if fields is not None:
-                new["metadata"]["managedFields"] = fields
         for field in [field for field in new if field not in NOT_COUNTED and field not in old]:
             del new[field]
         for field, value in old.items():
@@ -164,7 +163,7 @@ def restrict(call: Call, new: Object, old: Object) -> None:
 
 
 def count_generation(call: Call, new: Object, old: Object) -> None:
-    if not call.description.strategy.generation or call.subresource == "status":
+    if not call.description.strategy.generation or call.subresource in ("status", "binding"):
         return
     kept = NOT_COUNTED if call.description.status or not call.description.custom else NOT_COUNTED[:3]
     if {k: v for k, v in new.items() if k not in kept} != {k: v for k, v in old.items() if k not in kept}:
@@ -184,7 +183,10 @@ async def bind(api: Api, call: Call) -> Response:
             why = f'pod {call.name} is already assigned to node "{taken}"'
             raise refusals.conflict(call.description.resource, call.name, why)
         pod["spec"]["nodeName"] = node
+        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now()}
+        conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+        conditions[:] = [each for each in conditions if each["type"] != "PodScheduled"] + [scheduled]
         return pod
 
-    await change(api, call, bound)
+    await change(api, call, bound, tracked=True)
     return Response.json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
