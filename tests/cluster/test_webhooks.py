@@ -1,0 +1,265 @@
+"""Webhooks and their certificates, asked by a real API server."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from tests.waiting import until
+
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import deep_copy
+from isvc.kube.resource import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    SECRETS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    Resource,
+)
+from isvc.toolkit.certificates import AUTHORITY_LIFE, SERVING_LIFE
+from isvc.toolkit.client import PatchKind
+from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.rotation import Certificates, Targets
+from isvc.toolkit.webhook import (
+    AdmissionRequest,
+    AdmissionResponse,
+    WebhookServer,
+    allow,
+    conversion,
+    deny,
+    mutating,
+    patched,
+    validating,
+)
+
+HOSTS = ("hooks.kserve.svc", "localhost", "127.0.0.1")
+
+
+class ShiftedClock(SystemClock):
+    """The real time, some days ahead."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def now(self):
+        return super().now() + self.ahead
+
+
+def mark(request: AdmissionRequest) -> AdmissionResponse:
+    after = deep_copy(request.object)
+    after.setdefault("data", {})["marked-for"] = request.user["username"]
+    return patched(request.object, after)
+
+
+async def judge(request: AdmissionRequest) -> AdmissionResponse:
+    data = request.object.get("data") or {}
+    if "crash" in data:
+        raise ZeroDivisionError("judged by zero")
+    if "slow" in data:
+        await asyncio.sleep(60)
+    if "bad" in data:
+        return deny(f"{request.operation} of {request.namespace}/{request.name} refused: bad")
+    return allow("fine, but mind the gap") if "odd" in data else allow()
+
+
+def to_version(objects: list[dict], version: str) -> list[dict]:
+    if any(obj.get("spec", {}).get("cursed") for obj in objects):
+        raise ValueError("cursed")
+    return [{**obj, "apiVersion": version, "spec": {**obj.get("spec", {}), "seen": version}} for obj in objects]
+
+
+@pytest.fixture
+async def server(tmp_path, client, namespace) -> AsyncIterator[WebhookServer]:
+    certificates = Certificates(client, namespace=namespace, secret="cert", hosts=HOSTS, cert_dir=tmp_path)
+    await certificates.ensure()
+    routes = {"/mark": mutating(mark), "/judge": validating(judge), "/convert": conversion(to_version)}
+    running = WebhookServer(0, tmp_path, routes, host="127.0.0.1")
+    await running.start()
+    running.open()
+    yield running
+    await running.stop()
+
+
+def configuration(resource: Resource, name: str, url: str, namespace: str) -> dict:
+    webhook = {
+        "name": f"{name}.isvc.example",
+        "admissionReviewVersions": ["v1", "v1beta1"],
+        "sideEffects": "None",
+        "timeoutSeconds": 2,
+        "clientConfig": {"url": url},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
+    }
+    metadata = {"name": f"{name}-{namespace}"}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "webhooks": [webhook]}
+
+
+@pytest.fixture
+async def registered(server, client, namespace, tmp_path) -> AsyncIterator[None]:
+    """Both webhooks registered, with the caBundle injected."""
+    base = f"https://127.0.0.1:{server.port}"
+    kinds = ((MUTATING_WEBHOOK_CONFIGURATIONS, "mark"), (VALIDATING_WEBHOOK_CONFIGURATIONS, "judge"))
+    for resource, name in kinds:
+        await client.create(resource, configuration(resource, name, f"{base}/{name}", namespace))
+    targets = Targets(mutating=[f"mark-{namespace}"], validating=[f"judge-{namespace}"])
+    await Certificates(
+        client, namespace=namespace, secret="cert", hosts=HOSTS, cert_dir=tmp_path, targets=targets
+    ).ensure()
+    yield
+    for resource, name in kinds:
+        await client.delete(resource, f"{name}-{namespace}")
+
+
+def config_map(name: str, namespace: str, **data: str) -> dict:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+async def create_until_asked(client, namespace: str) -> dict:
+    """Configurations take a moment to reach the API server's handlers."""
+    attempt = 0
+
+    async def marked() -> dict | None:
+        nonlocal attempt
+        attempt += 1
+        created = await client.create(CONFIG_MAPS, config_map(f"probe-{attempt}", namespace))
+        return created if "marked-for" in created.get("data", {}) else None
+
+    return await until(marked)
+
+
+async def test_admission_through_a_real_api_server(client, namespace, registered):
+    await create_until_asked(client, namespace)
+    with pytest.raises(ApiError, match=rf"denied the request: CREATE of {namespace}/b refused: bad") as refused:
+        await client.create(CONFIG_MAPS, config_map("b", namespace, bad="1"))
+    assert refused.value.status_code == 403
+    with pytest.raises(ApiError, match="the webhook crashed: ZeroDivisionError: judged by zero") as crashed:
+        await client.create(CONFIG_MAPS, config_map("c", namespace, crash="1"))
+    assert crashed.value.status_code == 500
+    with pytest.raises(ApiError, match=r"did not decide in time|deadline|timed out|timeout") as slow:
+        await client.create(CONFIG_MAPS, config_map("s", namespace, slow="1"))
+    assert slow.value.status_code in (500, 504)
+    assert await client.create(CONFIG_MAPS, config_map("o", namespace, odd="1"))
+
+
+def wisp_crd(group: str, url: str) -> dict:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+    def version(name: str, *, storage: bool) -> dict:
+        return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}}
+
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": {"url": url}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"wisps.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "wisps", "singular": "wisp", "kind": "Wisp"},
+            "versions": [version("v1", storage=True), version("v2", storage=False)],
+            "conversion": {"strategy": "Webhook", "webhook": webhook},
+        },
+    }
+
+
+async def test_conversion_through_a_real_api_server(client, namespace, server, tmp_path):
+    group = f"{namespace}.example"
+    v1, v2 = (Resource(group, version, "wisps", "Wisp") for version in ("v1", "v2"))
+    await client.create(CUSTOM_RESOURCE_DEFINITIONS, wisp_crd(group, f"https://127.0.0.1:{server.port}/convert"))
+    await Certificates(
+        client,
+        namespace=namespace,
+        secret="cert",
+        hosts=HOSTS,
+        cert_dir=tmp_path,
+        targets=Targets(crds=[f"wisps.{group}"]),
+    ).ensure()
+    wisp = {"apiVersion": v1.api_version, "kind": "Wisp", "metadata": {"name": "w", "namespace": namespace}, "spec": {}}
+
+    async def created() -> bool:
+        with suppress(ApiError):
+            await client.create(v1, wisp)
+            return True
+        return False
+
+    await until(created)
+
+    async def converted() -> dict | None:
+        with suppress(ApiError):
+            return await client.get(v2, "w", namespace)
+        return None
+
+    seen = await until(converted)
+    assert (seen["apiVersion"], seen["spec"]["seen"]) == (v2.api_version, v2.api_version)
+    await client.patch(v1, "w", {"spec": {"cursed": True}}, namespace)
+    with pytest.raises(ApiError, match="conversion failed: cursed"):
+        await client.get(v2, "w", namespace)
+    await client.delete(CUSTOM_RESOURCE_DEFINITIONS, f"wisps.{group}")
+
+
+def served_certificate(port: int) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(ssl.get_server_certificate(("127.0.0.1", port)).encode())
+
+
+async def test_rotation_needs_no_restart_and_cuts_nobody_off(client, namespace, server, registered, tmp_path):
+    clock = ShiftedClock()
+    targets = Targets(mutating=[f"mark-{namespace}"], validating=[f"judge-{namespace}"])
+    certificates = Certificates(
+        client, namespace=namespace, secret="cert", hosts=HOSTS, cert_dir=tmp_path, targets=targets, clock=clock
+    )
+    await create_until_asked(client, namespace)
+    first = await asyncio.to_thread(served_certificate, server.port)
+    before = await client.get(SECRETS, "cert", namespace)
+
+    await certificates.ensure()
+    assert await client.get(SECRETS, "cert", namespace) == before, "nothing was due"
+
+    clock.ahead = SERVING_LIFE * 0.9  # the serving certificate is due, its authority is not
+    await certificates.ensure()
+    server.reload()
+    second = await asyncio.to_thread(served_certificate, server.port)
+    assert second.serial_number != first.serial_number
+    assert second.issuer == first.issuer
+    assert (await client.get(SECRETS, "cert", namespace))["data"]["ca.crt"] == before["data"]["ca.crt"]
+
+    clock.ahead = AUTHORITY_LIFE * 0.9  # now the authority as well: the bundle carries both
+    await certificates.ensure()
+    bundle = x509.load_pem_x509_certificates((tmp_path / "ca.crt").read_bytes())
+    assert len(bundle) == 2
+    held = await client.get(MUTATING_WEBHOOK_CONFIGURATIONS, f"mark-{namespace}")
+    secret = await client.get(SECRETS, "cert", namespace)
+    assert held["webhooks"][0]["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
+
+
+async def test_replicas_that_start_together_agree_on_one_certificate(client, namespace, tmp_path):
+    folders = [tmp_path / str(number) for number in range(4)]
+    replicas = [
+        Certificates(client, namespace=namespace, secret="shared", hosts=HOSTS, cert_dir=folder) for folder in folders
+    ]
+    await asyncio.gather(*(each.ensure() for each in replicas))
+    assert len({(folder / "tls.crt").read_bytes() for folder in folders}) == 1
+    assert all((folder / "tls.key").stat().st_mode & 0o077 == 0 for folder in folders)
+
+
+async def test_a_bundle_that_somebody_removed_is_put_back(client, namespace, registered, tmp_path):
+    name = f"judge-{namespace}"
+    await client.patch(
+        VALIDATING_WEBHOOK_CONFIGURATIONS,
+        name,
+        {"webhooks": [{"name": "judge.isvc.example", "clientConfig": {"caBundle": None}}]},
+        kind=PatchKind.STRATEGIC,
+    )
+    targets = Targets(validating=[name, "does-not-exist"])
+    await Certificates(
+        client, namespace=namespace, secret="cert", hosts=HOSTS, cert_dir=Path(tmp_path), targets=targets
+    ).ensure()
+    live = await client.get(VALIDATING_WEBHOOK_CONFIGURATIONS, name)
+    assert live["webhooks"][0]["clientConfig"]["caBundle"]
