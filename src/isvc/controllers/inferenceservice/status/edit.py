@@ -16,6 +16,17 @@ STOPPED: Final = "Stopped"
 READY: Final = "Ready"
 READY_OF: Final = {"predictor": PREDICTOR_READY, "transformer": TRANSFORMER_READY, "explainer": EXPLAINER_READY}
 
+ROUTE_READY: Final = {
+    "predictor": "PredictorRouteReady",
+    "transformer": "TransformerRouteReady",
+    "explainer": "ExplainerRoutesReady",
+}
+CONFIGURATION_READY: Final = {
+    "predictor": "PredictorConfigurationReady",
+    "transformer": "TransformerConfigurationReady",
+    "explainer": "ExplainerConfigurationReady",
+}
+
 CONDITIONS: Final = ConditionSet((PREDICTOR_READY, INGRESS_READY))
 
 
@@ -65,7 +76,8 @@ class StatusEdit:
     def forget_component(self, kind: str) -> None:
         """A component that is no longer in the spec."""
         self.fields.get("components", {}).pop(kind, None)
-        self.conditions.clear(READY_OF[kind])
+        for conditions in (READY_OF, ROUTE_READY, CONFIGURATION_READY):
+            self.conditions.clear(conditions[kind])
 
     def is_ready(self, condition: str) -> bool:
         return self.conditions.status(condition) == "True"

@@ -8,7 +8,7 @@ from typing import Final
 from isvc.controllers.inferenceservice.observe import Observed
 from isvc.controllers.inferenceservice.planned import Deployed
 from isvc.controllers.inferenceservice.status import model
-from isvc.controllers.inferenceservice.status.edit import READY_OF, StatusEdit
+from isvc.controllers.inferenceservice.status.edit import CONFIGURATION_READY, READY_OF, ROUTE_READY, StatusEdit
 from isvc.controllers.inferenceservice.status.revisions import component_status
 from isvc.kube.conditions import FALSE, TRUE, find, is_true
 from isvc.kube.objects import Object, annotations_of, dig, labels_of
@@ -20,16 +20,6 @@ from isvc.serving.workload.component import Component
 
 KINDS: Final[frozenset[Resource]] = frozenset({KNATIVE_SERVICES})
 REVISION_LABEL: Final = "serving.knative.dev/revision"
-ROUTE_READY: Final = {
-    "predictor": "PredictorRouteReady",
-    "transformer": "TransformerRouteReady",
-    "explainer": "ExplainerRoutesReady",
-}
-CONFIGURATION_READY: Final = {
-    "predictor": "PredictorConfigurationReady",
-    "transformer": "TransformerConfigurationReady",
-    "explainer": "ExplainerConfigurationReady",
-}
 
 
 def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
