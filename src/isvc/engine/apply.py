@@ -30,7 +30,7 @@ from isvc.engine.outcome import (
 from isvc.engine.plan import Child, Hold, Part, Plan, Want
 from isvc.kube.equality import covers
 from isvc.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, NotFound, TooLarge
-from isvc.kube.objects import Object, deep_copy, dig, name_of, namespace_of, uid_of
+from isvc.kube.objects import Object, deep_copy, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by, owner_refs
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import OWNER, Reader
@@ -88,10 +88,9 @@ class Engine:
                     if isinstance(result, Rejected | Taken):
                         outcome.refusal = Refusal(part.name, key, result)
                         return outcome
-        wanted = {(child.resource, name_of(child.manifest)) for child in plan.wanted()}
         for part in plan.parts:
             if not isinstance(part.answer, Hold):
-                await self._prune(owner, part, wanted, outcome)
+                await self._prune(owner, part, plan, outcome)
         return outcome
 
     # -- one child --------------------------------------------------------------------------------------------------
@@ -143,15 +142,15 @@ class Engine:
 
     # -- what should not be there -----------------------------------------------------------------------------------
 
-    async def _prune(self, owner: Object, part: Part, wanted: set[tuple[Resource, str]], outcome: Outcome) -> None:
+    async def _prune(self, owner: Object, part: Part, plan: Plan, outcome: Outcome) -> None:
         for resource in sorted(part.kinds):
             if not self._memory.serves(resource):
                 continue
             for live in self._memory.by_index(resource, OWNER, uid_of(owner)):
                 name = name_of(live)
-                if (resource, name) in wanted or (part.names is not None and name not in part.names):
+                if not part.covers(resource, name) or plan.wants(resource, name) or plan.holds(resource, name):
                     continue
-                if namespace_of(live) == namespace_of(owner) and not dig(live, "metadata", "deletionTimestamp"):
+                if namespace_of(live) == namespace_of(owner) and not is_being_deleted(live):
                     outcome.results[ChildKey(resource, name)] = await self._delete(resource, live)
 
     async def _delete(self, resource: Resource, live: Object) -> Result:
@@ -230,17 +229,12 @@ def _without(value: Any, path: str) -> Any:
 
 
 def _replacement(owner: Object, child: Child, live: Object) -> Object:
-    """The manifest as an update: with the live object's identity, and with what others may own as it is.
-
-    Labels and annotations that somebody added go, but for the notes of Kubernetes' own controllers.
-    """
+    """The manifest as an update: with the live object's identity, and with what others may own as it is."""
     body = deep_copy(child.manifest)
     metadata = body["metadata"]
     metadata |= {key: live["metadata"][key] for key in _FROM_LIVE if live["metadata"].get(key)}
     for name in _SHARED:
-        present = (live["metadata"].get(name) or {}).items()
-        noted = {key: value for key, value in present if key.partition("/")[0].endswith("kubernetes.io")}
-        if shared := {**noted, **(metadata.get(name) or {})}:
+        if shared := {**_others(child, live, name), **(metadata.get(name) or {})}:
             metadata[name] = shared
     owners = [ref for ref in owner_refs(live) if not (child.owned and ref.get("uid") == uid_of(owner))]
     if references := ([controller_ref(owner)] if child.owned else []) + owners:
@@ -253,6 +247,17 @@ def _replacement(owner: Object, child: Child, live: Object) -> Object:
                 target = target.setdefault(step, {})
             target[last] = value
     return body
+
+
+def _others(child: Child, live: Object, name: str) -> Object:
+    """Labels or annotations of others that stay: all where they may add any, else notes of Kubernetes' controllers."""
+    present: Object = live["metadata"].get(name) or {}
+    ours, shared = _set_by_us(live, name), f"metadata.{name}" in _included(child)
+    return {
+        key: value
+        for key, value in present.items()
+        if key not in ours and (shared or key.partition("/")[0].endswith("kubernetes.io"))
+    }
 
 
 def _digest(value: Any) -> int:

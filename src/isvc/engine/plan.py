@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import Resource
 
 
@@ -62,7 +62,10 @@ class Part:
     name: str
     answer: Answer
     kinds: frozenset[Resource]
-    names: frozenset[str] | None = None  # None: any name that the owner controls and no other part wants
+    names: frozenset[str] | None = None  # None: any name that the owner controls and no other part wants or holds
+
+    def covers(self, resource: Resource, name: str) -> bool:
+        return resource in self.kinds and (self.names is None or name in self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +74,10 @@ class Plan:
 
     def wanted(self) -> tuple[Child, ...]:
         return tuple(child for part in self.parts if isinstance(part.answer, Want) for child in part.answer.children)
+
+    def wants(self, resource: Resource, name: str) -> bool:
+        return any(child.resource == resource and name_of(child.manifest) == name for child in self.wanted())
+
+    def holds(self, resource: Resource, name: str) -> bool:
+        """Whether the object may belong to a part that cannot be decided yet."""
+        return any(isinstance(part.answer, Hold) and part.covers(resource, name) for part in self.parts)

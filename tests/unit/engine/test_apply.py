@@ -1,0 +1,283 @@
+"""The engine against a few shelves of objects that behave as an API server does where it matters here."""
+
+from __future__ import annotations
+
+import pytest
+
+from isvc.engine.apply import Engine
+from isvc.engine.outcome import ChildKey, Created, Deleted, Rejected, Taken, Unchanged, Updated
+from isvc.engine.plan import Child, Hold, Part, Plan, Retire, Want
+from isvc.kube.errors import AlreadyExists, Conflict, Forbidden, InternalError, NotFound
+from isvc.kube.objects import deep_copy, name_of, uid_of
+from isvc.kube.owners import controller_of, is_controlled_by
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SECRETS, SERVICES, Resource
+
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "boss", "namespace": "ns", "uid": "owner"}}
+
+
+class Shelves:
+    """Objects by resource and name; also the memory of the engine, which may lag behind."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[Resource, str], dict] = {}
+        self.requests: list[str] = []
+        self.unseen: set[tuple[Resource, str]] = set()
+        self.fails: dict[str, Exception] = {}
+        self.admit = lambda obj: obj
+        self._version = 0
+
+    # -- as an API server
+
+    async def create(self, resource, obj):
+        self._request("POST", resource, name_of(obj))
+        if (resource, name_of(obj)) in self.objects:
+            raise AlreadyExists(f"{name_of(obj)} already exists")
+        return self._store(resource, {**obj, "metadata": {**obj["metadata"], "uid": f"{resource}/{name_of(obj)}"}})
+
+    async def get(self, resource, name, namespace=""):
+        self._request("GET", resource, name)
+        if (resource, name) not in self.objects:
+            raise NotFound(name)
+        return self.objects[resource, name]
+
+    async def update(self, resource, obj):
+        self._request("PUT", resource, name_of(obj))
+        live = self.objects.get((resource, name_of(obj)))
+        if live is None:
+            raise NotFound(name_of(obj))
+        if obj["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"]:
+            raise Conflict("modified")
+        return self._store(resource, obj)
+
+    async def delete(self, resource, name, namespace, *, uid, propagation):
+        self._request("DELETE", resource, name)
+        live = self.objects.get((resource, name))
+        if live is None:
+            raise NotFound(name)
+        if uid_of(live) != uid:
+            raise Conflict("another uid")
+        return self.objects.pop((resource, name))
+
+    # -- as a memory
+
+    def note(self, resource, obj):
+        self.unseen.discard((resource, name_of(obj)))
+
+    def list(self, resource, namespace=""):
+        return [obj for (kind, _), obj in self.objects.items() if kind == resource]
+
+    def serves(self, resource):
+        return True
+
+    def by_index(self, resource, index_name, value):
+        return [obj for obj in self.list(resource) if is_controlled_by(obj, value)]
+
+    def peek(self, resource, name):
+        return None if (resource, name) in self.unseen else self.objects.get((resource, name))
+
+    def _store(self, resource, obj):
+        self._version += 1
+        stored = self.admit(deep_copy(obj))
+        stored["metadata"]["resourceVersion"] = str(self._version)
+        self.objects[resource, name_of(obj)] = stored
+        return stored
+
+    def _request(self, verb, resource, name):
+        self.requests.append(f"{verb} {resource.kind} {name}")
+        if error := self.fails.pop(f"{verb} {name}", None):
+            raise error
+
+    def taken_requests(self):
+        requests, self.requests = self.requests, []
+        return requests
+
+
+class Memory:
+    """The same shelves, read without waiting."""
+
+    def __init__(self, shelves):
+        self.get = lambda resource, name, namespace="": shelves.peek(resource, name)
+        self.list, self.by_index = shelves.list, shelves.by_index
+        self.serves, self.note = shelves.serves, shelves.note
+
+
+@pytest.fixture
+def shelves():
+    return Shelves()
+
+
+@pytest.fixture
+def engine(shelves):
+    return Engine(shelves, Memory(shelves))
+
+
+def config(name, labels=None, **data):
+    metadata = {"name": name, "namespace": "ns", **({"labels": labels} if labels else {})}
+    return Child(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+
+def plan(*children, kinds=(CONFIG_MAPS,), **part):
+    return Plan((Part("all", Want(children), frozenset(kinds), **part),))
+
+
+def result(outcome, name, resource=CONFIG_MAPS):
+    return outcome.results[ChildKey(resource, name)]
+
+
+async def test_a_child_is_created_once_and_then_left_in_peace(engine, shelves):
+    first = await engine.apply(OWNER, plan(config("a", x="1")))
+    assert isinstance(result(first, "a"), Created)
+    assert controller_of(first.live(CONFIG_MAPS, "a"))["uid"] == "owner"
+    second = await engine.apply(OWNER, plan(config("a", x="1")))
+    assert isinstance(result(second, "a"), Unchanged)
+    assert shelves.taken_requests() == ["POST ConfigMap a"]
+
+
+async def test_another_engine_finds_the_same_and_writes_nothing(engine, shelves):
+    await engine.apply(OWNER, plan(config("a", x="1")))
+    shelves.taken_requests()
+    again = await Engine(shelves, Memory(shelves)).apply(OWNER, plan(config("a", x="1")))
+    assert isinstance(result(again, "a"), Unchanged)
+    assert shelves.taken_requests() == []
+
+
+async def test_a_new_manifest_is_an_update_and_an_edit_a_repair(engine, shelves):
+    await engine.apply(OWNER, plan(config("a", x="1", y="2")))
+    updated = result(await engine.apply(OWNER, plan(config("a", x="3"))), "a")
+    assert isinstance(updated, Updated)
+    assert updated.live["data"] == {"x": "3"}
+    assert not updated.repaired
+    shelves.objects[CONFIG_MAPS, "a"]["data"]["stray"] = "9"
+    repaired = result(await engine.apply(OWNER, plan(config("a", x="3"))), "a")
+    assert repaired.repaired
+    assert repaired.live["data"] == {"x": "3"}
+
+
+async def test_what_the_server_insists_on_is_asked_for_once(engine, shelves):
+    def admit(obj):
+        obj["data"]["added"] = "by a webhook"
+        return obj
+
+    shelves.admit = admit
+    await engine.apply(OWNER, plan(config("a", x="1")))
+    shelves.taken_requests()
+    assert isinstance(result(await engine.apply(OWNER, plan(config("a", x="1"))), "a"), Unchanged)
+    assert shelves.taken_requests() == []
+    fresh = Engine(shelves, Memory(shelves))
+    for _ in range(3):
+        await fresh.apply(OWNER, plan(config("a", x="1")))
+    assert shelves.taken_requests() == ["PUT ConfigMap a"]
+
+
+async def test_yielded_fields_are_given_once(engine, shelves):
+    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "ns"}}
+    child = Child(DEPLOYMENTS, {**manifest, "spec": {"replicas": 1, "paused": True}}, yields=("spec.replicas",))
+    await engine.apply(OWNER, plan(child))
+    shelves.objects[DEPLOYMENTS, "a"]["spec"]["replicas"] = 5
+    assert isinstance(result(await engine.apply(OWNER, plan(child)), "a", DEPLOYMENTS), Unchanged)
+    child = Child(DEPLOYMENTS, {**manifest, "spec": {"replicas": 1}}, yields=("spec.replicas",))
+    live = (await engine.apply(OWNER, plan(child))).live(DEPLOYMENTS, "a")
+    assert live["spec"] == {"replicas": 5}
+
+
+async def test_labels_are_shared_ground(engine, shelves):
+    await engine.apply(OWNER, plan(config("a", {"ours": "1", "old": "1"}, x="1")))
+    metadata = shelves.objects[CONFIG_MAPS, "a"]["metadata"]
+    metadata["labels"]["theirs"] = "2"
+    metadata["managedFields"] = [
+        {"manager": "isvc", "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:ours": {}, "f:old": {}}}}}
+    ]
+    shelves.taken_requests()
+    await engine.apply(OWNER, plan(config("a", {"ours": "1", "old": "1"}, x="1")))
+    assert shelves.taken_requests() == []
+    live = (await engine.apply(OWNER, plan(config("a", {"ours": "1"}, x="1")))).live(CONFIG_MAPS, "a")
+    assert live["metadata"]["labels"] == {"ours": "1", "theirs": "2"}
+    del live["metadata"]["labels"]["ours"]
+    live = (await engine.apply(OWNER, plan(config("a", {"ours": "1"}, x="1")))).live(CONFIG_MAPS, "a")
+    assert live["metadata"]["labels"] == {"ours": "1", "theirs": "2"}
+
+
+async def test_a_child_that_the_cache_has_not_seen_is_compared_not_an_error(engine, shelves):
+    await engine.apply(OWNER, plan(config("a", x="1")))
+    shelves.unseen.add((CONFIG_MAPS, "a"))
+    shelves.taken_requests()
+    assert isinstance(result(await engine.apply(OWNER, plan(config("a", x="1"))), "a"), Unchanged)
+    assert shelves.taken_requests() == ["POST ConfigMap a", "GET ConfigMap a"]
+
+
+async def test_a_child_deleted_a_moment_ago_is_created(engine, shelves):
+    await engine.apply(OWNER, plan(config("a", x="1")))
+    gone = shelves.objects.pop((CONFIG_MAPS, "a"))
+    shelves.peek = lambda resource, name: gone
+    assert isinstance(result(await engine.apply(OWNER, plan(config("a", x="2"))), "a"), Created)
+
+
+async def test_a_server_in_trouble_is_for_the_next_reconcile(engine, shelves):
+    shelves.fails["POST a"] = InternalError("etcd is away")
+    with pytest.raises(InternalError):
+        await engine.apply(OWNER, plan(config("a", x="1")))
+
+
+async def test_a_newer_version_is_a_conflict_for_the_next_reconcile(engine, shelves):
+    await engine.apply(OWNER, plan(config("a", x="1")))
+    shelves.fails["PUT a"] = Conflict("modified")
+    with pytest.raises(Conflict):
+        await engine.apply(OWNER, plan(config("a", x="2")))
+
+
+async def test_a_namesake_is_never_touched(engine, shelves):
+    foreign = await shelves.create(CONFIG_MAPS, config("a", x="theirs").manifest)
+    outcome = await engine.apply(OWNER, plan(config("a", x="1"), config("b")))
+    assert isinstance(outcome.refusal.result, Taken)
+    assert "ConfigMap a exists already" in outcome.refusal.result.message
+    assert shelves.objects == {(CONFIG_MAPS, "a"): foreign}
+
+
+async def test_a_refusal_is_told_and_nothing_is_pruned(engine, shelves):
+    await engine.apply(OWNER, plan(config("old")))
+    shelves.fails["POST new"] = Forbidden("exceeded quota")
+    outcome = await engine.apply(OWNER, plan(config("new")))
+    assert isinstance(result(outcome, "new"), Rejected)
+    assert outcome.refusal.part == "all"
+    assert outcome.refusal.result.message == "exceeded quota"
+    assert (CONFIG_MAPS, "old") in shelves.objects
+
+
+async def test_new_children_come_before_old_ones_go(engine, shelves):
+    await engine.apply(OWNER, plan(config("old")))
+    shelves.taken_requests()
+    outcome = await engine.apply(OWNER, plan(config("new")))
+    assert isinstance(result(outcome, "old"), Deleted)
+    assert shelves.taken_requests() == ["POST ConfigMap new", "DELETE ConfigMap old"]
+
+
+async def test_pruning_keeps_to_declared_kinds_and_names_and_to_what_we_control(engine, shelves):
+    secret = Child(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "ns"}})
+    await engine.apply(OWNER, plan(config("a"), config("b"), secret))
+    await shelves.create(CONFIG_MAPS, config("foreign").manifest)
+    await engine.apply(OWNER, plan(names=frozenset({"a"})))
+    assert {name for _, name in shelves.objects} == {"b", "s", "foreign"}
+    await engine.apply(OWNER, Plan((Part("all", Retire(), frozenset({CONFIG_MAPS})),)))
+    assert {name for _, name in shelves.objects} == {"s", "foreign"}
+
+
+async def test_what_is_held_stays_also_when_another_part_prunes_the_kind(engine, shelves):
+    await engine.apply(OWNER, plan(config("held"), config("gone")))
+    held = Part("held", Hold("Waiting", "no runtime"), frozenset({CONFIG_MAPS}), frozenset({"held"}))
+    other = Part("other", Want(()), frozenset({CONFIG_MAPS, SERVICES}))
+    await engine.apply(OWNER, Plan((held, other)))
+    assert {name for _, name in shelves.objects} == {"held"}
+    await engine.apply(OWNER, Plan((Part("held", Hold("Waiting", ""), frozenset({CONFIG_MAPS})), other)))
+    assert {name for _, name in shelves.objects} == {"held"}
+
+
+async def test_deleting_something_already_gone_is_fine_and_a_successor_is_spared(engine, shelves):
+    await engine.apply(OWNER, plan(config("a")))
+    shelves.fails["DELETE a"] = NotFound("a")
+    assert isinstance(result(await engine.apply(OWNER, plan()), "a"), Deleted)
+    before = deep_copy(shelves.objects[CONFIG_MAPS, "a"])
+    shelves.objects[CONFIG_MAPS, "a"]["metadata"]["uid"] = "successor"
+    shelves.by_index = lambda resource, index_name, value: [before]
+    with pytest.raises(Conflict):
+        await Engine(shelves, Memory(shelves)).apply(OWNER, plan())
+    assert (CONFIG_MAPS, "a") in shelves.objects
