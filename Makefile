@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run test check manifests format test-kube envtest lock clean help conformance conformance-embedded bench
+.PHONY: run test check manifests format test-kube envtest lock clean help conformance conformance-embedded bench bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -60,6 +60,9 @@ conformance: .venv envtest ## play recorded cases on a real kube-apiserver (PROF
 
 conformance-embedded: .venv ## play recorded cases on the embedded API server (PROFILE=, CASE=)
 	$(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --server '$(SERVER)' --crds manifests/crds/full $(SELECTED)
+
+bench-api: .venv ## time of decoding, defaulting, validating and converting our kinds
+	$(BIN)/python bench/api.py
 
 bench: .venv envtest ## requests, CPU, memory and time per service on a real kube-apiserver (N=300)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(BENCH)/bench.py --manager '$(MANAGER)' --crds manifests/crds/full -n $(or $(N),300)
