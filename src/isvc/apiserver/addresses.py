@@ -66,8 +66,9 @@ class ServiceAddresses:
             start = random.randrange(256, hosts)  # noqa: S311
             spec["clusterIP"] = self._free(str(self._network[1 + (start + i) % hosts]) for i in range(hosts))
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        anywhere = spec["clusterIP"] == "None" and not spec.get("selector")
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if anywhere else ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if anywhere else "SingleStack")
 
     def _free(self, candidates: Any) -> Any:
         for candidate in candidates:

@@ -44,6 +44,7 @@ def apply_fields(call: Call, intent: Object, live: Object | None) -> Object:
             force=call.request.flag("force"),
             subresource=call.subresource,
             now=metadata.now(),
+            unset=description.strategy.blank,
         )
     except fields.ShapeError as error:
         raise refusals.untypeable(call.description.gvk, intent, str(error)) from None

@@ -66,11 +66,19 @@ class BuiltIn(Strategy):
         for field in self.message.always if self.message else ():
             if field.name not in obj:
                 obj[field.name] = zero(field)
+        self._forget_empty(obj)
         prepare = ON_CREATE.get((self.resource.group, self.resource.kind))
         if prepare:
             prepare(obj)
 
+    def _forget_empty(self, obj: Object) -> None:
+        """Kubernetes stores an empty list that it always shows as none."""
+        for field in self.message.always if self.message else ():
+            if field.containers and not obj.get(field.name):
+                obj[field.name] = None
+
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        self._forget_empty(new)
         prepare = ON_UPDATE.get((self.resource.group, self.resource.kind))
         if prepare and not subresource:
             prepare(new, old)

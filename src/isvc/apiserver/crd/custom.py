@@ -16,6 +16,7 @@ from isvc.apiserver.crd.defaults import apply_defaults
 from isvc.apiserver.crd.invariants import check_invariants
 from isvc.apiserver.crd.prune import prune
 from isvc.apiserver.crd.rules import Rules
+from isvc.apiserver.crd.scale import check_scale
 from isvc.apiserver.crd.validate import validate
 from isvc.apiserver.strategy import FieldError, Strategy
 from isvc.kube.errors import BadRequest
@@ -41,6 +42,7 @@ class Custom(Strategy):
         self.own_schema: Schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         self._rules = Rules(self.own_schema)
         self._preserve = bool(crd["spec"].get("preserveUnknownFields"))
+        self._scale = (version.get("subresources") or {}).get("scale")
         self.has_status = "status" in (version.get("subresources") or {})
 
     @cached_property
@@ -71,12 +73,16 @@ class Custom(Strategy):
     def prepare_for_create(self, obj: Object) -> None:
         apply_defaults(obj, self.own_schema)  # of a status too, where there was one that may not be set
 
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        apply_defaults(new, self.own_schema)
+
     def validate_create(self, obj: Object) -> Sequence[FieldError]:
-        errors = validate(obj, self.own_schema) + check_invariants(obj, self.own_schema)
+        errors = validate(obj, self.own_schema) + check_scale(obj, self._scale)
+        errors += check_invariants(obj, self.own_schema)
         return errors + self._check_rules(obj, None, errors)
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
-        errors = validate(new, self.own_schema, old)
+        errors = validate(new, self.own_schema, old) + check_scale(new, self._scale)
         found = check_invariants(new, self.own_schema)
         if found and not check_invariants(old, self.own_schema):
             errors += found

@@ -43,7 +43,10 @@ async def patch(api: Api, call: Call) -> Response:
     async def patched(live: Object) -> Object:
         result = edit(live)
         new = body.decode(result, call)
-        if new["metadata"].get("name") != call.name:
+        named = new["metadata"].get("name")
+        if named and named != call.name:
+            raise BadRequest(f"the name of the object ({named}) does not match the name on the URL ({call.name})")
+        if named != call.name:
             new["metadata"]["name"] = new["metadata"].get("name") or call.name
         return new
 

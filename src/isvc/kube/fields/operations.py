@@ -99,16 +99,18 @@ def apply(
     force: bool = False,
     subresource: str = "",
     ignore: tuple[str, ...] = (),
+    unset: Object | None = None,
 ) -> Object:
     """The object after a server-side apply, with its managedFields. Raises ApplyConflict unless `force` is given.
 
-    An apply that changes nothing gives back an object equal to the live one, times of managers included.
+    An apply that changes nothing gives back an object equal to the live one, times of managers included. `unset` is an
+    object of the kind about which nothing was said, where that is known better than from the schema.
     """
     shape = rooted(schema)
     managers = Managers.parse(((live or {}).get("metadata") or {}).get("managedFields"))
     if live is not None and not managers:
         first = Manager(_BEFORE_FIRST_APPLY, UPDATE, api_version)
-        managers = _updated(Managers(), live, None, shape, first, now, ())
+        managers = _updated(Managers(), live, unset, shape, first, now, ())
     writer = Manager(manager or "unknown", APPLY, "", subresource)
     before = managed_part(live) if live is not None else blank(shape, api_version)
     last = managers.get(writer)
