@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 log = logging.getLogger("isvc.storage-initializer")
 
@@ -35,6 +37,25 @@ class Progress:
         rate = self._bytes / max(self._clock() - self._started, 0.001)
         of_total = f" of {amount(self.total)} ({100 * self._bytes // self.total}%)" if self.total else ""
         return f"{amount(self._bytes)}{of_total}, {amount(rate)}/s"
+
+
+@contextmanager
+def watched(folder: Path, what: str, total: int | None) -> Iterator[None]:
+    """Tell the progress of a download that a library does, by the size of what it has written."""
+    progress, over = Progress(what, total), threading.Event()
+
+    def watch() -> None:
+        seen = 0
+        while not over.wait(EVERY_SECONDS):
+            size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            progress.add(size - seen)
+            seen = size
+
+    threading.Thread(target=watch, name="progress", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def amount(count: float) -> str:

@@ -40,6 +40,8 @@ class Answer(BaseHTTPRequestHandler):
         else:
             self.give(content)
 
+    do_HEAD = do_GET
+
     def give(self, content: bytes, *, cut_after: int | None = None) -> None:
         """Answer with the content, or the part of it that was asked for; break the connection after some bytes."""
         tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
@@ -53,6 +55,8 @@ class Answer(BaseHTTPRequestHandler):
         for name, value in {"Content-Type": "application/octet-stream", **self.site.headers}.items():
             self.send_header(name, value)
         self.end_headers()
+        if self.command == "HEAD":
+            return
         self.wfile.write(content[start:] if cut_after is None else content[start : start + cut_after])
         self.wfile.flush()
         if cut_after is not None:

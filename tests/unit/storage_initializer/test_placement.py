@@ -211,8 +211,10 @@ def test_a_process_that_is_killed_leaves_no_model(tmp_path: Path, number: signal
     with site() as web:
         web.spoil = stall
         arguments = [f"{web.address}/model.bin", str(tmp_path / "model")]
-        process = subprocess.Popen([*PROGRAM, *arguments], stderr=subprocess.DEVNULL)
-        assert half_way.wait(60)
+        with (tmp_path / "log").open("w") as output:
+            process = subprocess.Popen([*PROGRAM, *arguments], stderr=output)
+        assert half_way.wait(60), (tmp_path / "log").read_text()
+        (tmp_path / "log").unlink()
         process.send_signal(number)
         over.set()
         assert process.wait(60) == (-9 if number == signal.SIGKILL else 143)

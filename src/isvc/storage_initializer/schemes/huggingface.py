@@ -23,6 +23,7 @@ from isvc.storage_initializer.errors import (
     from_http_status,
     need,
 )
+from isvc.storage_initializer.progress import watched
 from isvc.storage_initializer.settings import Settings
 from isvc.storage_initializer.tls import export_ca_bundle
 
@@ -44,15 +45,17 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     with _explained(uri):
         info = hub.HfApi(token=token).model_info(model.repository, revision=model.revision, files_metadata=True)
         log.info("%s is at commit %s, %d files", uri, info.sha, len(info.siblings))
-        hub.snapshot_download(
-            model.repository,
-            revision=info.sha,  # one commit, even if the branch moves meanwhile
-            local_dir=folder,
-            token=token,
-            allow_patterns=settings.patterns("STORAGE_ALLOW_PATTERNS") or None,
-            ignore_patterns=settings.patterns("STORAGE_IGNORE_PATTERNS") or None,
-            max_workers=settings.number("HF_MAX_FILE_CONCURRENCY", 4),
-        )
+        hub.utils.disable_progress_bars()
+        with watched(folder, uri, sum(each.size or 0 for each in info.siblings if settings.wants(each.rfilename))):
+            hub.snapshot_download(
+                model.repository,
+                revision=info.sha,  # one commit, even if the branch moves meanwhile
+                local_dir=folder,
+                token=token,
+                allow_patterns=settings.patterns("STORAGE_ALLOW_PATTERNS") or None,
+                ignore_patterns=settings.patterns("STORAGE_IGNORE_PATTERNS") or None,
+                max_workers=settings.number("HF_MAX_FILE_CONCURRENCY", 4),
+            )
     shutil.rmtree(folder / ".cache", ignore_errors=True)
     if not any(folder.iterdir()):
         raise NotFound(f"{uri}: there is no file")
