@@ -8,6 +8,9 @@ import click
 
 #: command -> (module, what it does)
 COMMANDS = {
+    "up": ("isvc.cli.up", "Start everything on this machine: API server, controllers, node, gateway."),
+    "down": ("isvc.cli.down", "Stop what `isvc up` started."),
+    "status": ("isvc.cli.status", "Show whether isvc runs here, and its services."),
     "apiserver": ("isvc.cli.apiserver", "Run the embedded Kubernetes API server alone, in the foreground."),
 }
 

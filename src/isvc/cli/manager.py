@@ -42,6 +42,7 @@ class Options:
     tls_cipher_suites: str = ""
     log_level: str = "info"
     namespace: str = "kserve"
+    host: str = ""  # all addresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def build(options: Options) -> Manager:
         **manager_routes(cache, options.namespace),
         pods.PATH: mutating(pods.PodMutator(cache, client, options.namespace)),
     }
-    webhooks = WebhookServer(options.webhook_port, cert_dir, routes)
+    webhooks = WebhookServer(options.webhook_port, cert_dir, routes, host=options.host)
     _restrict(webhooks._tls, options)
     return Manager(
         client,
@@ -113,6 +114,7 @@ def build(options: Options) -> Manager:
         election=Election(client, LEASE, options.namespace) if options.leader_elect else None,
         webhooks=webhooks,
         services=[*certificates, recorder],
+        host=options.host,
         probe_port=_port(options.health_probe_addr),
         metrics_port=_port(options.metrics_addr),
     )

@@ -1,7 +1,6 @@
 """The node: every pod that is bound to it, or to nobody yet, gets a worker.
 
-At its start it ends processes that an earlier node left behind, tells the API server that it is there, and takes up the
-pods it finds, whose processes are then started anew.
+At its start it tells the API server that it is there and takes up the pods it finds, whose processes are started anew.
 """
 
 from __future__ import annotations
@@ -47,6 +46,7 @@ class Node:
         home: Path,
         *,
         pki: Path,
+        reaper: Reaper,
         env: Mapping[str, str] | None = None,
         drain: Drain = _no_drain,
         simulate: bool = False,
@@ -58,7 +58,6 @@ class Node:
         self._workers: dict[str, PodWorker] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._clock = clock or SystemClock()
-        self._reaper = Reaper(home / "run" / "processes")
         self._services = NodeServices(
             name=NODE_NAME,
             home=home,
@@ -66,7 +65,7 @@ class Node:
             clock=self._clock,
             recorder=recorder,
             images=ImageTable.load(home / "images.yaml"),
-            reaper=self._reaper,
+            reaper=reaper,
             ports=Ports(),
             env=env or {},
             drain=drain,
@@ -83,10 +82,6 @@ class Node:
         return None
 
     async def start(self) -> None:
-        strays = self._reaper.kill_strays()
-        if strays:
-            log.info("ended %d processes of an earlier start", len(strays))
-        self._reaper.start()
         await self.kubelet.start()
         await self._register()
 
@@ -96,7 +91,6 @@ class Node:
         for task in list(self._ending):
             task.cancel()
         await self.kubelet.stop()
-        await asyncio.to_thread(self._reaper.stop)
 
     def forget_folders(self) -> None:
         """Removes folders of pods that no longer exist; called once the cache is in step."""

@@ -136,7 +136,7 @@ class Process:
                 stdout=write_end,
                 stderr=write_end,
                 start_new_session=True,
-                preexec_fn=_die_with(os.getpid()),
+                preexec_fn=die_with_parent(),
             )
         except FileNotFoundError:
             missing = command[0] if os.path.isdir(folder) else folder  # noqa: ASYNC240
@@ -187,10 +187,11 @@ def _memory(pid: int) -> int:
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def _die_with(parent: int) -> Callable[[], None] | None:
+def die_with_parent() -> Callable[[], None] | None:
+    """What a child runs before its program, where the kernel can be asked to end it with this process."""
     if _libc is None:
         return None
-    libc = _libc
+    libc, parent = _libc, os.getpid()
 
     def ask_the_kernel() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

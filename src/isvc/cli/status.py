@@ -1,0 +1,53 @@
+"""`isvc status`: does it run here, and what does it serve?"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from isvc.kube.objects import Object
+
+
+@click.command()
+def command() -> None:
+    """Show whether `isvc up` runs here, where it listens, and its InferenceServices. Exit code 3 when it does not."""
+    from isvc.local.home import Home
+
+    running = Home.default().running()
+    if running is None:
+        click.echo("isvc is not running; start it with `isvc up`")
+        sys.exit(3)
+    click.echo(f"running since {running.started} (pid {running.pid})")
+    click.echo(
+        f"  API server  {running.api_server}\n  gateway     {running.gateway}\n  kubeconfig  {running.kubeconfig}"
+    )
+    services = asyncio.run(_services(running.kubeconfig))
+    if not services:
+        click.echo("  no InferenceServices yet")
+    for service in services:
+        click.echo("  " + _line(service))
+
+
+async def _services(path: str) -> list[Object]:
+    from pathlib import Path
+
+    from isvc.api.resources import INFERENCE_SERVICES
+    from isvc.toolkit import kubeconfig
+    from isvc.toolkit.client import Client
+
+    async with Client.connect(kubeconfig.load(Path(path))) as client:
+        return (await client.list(INFERENCE_SERVICES)).items
+
+
+def _line(service: Object) -> str:
+    metadata, status = service["metadata"], service.get("status") or {}
+    name = f"{metadata['namespace']}/{metadata['name']}"
+    ready: Object = next((c for c in status.get("conditions") or [] if c["type"] == "Ready"), {})
+    if ready.get("status") == "True":
+        return f"{name}  ready  {status.get('url', '')}"
+    reason = ready.get("message") or ready.get("reason") or "not reconciled yet"
+    return f"{name}  not ready: {reason}"

@@ -1,0 +1,144 @@
+"""`isvc up`: from one command to a place where `kubectl apply` leads to predictions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from isvc.local.home import Home, Running
+    from isvc.local.stack import Choices
+    from isvc.toolkit.manager import Manager
+
+
+_PORT = click.IntRange(0, 65535)
+
+
+@click.command()
+@click.option(
+    "--api-port", type=click.IntRange(0, 65535), help="Port of the API server.  [default: 6443, or a free one]"
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="Port of the gateway.  [default: 8080, or a free one]")
+@click.option("--ephemeral", is_flag=True, help="Keep objects in memory, and forget them at the end.")
+@click.option("--simulate", is_flag=True, help="Treat pods whose image has no local program as ready.")
+@click.option("-v", "--verbose", is_flag=True, help="Log what the parts do.")
+def command(api_port: int | None, port: int | None, ephemeral: bool, simulate: bool, verbose: bool) -> None:
+    """Start everything on this machine, in the foreground: an API server for kubectl, KServe's controllers, a node that
+    runs model servers as processes, and a gateway. Ctrl-C stops all of it; the next start takes up where it ended.
+
+    Files are kept in ~/.isvc, or in $ISVC_HOME. Images become programs by a table, which ~/.isvc/images.yaml extends.
+    """
+    from isvc.local.home import AlreadyRunning, Home
+    from isvc.local.stack import Choices
+
+    home = Home.default()
+    home.prepare()
+    _log_to(home.logs / "isvc.log", verbose=verbose)
+    try:
+        with home.lock():
+            sys.exit(_loop(_up(home, Choices(api_port, port, ephemeral, simulate))))
+    except AlreadyRunning as error:
+        click.echo(f"{error}; `isvc down` stops it", err=True)
+        if error.running:
+            _next_steps(error.running)
+        sys.exit(1)
+
+
+async def _up(home: Home, choices: Choices) -> int:
+    from isvc.kube.errors import ApiError
+    from isvc.local.api_server import DidNotStart
+    from isvc.local.node.images import ImageTableError
+    from isvc.local.stack import PortBusy, Stack
+    from isvc.toolkit.failure import ClusterError
+
+    stack = Stack(home, choices, _manager, _progress)
+    this = asyncio.current_task()
+    assert this is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, this.cancel)
+    try:
+        running = await stack.start()
+        click.echo(f"ready in {stack.seconds:.1f} s")
+        _next_steps(running)
+        training = asyncio.create_task(_train(home))
+        try:
+            await stack.run()
+        finally:
+            training.cancel()
+    except asyncio.CancelledError:
+        click.echo("\nstopping")
+        return 0
+    except (DidNotStart, PortBusy, ImageTableError, ClusterError, ApiError, OSError) as error:
+        click.echo(f"isvc up: {error}", err=True)
+        return 1
+    finally:
+        this.uncancel()
+        await stack.stop()
+    return 0
+
+
+def _manager(webhook_port: int, cert_dir: str) -> Manager:
+    from isvc.cli.manager import Options, build
+
+    return build(
+        Options(
+            metrics_addr="0",
+            health_probe_addr="0",
+            webhook_port=webhook_port,
+            webhook_cert_dir=cert_dir,
+            host="127.0.0.1",
+        )
+    )
+
+
+async def _train(home: Home) -> None:
+    """The models of the examples, made by a program of their own when they are not there."""
+    from isvc.local.examples import folder, missing
+
+    models = folder(home.claims)
+    if not missing(models):
+        return
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "isvc.local.examples", str(models), stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        _, errors = await process.communicate()
+    except asyncio.CancelledError:
+        process.terminate()
+        await process.wait()
+        raise
+    if process.returncode:
+        logging.getLogger("isvc.up").warning("the example models were not trained: %s", errors.decode().strip())
+
+
+def _progress(part: str, seconds: float) -> None:
+    click.echo(f"  {part} {click.style(f'{seconds:.2f} s', dim=True)}")
+
+
+def _next_steps(running: Running) -> None:
+    url = "$(kubectl get isvc iris -o jsonpath='{.status.url}')"
+    click.echo(
+        f"\n  export KUBECONFIG={running.kubeconfig}\n"
+        "  kubectl apply -f examples/iris.yaml && kubectl wait --for=condition=Ready isvc/iris\n"
+        f"  curl {url}/v1/models/iris:predict -d @examples/iris-input.json\n"
+    )
+
+
+def _log_to(path: Path, *, verbose: bool) -> None:
+    from isvc.toolkit import logs
+
+    logs.set_up("debug" if verbose else "info", json=False, stream=sys.stderr if verbose else path.open("a"))
+
+
+def _loop(main: object) -> int:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)  # type: ignore[arg-type]
+    return uvloop.run(main)  # type: ignore[arg-type]

@@ -1,0 +1,97 @@
+"""The parts that share the process of `isvc up`, wired together. Importing this module imports nearly everything."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from isvc.local.controllers import controllers
+from isvc.local.gateway.backends import Endpoint
+from isvc.local.gateway.server import Gateway
+from isvc.local.home import Home
+from isvc.local.install import install, install_webhooks
+from isvc.local.node.node import Node
+from isvc.local.node.process import Reaper
+from isvc.toolkit import kubeconfig
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.certificates import is_due, issue_authority, issue_serving
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.manager import Manager
+from isvc.toolkit.recorder import Recorder
+
+__all__ = ["Local", "certificate", "connect", "install", "install_webhooks", "ready"]
+
+_HOSTS = ("localhost", "127.0.0.1")
+
+
+def connect(path: Path) -> Client:
+    return Client.connect(kubeconfig.load(path))
+
+
+def certificate(folder: Path) -> bytes:
+    """The webhooks' certificate, made when there is none that lasts; answers the authority to trust."""
+    serving, authority, now = folder / "tls.crt", folder / "ca.crt", SystemClock().now()
+    if not (serving.exists() and authority.exists()) or is_due(serving.read_bytes(), now, _HOSTS):
+        issuer = issue_authority("isvc webhooks", now)
+        pair = issue_serving(issuer, _HOSTS, now)
+        authority.write_bytes(issuer.certificate)
+        serving.write_bytes(pair.certificate)
+        key = folder / "tls.key"
+        key.touch(mode=0o600)
+        key.write_bytes(pair.key)
+    return authority.read_bytes()
+
+
+async def ready(*managers: Manager) -> None:
+    while not all(manager.ready for manager in managers):  # noqa: ASYNC110 - a flag of another's, set once
+        await asyncio.sleep(0.005)
+
+
+class Local:
+    """Controllers of Kubernetes, node and gateway on one cache."""
+
+    def __init__(self, client: Client, home: Home, reaper: Reaper, gateway_port: int, *, simulate: bool) -> None:
+        clock = SystemClock()
+        self._cache = Cache(client)
+        self._port = gateway_port
+        recorder = Recorder(client, "isvc-node", clock)
+        self._gateway = Gateway(self._cache)
+        self._node = Node(
+            client,
+            self._cache,
+            recorder,
+            home.root,
+            pki=home.pki,
+            reaper=reaper,
+            env=proxy_env(gateway_port),
+            drain=self._drain,
+            simulate=simulate,
+        )
+        self.manager = Manager(
+            client,
+            self._cache,
+            controllers=controllers(client, self._cache, Recorder(client, "isvc-controllers", clock), clock),
+            services=[recorder],
+        )
+
+    async def start(self) -> None:
+        await self._gateway.start("127.0.0.1", self._port)
+        await self._node.start()
+
+    async def stop(self) -> None:
+        await self._node.stop()
+        await self._gateway.close()
+
+    def forget_folders(self) -> None:
+        self._node.forget_folders()
+
+    async def _drain(self, ports: list[int], seconds: float) -> None:
+        backends = self._gateway.backends
+        await asyncio.gather(*(backends.drain(Endpoint("127.0.0.1", port), seconds) for port in ports))
+
+
+def proxy_env(gateway_port: int) -> dict[str, str]:
+    """How processes reach Services by name: every http:// request goes through the gateway, this machine's apart."""
+    proxy, direct = f"http://127.0.0.1:{gateway_port}", "localhost,127.0.0.1,::1"
+    return {"http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct, "NO_PROXY": direct}

@@ -1,0 +1,161 @@
+"""Everything `isvc up` runs, started in the right order and stopped in the reverse.
+
+The API server is a process of its own; manager, controllers, node and gateway share this one. Imports are made while
+the API server starts, on another core.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from isvc.local.api_server import ApiServer
+from isvc.local.home import Home, Running
+from isvc.local.node.process import Reaper
+
+if TYPE_CHECKING:
+    from isvc.toolkit.client import Client
+    from isvc.toolkit.manager import Manager
+
+log = logging.getLogger("isvc.up")
+
+API_PORT = 6443
+GATEWAY_PORT = 8080
+WEBHOOK_PORT = 9443
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Ports asked for; None takes the default, or a free one when that is busy."""
+
+    api_port: int | None = None
+    gateway_port: int | None = None
+    ephemeral: bool = False
+    simulate: bool = False
+
+
+class PortBusy(Exception):
+    """A port that was asked for by number is in use."""
+
+
+MakeManager = Callable[[int, str], "Manager"]  # webhook port, folder with its certificate
+Progress = Callable[[str, float], None]
+
+
+class Stack:
+    def __init__(self, home: Home, choices: Choices, make_manager: MakeManager, progress: Progress) -> None:
+        self.home = home
+        self._choices = choices
+        self._make_manager = make_manager
+        self._progress = progress
+        self._reaper = Reaper(home.processes)
+        self._api_server = ApiServer(home, self._reaper)
+        self._stack = contextlib.AsyncExitStack()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._began = self._mark = time.perf_counter()
+
+    async def start(self) -> Running:
+        strays = self._reaper.kill_strays()
+        if strays:
+            log.info("ended %d processes of an earlier start", len(strays))
+        self._reaper.start()
+        self._stack.push_async_callback(asyncio.to_thread, self._reaper.stop)
+        api_port = port_or_free(self._choices.api_port, API_PORT)
+        gateway_port = port_or_free(self._choices.gateway_port, GATEWAY_PORT)
+        webhook_port = port_or_free(None, WEBHOOK_PORT)
+        self._api_server.spawn(api_port, ephemeral=self._choices.ephemeral)
+        self._stack.push_async_callback(self._api_server.stop)
+        from isvc.local import parts  # imports nearly everything, while the API server starts
+
+        self._done("programs")
+        await self._api_server.ready()
+        self._done("API server")
+        client = await self._stack.enter_async_context(parts.connect(self.home.kubeconfig))
+        authority = parts.certificate(self.home.certificates)
+        await parts.install(client, gateway_port)
+        self._done("kinds, runtimes, configuration")
+        local = parts.Local(client, self.home, self._reaper, gateway_port, simulate=self._choices.simulate)
+        await local.start()
+        self._stack.push_async_callback(local.stop)
+        manager = self._run_managers(local.manager, webhook_port)
+        await self._unless_broken(parts.ready(manager, local.manager))
+        self._done("controllers, node, gateway")
+        await parts.install_webhooks(client, webhook_port, authority)
+        local.forget_folders()
+        self._done("webhooks")
+        running = self._running(client, gateway_port)
+        self.home.tell(running)
+        return running
+
+    def _run_managers(self, local: Manager, webhook_port: int) -> Manager:
+        os.environ["KUBECONFIG"] = str(self.home.kubeconfig)
+        manager = self._make_manager(webhook_port, str(self.home.certificates))
+        self._stack.push_async_callback(manager.client.close)
+        for each in (manager, local):
+            task = asyncio.create_task(each.run(handle_signals=False))
+            self._tasks.append(task)
+            self._stack.push_async_callback(_finish, task)
+            self._stack.callback(each.stop)
+        return manager
+
+    async def run(self) -> None:
+        """Until something that should run for ever has ended; raises why."""
+        await self._unless_broken(asyncio.get_running_loop().create_future())
+
+    async def _unless_broken(self, step: Awaitable[None]) -> None:
+        work = asyncio.ensure_future(step)
+        watch = asyncio.create_task(self._api_server.watch())
+        try:
+            done, _ = await asyncio.wait((work, watch, *self._tasks), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (work, watch):
+                task.cancel()
+            await asyncio.gather(work, watch, return_exceptions=True)
+
+    async def stop(self) -> None:
+        await self._stack.aclose()
+
+    def _running(self, client: Client, gateway_port: int) -> Running:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        gateway = f"http://localhost:{gateway_port}"
+        return Running(os.getpid(), client.config.server, gateway, str(self.home.kubeconfig), now)
+
+    def _done(self, part: str) -> None:
+        now = time.perf_counter()
+        self._progress(part, now - self._mark)
+        self._mark = now
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+
+async def _finish(task: asyncio.Task[None]) -> None:
+    with contextlib.suppress(asyncio.CancelledError, Exception):
+        await asyncio.wait_for(task, 10)
+
+
+def port_or_free(wanted: int | None, default: int) -> int:
+    """The port, if nobody listens there; a free one in place of a default that is taken."""
+    for port in (default if wanted is None else wanted, 0):
+        with contextlib.closing(socket.socket()) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                if wanted is not None:
+                    raise PortBusy(f"cannot use port {wanted}: {error.strerror}") from None
+                continue
+            chosen: int = probe.getsockname()[1]
+            return chosen
+    raise AssertionError("the system has no free port")
