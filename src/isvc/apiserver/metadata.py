@@ -128,10 +128,16 @@ def validate(obj: Object, rule: str, namespaced: bool) -> list[FieldError]:
     for index, finalizer in enumerate(meta.get("finalizers") or ()):
         field = f"metadata.finalizers[{index}]"
         problems = names.qualified_name(finalizer)
-        if not problems and "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+        if not problems and "/" not in finalizer and finalizer not in STANDARD_FINALIZERS and not _is_custom(obj):
             problems = ["name is neither a standard finalizer name nor is it fully qualified"]
         errors += [invalid(field, finalizer, why) for why in problems]
     return errors
+
+
+def _is_custom(obj: Object) -> bool:
+    """Custom kinds may have finalizers without a domain; Kubernetes checks that in its own kinds only."""
+    group = obj.get("apiVersion", "").rpartition("/")[0]
+    return "." in group and not group.endswith(".k8s.io")
 
 
 def validate_update(new: Object, old: Object) -> list[FieldError]:
