@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from isvc.apiserver.field_errors import quoted
 from isvc.apiserver.strategy import FieldError
 from isvc.kube.errors import (
     AlreadyExists,
@@ -139,6 +140,23 @@ def untypeable(gvk: GVK, obj: Object, why: str) -> ApiError:
     where = "/".join((namespace_of(obj), name_of(obj)))
     kind = f"{gvk.api_version}, Kind={gvk.kind}"
     return Unspecific(f"failed to create typed patch object ({where}; {kind}): {why}")
+
+
+def inconvertible(gvk: GVK, obj: Object, why: str) -> ApiError:
+    """An apply whose values do not fit the Go type."""
+    where = "/".join((namespace_of(obj), name_of(obj)))
+    kind = f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+    reason = why.partition(": ")[2] or why
+    return Unspecific(
+        f"failed to convert new object ({where}; {kind}) to proper version: unable to convert unstructured object to"
+        f" {kind}: error decoding from json: {reason}"
+    )
+
+
+def invalid_patch(shown: str, why: str) -> Invalid:
+    message = f"Invalid value: {quoted(shown)}: {why}"
+    cause = {"reason": "FieldValueInvalid", "message": message, "field": "patch"}
+    return Invalid(f' "" is invalid: patch: {message}', details={"causes": [cause]})
 
 
 def unrecognized(kind: str, body: bytes, why: str) -> BadRequest:

@@ -88,6 +88,11 @@ async def _store(api: Api, call: Call, entry: Entry, new: Object, old: Object) -
     if call.dry_run:
         return new, gone
     if gone:
+        if description.strategy.default_grace_seconds and new != old:
+            marked = await to_stored(description, new)
+            entry = await api.store.put(
+                description.shelf, entry.namespace, entry.name, marked, entry, description.epoch
+            )
         removed = await api.store.remove(entry, await to_stored(description, new))
         return await from_stored(description, removed), True
     if new == old:

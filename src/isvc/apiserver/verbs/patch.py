@@ -42,7 +42,7 @@ async def patch(api: Api, call: Call) -> Response:
 
     async def patched(live: Object) -> Object:
         result = edit(live)
-        new = body.decode(result, call)
+        new = _decoded(result, call)
         named = new["metadata"].get("name")
         if named and named != call.name:
             raise BadRequest(f"the name of the object ({named}) does not match the name on the URL ({call.name})")
@@ -51,6 +51,18 @@ async def patch(api: Api, call: Call) -> Response:
         return new
 
     return await update.change(api, call, patched)
+
+
+def _decoded(result: Object, call: Call) -> Object:
+    """The patched object. That it has unknown fields is said of the patch, and shown with it."""
+    shown = orjson.dumps(result).decode() if call.field_validation == "Strict" else ""
+    try:
+        return body.decode(result, call)
+    except BadRequest as error:
+        found = error.message.partition("strict decoding error: ")[2]
+        if not found:
+            raise
+        raise refusals.invalid_patch(shown, f"strict decoding error: {found}") from None
 
 
 def edit_of(call: Call, kind: str) -> Edit:
@@ -121,14 +133,22 @@ async def apply(api: Api, call: Call) -> Response:
             uid = intent["metadata"]["uid"]
             raise refusals.precondition(call.description.resource, call.namespace, call.name, uid, "")
         merged = apply_fields(call, intent, None)
-        return await create_object(api, call, body.decode(merged, call), tracked=True)
+        return await create_object(api, call, _converted(merged, call), tracked=True)
 
     async def applied(live: Object) -> Object:
         merged = apply_fields(call, intent, live)
         merged["metadata"].setdefault("resourceVersion", live["metadata"]["resourceVersion"])
-        return body.decode(merged, call)
+        return _converted(merged, call)
 
     return await update.change(api, call, applied, tracked=True)
+
+
+def _converted(merged: Object, call: Call) -> Object:
+    """What was applied has to become an object of its kind; that it cannot is the server's failure."""
+    try:
+        return body.decode(merged, call)
+    except BadRequest as error:
+        raise refusals.inconvertible(call.description.gvk, merged, error.message) from None
 
 
 def _bad_option(field: str, why: str, what: str = "Forbidden") -> Invalid:

@@ -125,8 +125,9 @@ async def _store(api: Api, call: Call, entry: Entry, new: Object) -> Response:
         return answer(new)
     stored = await to_stored(description, new)
     if is_finished(stored):
-        removed = await api.store.remove(entry, stored)
-        return Response(await shown(description, removed))
+        removed = await api.store.remove(entry, entry.parse())  # watchers are shown what was stored last
+        new["metadata"]["resourceVersion"] = str(removed.rv)
+        return answer(new)
     shelf = description.shelf
     written = await api.store.put(shelf, entry.namespace, entry.name, stored, entry, description.epoch)
     return Response(written.raw if stored is new else await shown(description, written))

@@ -27,7 +27,8 @@ def _apply_one(doc: Any, op: Object) -> Any:
         case "remove":
             return _remove(doc, path)
         case "replace":
-            _get(doc, path)
+            if not isinstance(_get(doc, path[:-1]), dict):  # of a map, Kubernetes' library replaces a missing key too
+                _get(doc, path)
             return _put(doc, path, _value(op), insert=False)
         case "move":
             source = _parse(op.get("from"))

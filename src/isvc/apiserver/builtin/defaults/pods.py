@@ -14,6 +14,7 @@ _MILLI = 10**6  # nanos
 
 
 def pod(obj: Object) -> None:
+    _addresses(obj["status"])
     pod_spec(obj["spec"])
     spec = obj["spec"]
     for key in ("containers", "initContainers"):
@@ -27,6 +28,15 @@ def pod(obj: Object) -> None:
             for container in spec.get(key) or ():
                 for port in container.get("ports") or ():
                     port.setdefault("hostPort", port["containerPort"])
+
+
+def _addresses(status: Object) -> None:
+    """The one address and the list of them are kept in step."""
+    address, addresses = status.get("podIP"), status.get("podIPs") or []
+    if address and (not addresses or addresses[0].get("ip") != address):
+        status["podIPs"] = [{"ip": address}, *addresses[1:]]
+    elif addresses and not address:
+        status["podIP"] = addresses[0].get("ip")
 
 
 def template(obj: Object) -> None:

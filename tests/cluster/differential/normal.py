@@ -1,0 +1,63 @@
+"""Answers without what two servers may differ in: identities, times, versions, and the order of what has none."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_PATCHED = re.compile(r'Invalid value: ".*": (?=strict decoding error)', re.DOTALL)
+_HIDDEN = {"resourceVersion", "uid", "continue", "selfLink"}
+
+
+def normal(value: Any) -> Any:
+    if isinstance(value, dict):
+        shown = {key: normal(item) for key, item in value.items() if key not in _HIDDEN}
+        if isinstance(shown.get("managedFields"), list):
+            shown["managedFields"] = sorted((_manager(each) for each in shown["managedFields"]), key=_rank)
+        if shown.get("kind") == "Status":
+            return _status(shown)
+        return shown
+    if isinstance(value, list):
+        return [normal(each) for each in value]
+    if isinstance(value, str):
+        return _PATCHED.sub("PATCHED: ", _TIME.sub("TIME", _UUID.sub("UID", value)).partition("\n@@ ")[0])
+    return value
+
+
+def _rank(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _manager(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "time"}
+
+
+def _status(status: dict[str, Any]) -> dict[str, Any]:
+    """Several causes come in the order of a Go map, in the message as well."""
+    causes = (status.get("details") or {}).get("causes")
+    if "failed to create typed" in status.get("message", ""):
+        return {**status, "message": "failed to create typed object"}
+    if causes and len(causes) > 1:
+        listed = sorted({_rank(each) for each in causes})
+        return {**status, "message": "", "details": {**status["details"], "causes": listed}}
+    return status
+
+
+def differences(left: Any, right: Any, path: str = "") -> list[str]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        found = []
+        for key in sorted(left.keys() | right.keys()):
+            if key not in right:
+                found.append(f"{path}.{key}: only kube-apiserver: {left[key]!r}")
+            elif key not in left:
+                found.append(f"{path}.{key}: only embedded: {right[key]!r}")
+            else:
+                found += differences(left[key], right[key], f"{path}.{key}")
+        return found
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        pairs = enumerate(zip(left, right, strict=True))
+        return [each for index, (a, b) in pairs for each in differences(a, b, f"{path}[{index}]")]
+    return [] if left == right and type(left) is type(right) else [f"{path}: {left!r} != {right!r}"]

@@ -1,0 +1,54 @@
+"""One API server as a plain HTTP client sees it: what goes over the wire is what is compared."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from typing import Any
+from urllib.parse import urlsplit
+
+Answer = tuple[int, Any]
+
+
+class Wire:
+    def __init__(self, url: str, token: str) -> None:
+        self.host = urlsplit(url).netloc
+        self.headers = {
+            "Authorization": f"Bearer {token}",
+            "User-Agent": "differential/1",
+            "Accept": "application/json",
+        }
+        self._connection = self._connect()
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(self.host, context=ssl._create_unverified_context(), timeout=60)
+
+    def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
+        sent = None if body is None else json.dumps(body)
+        self._connection.request(method, path, sent, {**self.headers, "Content-Type": content_type})
+        response = self._connection.getresponse()
+        content = response.read()
+        is_json = response.headers.get_content_type() == "application/json"
+        return response.status, json.loads(content) if is_json else {"text": content.decode()}
+
+    def watch(self, path: str, version: str, last: str) -> list[Any]:
+        """Events from a version on, up to the one about the object called `last`."""
+        connection = self._connect()
+        connection.request(
+            "GET", f"{path}?watch=true&resourceVersion={version}&timeoutSeconds=60", headers=self.headers
+        )
+        response = connection.getresponse()
+        events = []
+        try:
+            while line := response.readline():
+                event = json.loads(line)
+                if event["object"].get("metadata", {}).get("name") == last:
+                    return events
+                events.append(event)
+        finally:
+            connection.close()
+        raise AssertionError(f"the watch of {path} ended before {last} was seen")
+
+    def close(self) -> None:
+        self._connection.close()
