@@ -132,7 +132,7 @@ def _tree(root: type[ApiError]) -> list[type[ApiError]]:
 
 
 _BY_REASON = {cls.reason: cls for cls in _tree(ApiError)}
-_BY_CODE = {cls.code: cls for cls in reversed(_tree(ApiError))}
+_BY_CODE = {cls.code: cls for cls in reversed(_tree(ApiError)[1:])}
 
 
 def from_status(code: int, body: Any) -> ApiError:
