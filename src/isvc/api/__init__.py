@@ -8,6 +8,7 @@ service.spec.predictor.model.storage_uri
 from isvc.api.codec import DecodeError
 from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.inferenceservice import InferenceService
+from isvc.api.llm.v1alpha2 import LLMInferenceService, LLMInferenceServiceConfig
 from isvc.api.localmodel import LocalModelCache, LocalModelNamespaceCache, LocalModelNode, LocalModelNodeGroup
 from isvc.api.servingruntime import ClusterServingRuntime, ServingRuntime
 from isvc.api.storagecontainer import ClusterStorageContainer
@@ -19,6 +20,8 @@ __all__ = [
     "DecodeError",
     "InferenceGraph",
     "InferenceService",
+    "LLMInferenceService",
+    "LLMInferenceServiceConfig",
     "LocalModelCache",
     "LocalModelNamespaceCache",
     "LocalModelNode",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from isvc.api.resources import GROUP
@@ -13,8 +12,6 @@ INTERNAL = f"internal.{GROUP}"
 
 STOP = f"{GROUP}/stop"
 AUTOSCALER_CLASS = f"{GROUP}/autoscalerClass"
-AUTOSCALER_METRIC = f"{GROUP}/metrics"
-TARGET_UTILIZATION = f"{GROUP}/targetUtilizationPercentage"
 DISABLE_LOCAL_MODEL = f"{GROUP}/disable-localmodel"
 DISABLE_AUTO_UPDATE = f"{GROUP}/disable-auto-update"
 NODE_GROUP = f"{GROUP}/nodegroup"
@@ -48,8 +45,3 @@ def wants_local_model(obj: Object) -> bool:
 def is_cluster_local(obj: Object) -> bool:
     """Whether the service is to be reached from inside the cluster only."""
     return labels_of(obj).get(VISIBILITY) == CLUSTER_LOCAL
-
-
-def autoscaler_class(annotations: Mapping[str, str]) -> str | None:
-    """The autoscaler that people chose, or None."""
-    return annotations.get(AUTOSCALER_CLASS)
