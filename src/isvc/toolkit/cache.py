@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol
 
-from isvc.kube.objects import Key, Object
+from isvc.kube.objects import Key, Object, resource_version_of
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
@@ -22,6 +23,9 @@ from isvc.toolkit.store import OWNER, Indexer
 __all__ = ["OWNER", "Cache", "Reader"]
 
 log = logging.getLogger(__name__)
+
+# The versions that the reconcile under way has written itself, for a controller that wants to know.
+own_writes: ContextVar[set[str] | None] = ContextVar("own_writes", default=None)
 
 
 class Reader(Protocol):
@@ -89,6 +93,9 @@ class Cache:
 
     def note(self, resource: Resource, obj: Object) -> None:
         """The answer to a write of ours: reads see it at once, and its watch event will be no news."""
+        own = own_writes.get()
+        if own is not None:
+            own.add(resource_version_of(obj))
         informer = self._informers.get(resource)
         if informer is not None:
             informer.note(obj)

@@ -8,11 +8,11 @@ their lines may be of any length.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -22,8 +22,11 @@ from isvc.kube.errors import from_status
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.toolkit.clock import Clock, SystemClock
+from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.transport import Fence, Observer, Transport
+
+T = TypeVar("T")
 
 FIELD_MANAGER = "isvc"
 DEADLINE = 30.0
@@ -138,7 +141,7 @@ class Client:
         while True:
             target = _path(resource, namespace) + "?" + urlencode(params)
             body = await self._transport.exchange("GET", target, None, headers, LIST_DEADLINE, False)
-            page = _decode_page(body)
+            page = self._decoded(_decode_page, body)
             del body
             yield ObjectList([_named(resource, item) for item in page.items or ()], page.metadata.resource_version)
             if not page.metadata.next_page:
@@ -232,7 +235,7 @@ class Client:
         headers = {"Accept": _METADATA} if metadata_only else None
         async with self._transport.stream(target, headers) as chunks, aclosing(_lines(chunks)) as lines:
             async for line in lines:
-                event = _decode_event(line)
+                event = self._decoded(_decode_event, line)
                 if event.type == "ERROR":
                     raise from_status(int(event.object.get("code") or 500), event.object)
                 yield event
@@ -253,7 +256,7 @@ class Client:
         answer = await self.request_bytes(
             method, target, None if body is None else orjson.dumps(body), content_type, headers, within
         )
-        return orjson.loads(answer) if answer else None
+        return self._decoded(orjson.loads, answer) if answer else None
 
     async def request_bytes(
         self,
@@ -282,7 +285,14 @@ class Client:
     ) -> Object:
         headers = {"Content-Type": content_type} if body is not None else None
         fenced = self._fenced and method != "GET"
-        return _decode_object(await self._transport.exchange(method, target, body, headers, DEADLINE, fenced))
+        answer = await self._transport.exchange(method, target, body, headers, DEADLINE, fenced)
+        return self._decoded(_decode_object, answer)
+
+    def _decoded(self, decode: Callable[[bytes], T], body: bytes) -> T:
+        try:
+            return decode(body)
+        except (msgspec.MsgspecError, orjson.JSONDecodeError):  # a proxy's page, or half a line
+            raise Unreachable(f"{self.config.server} did not answer as an API server does") from None
 
     def _write_params(self, field_manager: str | None, dry_run: bool) -> str:
         params = "?fieldManager=" + quote(field_manager or self.field_manager)
@@ -320,5 +330,5 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         for line in lines:
             if line:
                 yield line
-    if parts:
-        yield b"".join(parts)
+    if rest := b"".join(parts):
+        yield rest

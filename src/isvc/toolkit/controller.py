@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
 
 from isvc.kube.errors import ApiError, Conflict
-from isvc.kube.objects import Key, Object
+from isvc.kube.objects import Key, Object, resource_version_of
 from isvc.kube.resource import Resource
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Cache, own_writes
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError, NotLeader
 from isvc.toolkit.queue import Closed, Queue, QueueMeter
@@ -25,9 +24,6 @@ log = logging.getLogger(__name__)
 
 Mapper = Callable[[Object], Iterable[Key]]
 Predicate = Callable[[Object | None, Object | None], bool]
-
-
-_reconciling: ContextVar[tuple[str, Key] | None] = ContextVar("reconciling", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +98,7 @@ class Controller:
         self.workers = workers
         self._reconcile = reconcile
         self._heeds_own_writes = heeds_own_writes
+        self._heard: dict[Key, set[str]] = {}  # versions that were told of a key while it was being reconciled
         self._clock = clock or SystemClock()
         self._meter: Meter | None = None
         self._allowed: Callable[[], bool] = lambda: True
@@ -118,9 +115,10 @@ class Controller:
 
     def _enqueuer(self, watch: Watch) -> Callable[[Object | None, Object | None], None]:
         def enqueue(before: Object | None, after: Object | None) -> None:
-            under_way = None if self._heeds_own_writes else _reconciling.get()
             for key in watch.keys(before, after):
-                if under_way != (self.name, key):
+                if key in self._heard:  # whether it is news shows when the reconcile is over
+                    self._heard[key].add(resource_version_of(after) if after else "")
+                else:
                     self.queue.add(key)
 
         return enqueue
@@ -138,16 +136,29 @@ class Controller:
             except Closed:
                 return
             try:
-                await self._reconcile_once(key)
+                if self._heeds_own_writes:
+                    await self._reconcile_once(key)
+                else:
+                    await self._reconcile_deaf(key)
             finally:
                 self.queue.done(key)
+
+    async def _reconcile_deaf(self, key: Key) -> None:
+        """Reconcile; what is told meanwhile brings the key back only if it was not our own doing."""
+        own: set[str] = set()
+        own_writes.set(own)
+        self._heard[key] = set()
+        try:
+            await self._reconcile_once(key)
+        finally:
+            if self._heard.pop(key) - own:
+                self.queue.add(key)
 
     async def _reconcile_once(self, key: Key) -> None:
         if not self._allowed():
             return
         started = self._clock.monotonic()
         crashed, result = False, None
-        _reconciling.set((self.name, key))
         try:
             result = await self._reconcile(key)
         except NotLeader as error:

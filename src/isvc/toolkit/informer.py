@@ -107,6 +107,9 @@ class Informer:
                 log.log(level, "watch of %s interrupted: %s", self.resource, error)
                 if isinstance(error, ApiError) and failures >= RELIST_AFTER:
                     self._version = ""
+            except Exception:  # a mirror that stops is worse than one that starts over
+                log.exception("%s: listing again after what should not happen", self.resource)
+                self._version = ""
             lived = self._clock.monotonic() - started
             failures = failures + 1 if failed and lived < HEALTHY else int(failed)
             if failures or lived < FIRST_BACKOFF:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import orjson
 
-from isvc.kube.errors import ApiError, BadRequest, TooLarge
+from isvc.kube.errors import ApiError, BadRequest, NotFound, TooLarge
 from isvc.kube.objects import Object
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.webhook import admission
@@ -144,8 +144,9 @@ class WebhookServer:
         started = loop.time()
         route = self._routes.get(request.path)
         if route is None:
-            return web.Response(status=404, text="no webhook at this path")
-        status, body = await self._answer(request, route)
+            status, body = 404, NotFound(f"no webhook at {request.path}").status()
+        else:
+            status, body = await self._answer(request, route)
         if self.meter is not None:
             self.meter.answered(request.path, status, loop.time() - started)
         return web.Response(status=status, body=orjson.dumps(body), content_type="application/json")

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+
+from isvc.toolkit.certificates import SERVING_LIFE, is_due, issue_authority, issue_serving, unexpired
+from isvc.toolkit.rotation import bundle_patch
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HOSTS = ("hooks.kserve.svc", "127.0.0.1")
+
+
+def test_a_serving_certificate_is_signed_by_its_authority_for_its_hosts():
+    authority = issue_authority("ours", NOW)
+    serving = x509.load_pem_x509_certificate(issue_serving(authority, HOSTS, NOW).certificate)
+    serving.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.certificate))
+    names = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["hooks.kserve.svc"]
+    assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+
+
+def test_it_is_due_in_its_last_third_or_when_hosts_changed_or_when_it_is_no_certificate():
+    certificate = issue_serving(issue_authority("ours", NOW), HOSTS, NOW).certificate
+    assert not is_due(certificate, NOW + SERVING_LIFE * 0.6, HOSTS)
+    assert is_due(certificate, NOW + SERVING_LIFE * 0.7, HOSTS)
+    assert is_due(certificate, NOW, (*HOSTS, "another.example"))
+    assert is_due(b"nonsense", NOW)
+    assert is_due(b"", NOW)
+
+
+def test_a_certificate_never_outlives_its_authority():
+    authority = issue_authority("ours", NOW, timedelta(days=10))
+    serving = x509.load_pem_x509_certificate(issue_serving(authority, HOSTS, NOW).certificate)
+    assert serving.not_valid_after_utc <= NOW + timedelta(days=10)
+
+
+def test_a_bundle_sheds_what_has_expired():
+    old, new = issue_authority("old", NOW, timedelta(days=1)), issue_authority("new", NOW)
+    bundle = new.certificate + old.certificate
+    assert unexpired(bundle, NOW) == bundle
+    assert unexpired(bundle, NOW + timedelta(days=2)) == new.certificate
+    assert unexpired(b"nonsense", NOW) == b""
+
+
+def test_keys_do_not_show():
+    assert "PRIVATE" not in repr(issue_authority("ours", NOW))
+
+
+def webhook_configuration(*bundles: str) -> dict:
+    return {
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"resourceVersion": "5"},
+        "webhooks": [{"clientConfig": {"caBundle": bundle} if bundle else {}} for bundle in bundles],
+    }
+
+
+def test_only_bundles_that_differ_are_patched_and_only_on_the_version_that_was_read():
+    assert bundle_patch(webhook_configuration("B", "B"), "B") == []
+    assert bundle_patch(webhook_configuration("B", "", "A"), "B") == [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "5"},
+        {"op": "add", "path": "/webhooks/1/clientConfig/caBundle", "value": "B"},
+        {"op": "add", "path": "/webhooks/2/clientConfig/caBundle", "value": "B"},
+    ]
+
+
+def test_a_crd_without_a_conversion_webhook_is_left_alone():
+    crd = {"kind": "CustomResourceDefinition", "metadata": {"resourceVersion": "5"}, "spec": {}}
+    assert bundle_patch(crd, "B") == []
+    crd["spec"] = {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {}}}}
+    assert bundle_patch(crd, "B")[1]["path"] == "/spec/conversion/webhook/clientConfig/caBundle"

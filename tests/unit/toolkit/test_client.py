@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import aclosing
+
+import orjson
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isvc.kube.errors import Gone, InternalError, NotFound, ServiceUnavailable, TooManyRequests
+from isvc.kube.resource import CONFIG_MAPS
+from isvc.toolkit.client import Client, _lines
+from isvc.toolkit.failure import Unreachable
+from isvc.toolkit.kubeconfig import ClusterConfig, Impersonation
+
+OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+
+
+def ok(_: web.Request) -> web.Response:
+    return web.json_response(OBJECT)
+
+
+def refuse(status: int, **headers: str):
+    body = {"kind": "Status", "status": "Failure", "code": status, "message": f"said {status}"}
+    return lambda _: web.json_response(body, status=status, headers=headers)
+
+
+def later(status: int, seconds: str):
+    return refuse(status, **{"Retry-After": seconds})
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_busy_server_is_asked_again_when_it_says_so(script, status):
+    script.will(later(status, "0"), later(status, "0.01"), ok)
+    async with Client.connect(script.config()) as client:
+        assert await client.get(CONFIG_MAPS, "a", "ns") == OBJECT
+    assert len(script.requests) == 3
+
+
+async def test_a_server_that_does_not_say_when_is_not_asked_again(script):
+    script.will(refuse(503))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(ServiceUnavailable, match="said 503"):
+            await client.get(CONFIG_MAPS, "a")
+    assert len(script.requests) == 1
+
+
+async def test_waiting_ends_with_the_deadline_and_tells_how_long_it_would_have_been(script):
+    script.will(later(429, "600"))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(TooManyRequests) as caught:
+            await client.get(CONFIG_MAPS, "a")
+    assert caught.value.retry_after == 600
+
+
+async def test_patience_is_not_endless(script):
+    script.will(later(429, "0"))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(TooManyRequests):
+            await client.get(CONFIG_MAPS, "a")
+    assert len(script.requests) == 11
+
+
+async def test_every_call_has_a_deadline(script):
+    async def never(_: web.Request) -> web.Response:
+        await asyncio.sleep(600)
+        raise AssertionError
+
+    script.will(never)
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(Unreachable, match="no answer to GET /slow before its deadline"):
+            await client.request("GET", "/slow", within=0.05)
+
+
+async def test_what_is_no_status_is_still_an_error_with_its_text(script):
+    script.will(lambda _: web.Response(status=404, text="404 page not found\n"), refuse(500))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(NotFound, match="404 page not found"):
+            await client.request("GET", "/nowhere")
+        with pytest.raises(InternalError):
+            await client.request("GET", "/broken")
+
+
+async def test_who_we_are(script):
+    script.will(ok)
+    who = Impersonation("jane", groups=("dev", "ops"), extra={"a/b": ("c",)})
+    async with Client.connect(script.config(token="t0ken", impersonate=who)) as client:
+        await client.get(CONFIG_MAPS, "a")
+    headers = script.requests[0].headers
+    assert headers["Authorization"] == "Bearer t0ken"
+    assert headers["User-Agent"].startswith("isvc/")
+    assert headers["Impersonate-User"] == "jane"
+    assert headers.getall("Impersonate-Group") == ["dev", "ops"]
+    assert headers["Impersonate-Extra-a%2Fb"] == "c"
+
+
+async def test_writes_carry_the_field_manager(script):
+    script.will(ok)
+    async with Client.connect(script.config()) as client:
+        await client.create(CONFIG_MAPS, OBJECT, "ns")
+        await client.update(CONFIG_MAPS, OBJECT, field_manager="other", dry_run=True)
+    assert [request.query.get("fieldManager") for request in script.requests] == ["isvc", "other"]
+    assert script.requests[1].query["dryRun"] == "All"
+
+
+async def test_an_unreachable_server_is_one_clear_line():
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        async with Client.connect(ClusterConfig(server=f"http://127.0.0.1:{port}")) as client:
+            with pytest.raises(Unreachable, match=f"cannot reach http://127.0.0.1:{port}: connection refused"):
+                await client.get(CONFIG_MAPS, "a")
+
+
+async def test_a_name_that_does_not_resolve_is_one_clear_line():
+    async with Client.connect(ClusterConfig(server="https://no-such-host.invalid")) as client:
+        with pytest.raises(Unreachable, match=r"cannot reach https://no-such-host.invalid: ") as caught:
+            await client.get(CONFIG_MAPS, "a")
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_page_that_is_not_from_an_api_server_is_one_clear_line(script):
+    script.will(lambda _: web.Response(text="<html>Welcome to the proxy</html>"))
+    async with Client.connect(script.config()) as client:
+        for call in (client.get(CONFIG_MAPS, "a"), client.list(CONFIG_MAPS), client.request("GET", "/version")):
+            with pytest.raises(Unreachable, match="did not answer as an API server does"):
+                await call
+
+
+def streamed(*pieces: bytes):
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+        return response
+
+    return answer
+
+
+async def seen(client: Client) -> list[str]:
+    async with aclosing(client.watch(CONFIG_MAPS, resource_version="1")) as events:
+        return [event.type async for event in events]
+
+
+async def test_a_watch_ends_where_the_server_ends_it(script):
+    lines = [orjson.dumps({"type": kind, "object": OBJECT}) + b"\n" for kind in ("ADDED", "BOOKMARK")]
+    script.will(streamed(*lines))
+    async with Client.connect(script.config()) as client:
+        assert await seen(client) == ["ADDED", "BOOKMARK"]
+    assert script.requests[0].query["allowWatchBookmarks"] == "true"
+    assert script.requests[0].query["resourceVersion"] == "1"
+
+
+async def test_half_a_line_is_a_broken_watch(script):
+    script.will(streamed(b'{"type":"ADDED","object":{"apiVer'))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(Unreachable):
+            await seen(client)
+
+
+async def test_an_error_in_the_stream_is_raised(script):
+    status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    script.will(streamed(orjson.dumps({"type": "ERROR", "object": status}) + b"\n"))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(Gone, match="too old"):
+            await seen(client)
+
+
+async def test_a_list_that_names_no_kinds_gets_them(script):
+    pages = [
+        {"metadata": {"resourceVersion": "7", "continue": "more"}, "items": [{"metadata": {"name": "a"}}]},
+        {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "b"}}]},
+    ]
+    script.will(*(web.json_response(page) for page in pages))
+    async with Client.connect(script.config()) as client:
+        items, version = await client.list(CONFIG_MAPS)
+    assert version == "7"
+    assert [(item["kind"], item["metadata"]["name"]) for item in items] == [("ConfigMap", "a"), ("ConfigMap", "b")]
+    assert [request.query.get("continue") for request in script.requests] == [None, "more"]
+
+
+@given(st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line)), st.data())
+def test_lines_come_out_whole_however_they_are_cut(lines, data):
+    whole = b"\n".join(lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
+    pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+
+    async def chunks():
+        for piece in pieces:
+            yield piece
+
+    async def collect() -> list[bytes]:
+        return [line async for line in _lines(chunks())]
+
+    assert asyncio.run(collect()) == lines

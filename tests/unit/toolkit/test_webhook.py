@@ -1,0 +1,205 @@
+"""The webhook server over real TLS, without an API server in front."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator
+
+import aiohttp
+import orjson
+import pytest
+
+from isvc.kube.errors import BadRequest
+from isvc.kube.objects import GVK
+from isvc.toolkit.certificates import issue_authority, issue_serving
+from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.webhook import WebhookServer, allow, conversion, deny, mutating, patched, validating
+from isvc.toolkit.webhook import server as server_module
+
+
+def write_pair(folder, authority) -> None:
+    pair = issue_serving(authority, ["localhost", "127.0.0.1"], SystemClock().now())
+    (folder / "tls.crt").write_bytes(pair.certificate)
+    (folder / "tls.key").write_bytes(pair.key)
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return issue_authority("test", SystemClock().now())
+
+
+@pytest.fixture
+def seen() -> list:
+    return []
+
+
+@pytest.fixture
+async def server(tmp_path, authority, seen) -> AsyncIterator[WebhookServer]:
+    write_pair(tmp_path, authority)
+
+    def look(request):
+        seen.append(request)
+        return patched(request.object, {**request.object, "x": 1}, "careful")
+
+    async def refuse(request):
+        return deny("no")
+
+    def complain(request):
+        raise BadRequest("wrong type")
+
+    def crash(request):
+        raise KeyError("oops")
+
+    routes = {
+        "/look": mutating(look),
+        "/refuse": validating(refuse),
+        "/complain": validating(complain),
+        "/crash": validating(crash),
+        "/convert": conversion(lambda objects, version: [{**each, "apiVersion": version} for each in objects]),
+    }
+    running = WebhookServer(0, tmp_path, routes, host="127.0.0.1")
+    await running.start()
+    running.open()
+    yield running
+    await running.stop()
+
+
+@pytest.fixture
+async def ask(server, authority):
+    context = ssl.create_default_context(cadata=authority.certificate.decode())
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context, force_close=True)) as session:
+
+        async def ask(path: str, body: object = None, *, data: bytes | None = None, kind: str = "application/json"):
+            content = data if data is not None else orjson.dumps(body)
+            url = f"https://127.0.0.1:{server.port}{path}"
+            async with session.post(url, data=content, headers={"Content-Type": kind}) as response:
+                return response.status, await response.json(content_type=None)
+
+        yield ask
+
+
+def review(version: str = "v1", **request: object) -> dict:
+    asked = {
+        "uid": "u-1",
+        "operation": "CREATE",
+        "namespace": "ns",
+        "name": "it",
+        "kind": {"group": "g", "version": "v", "kind": "K"},
+        "object": {"metadata": {"name": "it"}},
+        "userInfo": {"username": "jane"},
+        **request,
+    }
+    return {"apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview", "request": asked}
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+async def test_a_review_is_answered_in_its_own_version(ask, seen, version):
+    status, answer = await ask("/look?timeout=10s", review(version, dryRun=True, oldObject={"a": 1}))
+    assert status == 200
+    assert answer["apiVersion"] == f"admission.k8s.io/{version}"
+    response = answer["response"]
+    assert (response["uid"], response["allowed"], response["patchType"]) == ("u-1", True, "JSONPatch")
+    assert orjson.loads(base64.b64decode(response["patch"])) == [{"op": "add", "path": "/x", "value": 1}]
+    assert response["warnings"] == ["careful"]
+    [request] = seen
+    assert request.kind == GVK("g", "v", "K")
+    assert (request.operation, request.namespace, request.name) == ("CREATE", "ns", "it")
+    assert (request.dry_run, request.old_object, request.user) == (True, {"a": 1}, {"username": "jane"})
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "reason", "message"),
+    [
+        ("/refuse", 403, "Forbidden", "no"),
+        ("/complain", 400, "BadRequest", "wrong type"),
+        ("/crash", 500, "InternalError", "the webhook crashed: KeyError: 'oops'"),
+    ],
+)
+async def test_refusals_complaints_and_crashes_are_told_inside_the_review(ask, path, code, reason, message):
+    status, answer = await ask(path, review())
+    assert status == 200
+    assert answer["response"]["allowed"] is False
+    told = answer["response"]["status"]
+    assert (told["code"], told["reason"], told["message"]) == (code, reason, message)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"data": b""}, 400),
+        ({"data": b"{"}, 400),
+        ({"body": {"kind": "Pod"}}, 400),
+        ({"body": {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}}, 400),
+        ({"body": {}, "kind": "text/plain"}, 400),
+        ({"data": b"x" * (server_module.BODY_LIMIT + 1)}, 413),
+    ],
+)
+async def test_what_is_no_review_is_refused_with_a_status(ask, asked, code):
+    status, answer = await ask("/look", **asked)
+    assert (status, answer["kind"], answer["code"]) == (code, "Status", code)
+
+
+async def test_a_version_that_is_not_known_is_told_inside_the_review(ask):
+    _, answer = await ask("/look", {**review(), "apiVersion": "admission.k8s.io/v9"})
+    assert answer["response"]["uid"] == "u-1"
+    assert "is not known" in answer["response"]["status"]["message"]
+
+
+async def test_unknown_paths_are_not_found(ask):
+    status, answer = await ask("/nowhere", review())
+    assert (status, answer["message"]) == (404, "no webhook at /nowhere")
+
+
+async def test_conversion(ask):
+    request = {"uid": "u-2", "desiredAPIVersion": "g/v2", "objects": [{"apiVersion": "g/v1", "kind": "K"}]}
+    asked = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
+    status, answer = await ask("/convert", asked)
+    assert status == 200
+    assert answer["response"] == {
+        "uid": "u-2",
+        "convertedObjects": [{"apiVersion": "g/v2", "kind": "K"}],
+        "result": {"status": "Success"},
+    }
+    status, answer = await ask("/convert", {"kind": "Nonsense"})
+    assert (status, answer["kind"]) == (400, "Status")
+
+
+async def test_admission_waits_for_the_caches_but_not_for_ever(tmp_path, authority):
+    write_pair(tmp_path, authority)
+    running = WebhookServer(0, tmp_path, {"/look": validating(lambda request: allow())}, host="127.0.0.1")
+    await running.start()
+    context = ssl.create_default_context(cadata=authority.certificate.decode())
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
+
+        async def ask(seconds: str) -> dict:
+            url = f"https://127.0.0.1:{running.port}/look?timeout={seconds}"
+            async with session.post(url, json=review()) as response:
+                return (await response.json())["response"]
+
+        assert (await ask("0.1s"))["status"]["code"] == 504
+        waiting = asyncio.create_task(ask("30s"))
+        running.open()
+        async with asyncio.timeout(30):
+            assert (await waiting)["allowed"] is True
+    await running.stop()
+
+
+async def test_a_new_certificate_is_served_without_a_restart_and_a_broken_one_is_not(server, tmp_path, authority):
+    def served() -> str:
+        return ssl.get_server_certificate(("127.0.0.1", server.port))
+
+    first = await asyncio.to_thread(served)
+    (tmp_path / "tls.crt").write_text("half of it")
+    assert not server.reload()
+    assert await asyncio.to_thread(served) == first
+    write_pair(tmp_path, authority)
+    assert server.reload()
+    assert await asyncio.to_thread(served) == (tmp_path / "tls.crt").read_text()
+
+
+async def test_no_certificate_is_one_clear_line(tmp_path):
+    with pytest.raises(ClusterError, match="no valid certificate for the webhooks in"):
+        await WebhookServer(0, tmp_path, {}).start()
