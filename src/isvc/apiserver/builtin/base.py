@@ -88,7 +88,7 @@ class BuiltIn(Strategy):
         return list(check(obj)) if check else ()
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
-        if subresource == "status":
+        if subresource in ("status", "binding"):
             return ()
         change = CHANGES.get((self.resource.group, self.resource.kind))
         return [*self.validate_create(new), *(change(new, old) if change else ())]

@@ -184,6 +184,9 @@ async def bind(api: Api, call: Call) -> Response:
             why = f'pod {call.name} is already assigned to node "{taken}"'
             raise refusals.conflict(call.description.resource, call.name, why)
         pod["spec"]["nodeName"] = node
+        noted = dig(binding, "metadata", "annotations") or {}
+        if noted:
+            pod["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), **noted}
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now()}
         conditions = pod.setdefault("status", {}).setdefault("conditions", [])
         conditions[:] = [each for each in conditions if each["type"] != "PodScheduled"] + [scheduled]
