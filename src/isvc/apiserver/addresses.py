@@ -10,8 +10,10 @@ import ipaddress
 import random
 from typing import Any
 
+from isvc.apiserver.field_errors import invalid
 from isvc.apiserver.store.entry import DELETED, Event
 from isvc.apiserver.store.store import Store
+from isvc.apiserver.strategy import FieldError
 from isvc.kube.errors import InternalError
 from isvc.kube.objects import Object, dig
 
@@ -95,6 +97,14 @@ def taken_by(service: Object) -> set[str | int]:
     address = dig(service, "spec", "clusterIP")
     taken: set[str | int] = {address} if address and address != "None" else set()
     return taken | {port["nodePort"] for port in dig(service, "spec", "ports") or () if port.get("nodePort")}
+
+
+def fixed_address_errors(new: Object, old: Object) -> list[FieldError]:
+    """A Service keeps its address for as long as it has one."""
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    if "ExternalName" in (before.get("type"), after.get("type")) or before.get("clusterIP") == after.get("clusterIP"):
+        return []
+    return [invalid("spec.clusterIPs[0]", [after.get("clusterIP")], "may not change once set")]
 
 
 def _keep(spec: dict[str, Any], old: dict[str, Any]) -> None:

@@ -252,8 +252,8 @@ _TABLES: dict[str, list[Column]] = {
     "deployments.apps": [
         NAME,
         Column("Ready", _of(_READY, _SPEC_REPLICAS)),
-        at("Up-to-date", "status", "updatedReplicas", default=0, kind="integer"),
-        at("Available", "status", "availableReplicas", default=0, kind="integer"),
+        at("Up-to-date", "status", "updatedReplicas", default=0),
+        at("Available", "status", "availableReplicas", default=0),
         *_WORKLOAD,
     ],
     "replicasets.apps": [

@@ -50,13 +50,14 @@ async def delete_collection(api: Api, call: Call) -> Response:
     items = []
     for entry in entries:
         one = Call(call.request, call.description, entry.namespace, entry.name, "", call.dry_run)
+        found = await from_stored(call.description, entry)
         try:
-            deleted, _ = await delete_object(api, one, options)
+            await delete_object(api, one, options)
         except NotFound:
             continue
         if not call.description.custom:
-            deleted = {field: value for field, value in deleted.items() if field not in ("kind", "apiVersion")}
-        items.append(deleted)
+            found = {field: value for field, value in found.items() if field not in ("kind", "apiVersion")}
+        items.append(found)
     return Response.json(selected.envelope(items, page))
 
 

@@ -54,15 +54,15 @@ async def patch(api: Api, call: Call) -> Response:
 
 
 def _decoded(result: Object, call: Call) -> Object:
-    """The patched object. That it has unknown fields is said of the patch, and shown with it."""
-    shown = orjson.dumps(result).decode() if call.field_validation == "Strict" else ""
+    """The patched object. What is wrong with its fields is said of the patch, and shown with it."""
+    shown = orjson.dumps(result).decode()
     try:
         return body.decode(result, call)
     except BadRequest as error:
-        found = error.message.partition("strict decoding error: ")[2]
-        if not found:
+        why = error.message.partition(f"cannot be handled as a {call.description.gvk.kind}: ")[2]
+        if not why:
             raise
-        raise refusals.invalid_patch(shown, f"strict decoding error: {found}") from None
+        raise refusals.invalid_patch(shown, why) from None
 
 
 def edit_of(call: Call, kind: str) -> Edit:

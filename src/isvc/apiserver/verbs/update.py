@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from isvc.apiserver import metadata, refusals
+from isvc.apiserver.addresses import fixed_address_errors
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.metadata import now
 from isvc.apiserver.ownership import track
@@ -18,6 +19,7 @@ from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object, deep_copy, dig
 
 ATTEMPTS = 8
+DEPLOYMENTS = "deployments.apps"
 NOT_COUNTED = ("apiVersion", "kind", "metadata", "status")
 
 #: From the live object (a copy that may be changed) to the wanted one, both in the request's version.
@@ -106,7 +108,11 @@ async def _write(api: Api, call: Call, entry: Entry, new: Object, old: Object, t
     try:
         errors = metadata.validate(new, "path", description.resource.namespaced) + metadata.validate_update(new, old)
         errors *= 2  # Kubernetes checks metadata once for all kinds and once more for each, and says so twice
-        refuse(description, call.name, [*errors, *description.strategy.validate_update(new, old, call.subresource)])
+        if call.subresource != "binding":  # which changes what is otherwise fixed
+            errors += description.strategy.validate_update(new, old, call.subresource)
+        if assigned is not None:
+            errors += fixed_address_errors(new, old)
+        refuse(description, call.name, errors)
         for warning in description.strategy.warnings(new, old):
             call.request.warn(warning)
         await api.admission.validate(request, new, old)
@@ -145,6 +151,8 @@ def restrict(call: Call, new: Object, old: Object) -> None:
     """A subresource changes its part of the object and nothing else; the main resource leaves status alone."""
     description = call.description
     if call.subresource == "status":
+        if description.shelf == DEPLOYMENTS:
+            keep_labels(new, old)
         for field in [field for field in new if field not in NOT_COUNTED and field not in old]:
             del new[field]
         for field, value in old.items():
@@ -163,11 +171,22 @@ def restrict(call: Call, new: Object, old: Object) -> None:
             new.setdefault("spec", {})["finalizers"] = (old.get("spec") or {}).get("finalizers") or []
 
 
+def keep_labels(new: Object, old: Object) -> None:
+    labels = old["metadata"].get("labels")
+    if labels is None:
+        new["metadata"].pop("labels", None)
+    else:
+        new["metadata"]["labels"] = labels
+
+
 def count_generation(call: Call, new: Object, old: Object) -> None:
     if not call.description.strategy.generation or call.subresource in ("status", "binding"):
         return
     kept = NOT_COUNTED if call.description.status or not call.description.custom else NOT_COUNTED[:3]
-    if {k: v for k, v in new.items() if k not in kept} != {k: v for k, v in old.items() if k not in kept}:
+    changed = {k: v for k, v in new.items() if k not in kept} != {k: v for k, v in old.items() if k not in kept}
+    if call.description.shelf == DEPLOYMENTS:  # whose annotations reach their ReplicaSets
+        changed |= new["metadata"].get("annotations") != old["metadata"].get("annotations")
+    if changed:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
