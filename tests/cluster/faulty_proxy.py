@@ -1,4 +1,4 @@
-"""A proxy to the API server that misbehaves on demand: cuts watches, refuses them, or is away altogether."""
+"""A proxy to the API server that misbehaves on demand: cuts watches, refuses them, fails, or is away altogether."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class FaultyProxy:
         self.cut_every: float | None = None
         self.expire_watches = False
         self.away = False
+        self.failing = 0
         self.cuts = 0
         self.lists = 0
         self.watches = 0
@@ -83,6 +84,10 @@ class FaultyProxy:
         self.requests += 1
         if self.away:
             raise ConnectionResetError
+        if self.failing and request.method != "GET":
+            self.failing -= 1
+            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500}
+            return web.json_response({**status, "message": "the proxy was told to fail"}, status=500)
         watching = "watch" in request.query
         if watching:
             self.watches += 1

@@ -1,0 +1,196 @@
+"""The stage for lifecycles: kinds, configuration and runtimes installed, and the controllers run in this process.
+
+No webhooks take part, so services are written as the defaulter would leave them. `Platform` plays Kubernetes and
+Knative: it reports what they would report once everything is healthy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import yaml
+from tests.waiting import until
+
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
+from isvc.controllers.inferenceservice.watches import controller
+from isvc.kube.errors import AlreadyExists, Conflict, NotFound
+from isvc.kube.objects import Key, Object, name_of, namespace_of
+from isvc.kube.resource import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, Resource
+from isvc.serving.thirdparty import KNATIVE_SERVICES, VIRTUAL_SERVICES
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.manager import Manager
+from isvc.toolkit.recorder import Recorder
+
+CRDS = Path(__file__).parents[3] / "manifests" / "crds" / "full"
+OURS = ("inferenceservices", "servingruntimes", "clusterservingruntimes", "clusterstoragecontainers", "trainedmodels")
+RUNTIME = {
+    "apiVersion": "serving.kserve.io/v1alpha1",
+    "kind": "ClusterServingRuntime",
+    "metadata": {"name": "lifecycle-runtime"},
+    "spec": {
+        "supportedModelFormats": [{"name": "sklearn", "version": "1", "autoSelect": True}],
+        "protocolVersions": ["v1", "v2"],
+        "containers": [{"name": "kserve-container", "image": "server:1", "args": ["--model_name={{.Name}}"]}],
+    },
+}
+STORAGE = {
+    "apiVersion": "serving.kserve.io/v1alpha1",
+    "kind": "ClusterStorageContainer",
+    "metadata": {"name": "lifecycle-storage"},
+    "spec": {
+        "container": {"name": "storage-initializer", "image": "initializer:1"},
+        "supportedUriFormats": [{"prefix": "gs://"}],
+    },
+}
+
+
+def foreign_crd(resource: Resource) -> Object:
+    """Another project's kind, taken as it comes."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced",
+            "names": {"plural": resource.plural, "kind": resource.kind, "singular": resource.kind.lower()},
+            "versions": [{**version, "subresources": {"status": {}}}],
+        },
+    }
+
+
+async def set_up(client: Client, system_namespace: str, mode: str) -> None:
+    crds = [yaml.safe_load((CRDS / f"serving.kserve.io_{kind}.yaml").read_text()) for kind in OURS]
+    for crd in [*crds, foreign_crd(KNATIVE_SERVICES), foreign_crd(VIRTUAL_SERVICES)]:
+        with contextlib.suppress(AlreadyExists):
+            await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
+    for resource in (INFERENCE_SERVICES, KNATIVE_SERVICES, CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS):
+        await until(lambda resource=resource: _is_served(client, resource), f"{resource} is served")
+    for resource, obj in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
+        with contextlib.suppress(AlreadyExists):
+            await client.create(resource, obj)
+    data = {"deploy": {"defaultDeploymentMode": mode}, "ingress": {"enableGatewayApi": False, **INGRESS}}
+    metadata = {"name": "inferenceservice-config", "namespace": system_namespace}
+    sections = {name: json.dumps(section) for name, section in data.items()}
+    await client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": sections})
+
+
+INGRESS = {
+    "ingressDomain": "example.com",
+    "ingressGateway": "knative-serving/public",
+    "localGateway": "knative-serving/local",
+    "localGatewayService": "local-gateway.istio-system.svc.cluster.local",
+    "kserveIngressGateway": "kserve/gateway",
+}
+
+
+async def _is_served(client: Client, resource: Resource) -> bool:
+    try:
+        await client.list(resource)
+    except NotFound:
+        return False
+    return True
+
+
+class Running:
+    """The InferenceService controller at work."""
+
+    def __init__(self, client: Client, system_namespace: str) -> None:
+        self.cache = Cache(client)
+        recorder = Recorder(client, "test")
+        self.controller = controller(client, self.cache, recorder, SystemClock(), system_namespace)
+        self.manager = Manager(client, self.cache, controllers=[self.controller], services=[recorder])
+        self.reconciled: dict[Key, int] = {}
+        reconcile = self.controller._reconcile
+
+        async def counted(key: Key):
+            result = await reconcile(key)
+            self.reconciled[key] = self.reconciled.get(key, 0) + 1
+            return result
+
+        self.controller._reconcile = counted
+
+    def writes(self) -> int:
+        samples = self.manager.metrics.requests.collect()[0].samples
+        written = (s for s in samples if s.name.endswith("_total") and s.labels["method"] != "GET")
+        return int(sum(sample.value for sample in written))
+
+
+@contextlib.asynccontextmanager
+async def running(client: Client, system_namespace: str) -> AsyncIterator[Running]:
+    state = Running(client, system_namespace)
+    task = asyncio.create_task(state.manager.run(handle_signals=False))
+    try:
+        await until(lambda: task.done() or state.manager.ready, "the controller is ready")
+        yield state
+    finally:
+        state.manager.stop()
+        await task
+
+
+class Platform:
+    """Reports health for what it finds, as kube-controller-manager and Knative would."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._revisions: dict[str, list[str]] = {}
+
+    async def make_ready(self, namespace: str) -> None:
+        for deployment in (await self._client.list(DEPLOYMENTS, namespace)).items:
+            await self._report(DEPLOYMENTS, deployment, self._deployment(deployment))
+        for service in (await self._client.list(KNATIVE_SERVICES, namespace)).items:
+            await self._report(KNATIVE_SERVICES, service, self.knative(service))
+
+    async def _report(self, resource: Resource, obj: Object, status: Object) -> None:
+        if (obj.get("status") or {}) != status:
+            with contextlib.suppress(NotFound, Conflict):
+                await self._client.patch(
+                    resource, name_of(obj), {"status": status}, namespace_of(obj), subresource="status"
+                )
+
+    def _deployment(self, deployment: Object) -> Object:
+        replicas = deployment["spec"].get("replicas", 1)
+        reasons = {"Available": "MinimumReplicasAvailable", "Progressing": "NewReplicaSetAvailable"}
+        return {
+            "observedGeneration": deployment["metadata"]["generation"],
+            "replicas": replicas,
+            "readyReplicas": replicas,
+            "updatedReplicas": replicas,
+            "availableReplicas": replicas,
+            "conditions": [_true(kind, reason) for kind, reason in reasons.items()],
+        }
+
+    def knative(self, service: Object) -> Object:
+        name, namespace = name_of(service), namespace_of(service)
+        digest = hashlib.sha256(json.dumps(service["spec"]["template"], sort_keys=True).encode()).hexdigest()
+        history = self._revisions.setdefault(f"{namespace}/{name}", [])
+        if history[-1:] != [digest]:
+            history.append(digest)
+        revision = f"{name}-{len(history):05d}"
+        traffic = [
+            {**target, "revisionName": revision} if target.get("latestRevision") else target
+            for target in service["spec"]["traffic"]
+        ]
+        return {
+            "observedGeneration": service["metadata"]["generation"],
+            "url": f"http://{name}.{namespace}.example.com",
+            "address": {"url": f"http://{name}.{namespace}.svc.cluster.local"},
+            "latestCreatedRevisionName": revision,
+            "latestReadyRevisionName": revision,
+            "traffic": traffic,
+            "conditions": [_true(kind) for kind in ("ConfigurationsReady", "Ready", "RoutesReady")],
+        }
+
+
+def _true(kind: str, reason: str = "") -> Object:
+    condition = {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    return {**condition, "reason": reason} if reason else condition
