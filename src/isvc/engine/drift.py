@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from isvc.kube.equality import same_scalar
+from isvc.kube.equality import ZERO_MATTERS, same_scalar
 
 # Values that somebody else allots, whatever they are.
 _ALLOTTED: Final = frozenset(
@@ -18,21 +18,6 @@ _ALLOTTED: Final = frozenset(
 # Maps whose keys are data: nothing is ever filled in.
 _FREE: Final = frozenset(
     {"annotations", "data", "labels", "limits", "matchLabels", "nodeSelector", "requests", "selector"}
-)
-# A zero that says something else than leaving the field out.
-_ZERO_MATTERS: Final = frozenset(
-    {
-        "allowPrivilegeEscalation",
-        "automountServiceAccountToken",
-        "enableServiceLinks",
-        "minReplicaCount",
-        "optional",
-        "privileged",
-        "replicas",
-        "runAsNonRoot",
-        "runAsUser",
-        "weight",
-    }
 )
 _PERCENT_UP: Final = [
     {"type": "Pods", "value": 4, "periodSeconds": 15},
@@ -96,7 +81,7 @@ def drifted(live: Any, desired: Any, field: str = "", parent: str = "") -> bool:
             return True
         return any(drifted(one, other, field, parent) for one, other in zip(have, desired, strict=True))
     if live is None:
-        return bool(desired) or (desired is not None and parent not in _FREE and field in _ZERO_MATTERS)
+        return bool(desired) or (desired is not None and (parent in _FREE or field in ZERO_MATTERS))
     if desired is None:
         return not _filled_in(field, live, parent)
     return not same_scalar(live, desired, field, parent)
@@ -107,7 +92,7 @@ def _filled_in(field: str, value: Any, parent: str) -> bool:
     if parent in _FREE:
         return False
     if not value:
-        return field not in _ZERO_MATTERS
+        return field not in ZERO_MATTERS
     if field in _ALLOTTED:
         return True
     if field in _DEFAULTS:

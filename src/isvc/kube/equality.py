@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from isvc.kube.patch.merge_patch import same
 from isvc.kube.quantity import Quantity, QuantityError
 
 # Fields that Kubernetes holds as quantities: `1000m` comes back as `1`.
@@ -16,27 +17,10 @@ _MAPS_OF_QUANTITIES: Final = frozenset({"capacity", "hard", "limits", "max", "mi
 # Plain text, whatever its keys are called.
 _MAPS_OF_TEXT: Final = frozenset({"annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector"})
 # False, 0 or "" in these say something else than leaving them out; elsewhere an API server may drop the value.
-_ZERO_MATTERS: Final = frozenset(
-    {
-        "allowPrivilegeEscalation",
-        "automountServiceAccountToken",
-        "enableServiceLinks",
-        "fsGroup",
-        "hostUsers",
-        "maxReplicas",
-        "minReplicas",
-        "optional",
-        "privileged",
-        "readOnlyRootFilesystem",
-        "replicas",
-        "runAsGroup",
-        "runAsNonRoot",
-        "runAsUser",
-        "storageClassName",
-        "suspend",
-        "tolerationSeconds",
-        "weight",
-    }
+ZERO_MATTERS: Final = frozenset(
+    {"allowPrivilegeEscalation", "automountServiceAccountToken", "enableServiceLinks", "fsGroup", "hostUsers"}
+    | {"maxReplicas", "minReplicaCount", "minReplicas", "optional", "privileged", "readOnlyRootFilesystem", "replicas"}
+    | {"runAsGroup", "runAsNonRoot", "runAsUser", "storageClassName", "suspend", "tolerationSeconds", "weight"}
 )
 
 
@@ -55,7 +39,7 @@ def covers(live: Any, desired: Any, field: str = "", parent: str = "") -> bool:
             return False
         return all(covers(have, want, field, parent) for have, want in zip(live, desired, strict=True))
     if live is None:
-        return desired is None or (not desired and field not in _ZERO_MATTERS and parent not in _MAPS_OF_TEXT)
+        return desired is None or (not desired and field not in ZERO_MATTERS and parent not in _MAPS_OF_TEXT)
     return same_scalar(live, desired, field, parent)
 
 
@@ -72,8 +56,17 @@ def same_scalar(live: Any, desired: Any, field: str = "", parent: str = "") -> b
 
 
 def equivalent(one: Any, other: Any) -> bool:
-    """Both say the same: each covers the other. This is how two statuses or specs compare."""
-    return covers(one, other) and covers(other, one)
+    """Whether two statuses say the same: equal, but for entries that are null or empty, which say nothing."""
+    return same(_telling(one), _telling(other))
+
+
+def _telling(value: Any) -> Any:
+    if isinstance(value, dict):
+        told = ((key, _telling(inner)) for key, inner in value.items())
+        return {key: inner for key, inner in told if inner is not None and inner != {} and inner != []}
+    if isinstance(value, list):
+        return [_telling(item) for item in value]
+    return value
 
 
 def _same_quantity(one: Any, other: Any) -> bool:

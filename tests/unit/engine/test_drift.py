@@ -51,4 +51,5 @@ def test_quantities_compare_by_value_and_zeros_by_meaning():
     assert not drifted({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1000m"}})
     assert not drifted({}, {"hostNetwork": False, "args": [], "value": ""})
     assert drifted({}, {"allowPrivilegeEscalation": False})
+    assert drifted({"labels": {}}, {"labels": {"flag": ""}})
     assert drifted({"limits": {"cpu": "1", "gpu": "1"}}, {"limits": {"cpu": "1"}})

@@ -40,5 +40,7 @@ def test_what_somebody_meant_is_one(live, desired):
 
 
 def test_equivalence_goes_both_ways():
-    assert equivalent({"a": [], "b": 1}, {"b": 1})
+    assert equivalent({"a": [], "b": 1, "c": {"d": None}}, {"b": 1})
     assert not equivalent({"a": 1, "b": 1}, {"b": 1})
+    assert not equivalent({"copies": {"failed": 0}}, {"copies": {}})
+    assert not equivalent({"stopped": False}, {})
