@@ -17,6 +17,8 @@ DISABLE_AUTO_UPDATE = f"{GROUP}/disable-auto-update"
 NODE_GROUP = f"{GROUP}/nodegroup"
 GPU_RESOURCE_TYPES = f"{GROUP}/gpu-resource-types"
 VISIBILITY = "networking.kserve.io/visibility"
+FINALIZER = "inferenceservice.finalizers"
+"""Holds a deleted InferenceService until its controller has cleaned up."""
 CLUSTER_LOCAL = "cluster-local"
 
 LOCAL_MODEL = f"{INTERNAL}/localmodel"

@@ -127,12 +127,11 @@ def crd(definition: Definition, *, described: bool) -> Object:
 
 
 def _version(definition: Definition, name: str, kind: type[Kind], *, stored: bool, described: bool) -> Object:
-    schema = schema_for(kind)
     version: Object = {
         "name": name,
         "served": True,
         "storage": stored,
-        "schema": {"openAPIV3Schema": _copied(schema, described)},
+        "schema": {"openAPIV3Schema": _copied(schema_for(kind, described))},
     }
     if definition.columns:
         version["additionalPrinterColumns"] = [dict(column) for column in definition.columns]
@@ -141,14 +140,12 @@ def _version(definition: Definition, name: str, kind: type[Kind], *, stored: boo
     return version
 
 
-def _copied(schema: Schema, described: bool) -> Schema:
-    """The schema with nothing shared."""
-    copy: Schema = {}
-    for key, value in schema.items():
-        if key == "properties":
-            copy[key] = {name: _copied(each, described) for name, each in sorted(value.items())}
-        elif key in ("items", "additionalProperties") and isinstance(value, dict):
-            copy[key] = _copied(value, described)
-        elif key != "description" or described:
-            copy[key] = value
-    return dict(sorted(copy.items()))
+def _copied(schema: Schema) -> Schema:
+    """The schema with nothing shared, in order."""
+    copy = dict(sorted(schema.items()))
+    if "properties" in schema:
+        copy["properties"] = {name: _copied(each) for name, each in sorted(schema["properties"].items())}
+    for inner in ("items", "additionalProperties"):
+        if isinstance(schema.get(inner), dict):
+            copy[inner] = _copied(schema[inner])
+    return copy

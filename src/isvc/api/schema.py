@@ -33,10 +33,10 @@ _INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x
 
 
 @cache
-def schema_for(kind: type[Spec]) -> Schema:
-    """The schema of a struct, described by its docstrings."""
+def schema_for(kind: type[Spec], described: bool = False) -> Schema:
+    """The schema of a struct; with its docstrings as descriptions, which takes reading the source."""
     hints = get_type_hints(kind, include_extras=True)
-    notes = _notes(kind)
+    notes = _notes(kind) if described else {}
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for info in msgspec.structs.fields(kind):
@@ -46,14 +46,15 @@ def schema_for(kind: type[Spec]) -> Schema:
             properties = _inlined(inline) | properties
             required += inline.required
             continue
-        schema = _schema(hint, marks)
+        schema = _schema(hint, marks, described)
         if note := notes.get(info.name):
             schema = schema | {"description": note}
         properties[info.encode_name] = schema
         if REQUIRED in marks:
             required.append(info.encode_name)
-    first_paragraph = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0]
-    result: Schema = {"description": " ".join(first_paragraph.split()), "type": "object"}
+    result: Schema = {"type": "object"}
+    if described:
+        result["description"] = " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].split())
     if issubclass(kind, Kind):
         properties |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
     result["properties"] = dict(sorted(properties.items()))
@@ -75,8 +76,8 @@ def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
             return hint, marks
 
 
-def _schema(hint: Any, marks: tuple[Any, ...]) -> Schema:
-    schema = _base(hint, marks)
+def _schema(hint: Any, marks: tuple[Any, ...], described: bool) -> Schema:
+    schema = _base(hint, marks, described)
     for mark in marks:
         if isinstance(mark, Marks):
             schema = schema | mark.attributes
@@ -88,7 +89,7 @@ def _schema(hint: Any, marks: tuple[Any, ...]) -> Schema:
     return schema
 
 
-def _base(hint: Any, marks: tuple[Any, ...]) -> Schema:
+def _base(hint: Any, marks: tuple[Any, ...], described: bool) -> Schema:
     if SCHEMALESS in marks:
         return _OPEN
     named = next((mark for mark in marks if isinstance(mark, Definition)), None)
@@ -99,14 +100,14 @@ def _base(hint: Any, marks: tuple[Any, ...]) -> Schema:
     if hint is ObjectMeta:
         return {"type": "object"}
     if isinstance(hint, type) and issubclass(hint, Spec):
-        return schema_for(hint)
+        return schema_for(hint, described)
     if get_origin(hint) is list:
-        return {"type": "array", "items": _schema(*_unwrapped(get_args(hint)[0]))}
+        return {"type": "array", "items": _schema(*_unwrapped(get_args(hint)[0]), described)}
     if get_origin(hint) is dict:
         inner, inner_marks = _unwrapped(get_args(hint)[1])
         if inner is Any:
             return {"type": "object", **_OPEN}
-        return {"type": "object", "additionalProperties": _schema(inner, inner_marks)}
+        return {"type": "object", "additionalProperties": _schema(inner, inner_marks, described)}
     return {}
 
 
