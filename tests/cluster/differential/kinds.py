@@ -97,7 +97,6 @@ class Kind:
     kind: str
     bodies: st.SearchStrategy[Json]
     statuses: st.SearchStrategy[Json] | None = None
-    scales: bool = True
 
     def __repr__(self) -> str:
         return self.plural
@@ -231,8 +230,8 @@ _widget_status = some(
 _secret = some(
     {
         "metadata": _metadata,
-        "data": some({"a": st.sampled_from(["eA==", "eQ==", "bad!"])}),
-        "stringData": some({"a": st.just("z"), "b": st.just("")}),
+        "data": st.sampled_from([{"a": "eA=="}, {"a": "eQ=="}, {"a": "bad!"}]),
+        "stringData": st.sampled_from([{"a": "z"}, {"b": ""}]),
         "type": st.sampled_from(["Opaque", "isvc.dev/x"]),
         "immutable": st.booleans(),
     }
@@ -300,7 +299,7 @@ _autoscaler = st.fixed_dictionaries(
 _role = some(
     {
         "metadata": _metadata,
-        "rules": listed([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}, {"verbs": ["get"]}]),
+        "rules": listed([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}, {"verbs": ["get"]}], least=1),
     }
 )
 _pod = st.fixed_dictionaries(
@@ -330,11 +329,11 @@ KINDS = [
     Kind("/apis/apps/v1", "deployments", "Deployment", _deployment, _deployment_status),
     Kind("/api/v1", "services", "Service", _service),
     Kind("/api/v1", "secrets", "Secret", _secret),
-    Kind("/api/v1", "pods", "Pod", _pod, _pod_status, scales=False),
+    Kind("/api/v1", "pods", "Pod", _pod, _pod_status),
     Kind("/apis/networking.k8s.io/v1", "ingresses", "Ingress", _ingress),
     Kind("/apis/autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", _autoscaler),
     Kind("/apis/rbac.authorization.k8s.io/v1", "roles", "Role", _role),
-    Kind(f"/apis/{GROUP}/v1", "widgets", "Widget", _widget, _widget_status, scales=False),
+    Kind(f"/apis/{GROUP}/v1", "widgets", "Widget", _widget, _widget_status),
 ]
 LAST: dict[str, Json] = {
     "configmaps": {},

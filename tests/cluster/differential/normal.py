@@ -8,7 +8,7 @@ from typing import Any
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-_PATCHED = re.compile(r'Invalid value: ".*": (?=strict decoding error)', re.DOTALL)
+_PATCHED = re.compile(r'(?<=patch: )Invalid value: ".*": .*|^Invalid value: "(\{|map\[).*": .*', re.DOTALL)
 _HIDDEN = {"resourceVersion", "uid", "continue", "selfLink"}
 
 

@@ -76,8 +76,6 @@ class Player:
                 return self.wire.ask("PATCH", f"{one}{query}{force}", _whole(step, self.namespace), APPLY)
             case "status":
                 return self.wire.ask("PATCH", f"{one}/status{query}", {"status": step.body}, MERGE)
-            case "scale":
-                return self.wire.ask("PATCH", f"{one}/scale{query}", {"spec": {"replicas": step.body}}, MERGE)
             case "delete":
                 return self.wire.ask("DELETE", one, step.body)
             case "get":
@@ -150,8 +148,6 @@ def _steps_of(kind: Kind) -> st.SearchStrategy[Step]:
     ]
     if kind.statuses is not None:
         choices.append(step("status", kind.statuses, _options(manager=manager)))
-    if kind.statuses is not None and kind.scales:
-        choices.append(step("scale", st.integers(0, 3), _options(manager=manager)))
     return st.one_of(choices)
 
 

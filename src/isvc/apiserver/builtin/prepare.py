@@ -131,8 +131,11 @@ def changed_daemon_set(new: Object, old: Object) -> None:
     new["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = str(after)
 
 
-def changed_pod(new: Object, _old: Object) -> None:
+def changed_pod(new: Object, old: Object) -> None:
     _tolerate(new["spec"])
+    for key in ("priority", "preemptionPolicy"):
+        if key in old["spec"]:
+            new["spec"].setdefault(key, old["spec"][key])
 
 
 ON_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {

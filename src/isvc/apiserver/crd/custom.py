@@ -26,7 +26,9 @@ from isvc.kube.schemas import Schema, definition
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _TEXT: Schema = {"type": "string"}
 #: Errors after which rules are not asked: they could not rely on the values they see.
-_BLOCKING = frozenset({"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"})
+_BLOCKING = frozenset(
+    {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
+)
 _UNCHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
     " validation"
