@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from isvc.api import LocalModelCache, LocalModelNamespaceCache
-from isvc.api.annotations import wants_local_model
+from isvc.api.annotations import FINALIZER, wants_local_model
 from isvc.api.defaults.inferenceservice import ServiceDefaults, default_service
 from isvc.api.defaults.localmodel import Cache
+from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
 from isvc.api.resources import LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES
 from isvc.api.validation import Verdict
 from isvc.api.validation.inferenceservice import validate_service
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, annotations_of, dig
 from isvc.serving.config import Config
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, patched
@@ -22,9 +23,23 @@ def defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:
     def default(request: AdmissionRequest) -> AdmissionResponse:
         config = configuration()
         caches = caches_for(reader, config, request.object, request.namespace)
-        return patched(request.object, default_service(request.object, service_defaults(config), caches))
+        service = default_service(request.object, service_defaults(config), caches)
+        return patched(request.object, finalized(service) if request.operation == "CREATE" else service)
 
     return reading(default)
+
+
+def finalized(service: Object) -> Object:
+    """The service with its controller's finalizer from the start, which spares the controller a write.
+
+    A ModelMesh service without a transformer is another controller's.
+    """
+    metadata = service["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    mesh = annotations_of(service).get(DEPLOYMENT_MODE) == DeploymentMode.MODEL_MESH
+    if FINALIZER in finalizers or (mesh and not dig(service, "spec", "transformer")):
+        return service
+    return {**service, "metadata": {**metadata, "finalizers": [*finalizers, FINALIZER]}}
 
 
 def service_validator(configuration: Callable[[], Config]) -> Handler:

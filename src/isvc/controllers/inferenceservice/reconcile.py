@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, Protocol
 
-from isvc.api.annotations import DISABLE_AUTO_UPDATE
+from isvc.api.annotations import DISABLE_AUTO_UPDATE, FINALIZER
 from isvc.api.codec import DecodeError
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
@@ -41,7 +41,6 @@ from isvc.toolkit.remembered import Remembered
 
 log = logging.getLogger(__name__)
 
-FINALIZER: Final = "inferenceservice.finalizers"
 LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
 RECOVERY: Final = 0.5
 RETRY_CONFIG: Final = 5.0

@@ -29,7 +29,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
-WORKERS: Final = 16
+WORKERS: Final = 48
 
 
 def controller(client: Client, cache: Cache, recorder: Teller, clock: Clock, system_namespace: str) -> Controller:
