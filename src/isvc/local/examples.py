@@ -5,7 +5,6 @@ Two versions of an iris classifier, so that there is something to roll out. Noth
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -38,7 +37,6 @@ def train(models: Path) -> None:
 
 
 if __name__ == "__main__":
-    os.nice(10)
     try:
         train(Path(sys.argv[1]))
     except ModuleNotFoundError as error:
