@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run test check manifests format test-kube envtest lock bench-pods bench-apiserver clean help conformance conformance-embedded bench bench-api
+.PHONY: run test check manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -69,6 +69,9 @@ bench: .venv envtest ## requests, CPU, memory and time per service on a real kub
 
 bench-apiserver: .venv envtest ## speed and memory of the embedded API server beside kube-apiserver with etcd
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/apiserver.py
+
+bench-toolkit: .venv ## cache and queue: events a second, memory per object, requests per child
+	$(BIN)/python bench/toolkit.py
 
 bench-pods: .venv envtest ## latency of the pod webhook with 2,000 services, at 100 pods a second
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/pod_webhook.py

@@ -8,7 +8,7 @@ their lines may be of any length.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from enum import StrEnum
 from types import TracebackType
@@ -68,6 +68,18 @@ class Page(msgspec.Struct, gc=False):
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[msgspec.Raw] | None = None
 
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.resource_version
+
+    def objects(self, resource: Resource) -> Iterator[Object]:
+        """The items, with the apiVersion and kind that servers leave out of lists."""
+        for item in self.items or ():
+            obj = _decode_object(item)
+            if obj.get("kind") != resource.kind:
+                obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
+            yield obj
+
 
 _decode_event = msgspec.json.Decoder(WatchEvent).decode
 _decode_page = msgspec.json.Decoder(Page).decode
@@ -122,7 +134,7 @@ class Client:
         version = ""
         async with aclosing(self.pages(resource, namespace, labels=labels, fields=fields)) as pages:
             async for page in pages:
-                items += page.items
+                items += page.objects(resource)
                 version = page.resource_version
         return ObjectList(items, version)
 
@@ -134,7 +146,7 @@ class Client:
         labels: str = "",
         fields: str = "",
         metadata_only: bool = False,
-    ) -> AsyncGenerator[ObjectList, None]:
+    ) -> AsyncGenerator[Page, None]:
         """A list, page by page. Raises Gone when the list expires half-way."""
         params = _selectors(labels, fields) | {"limit": str(PAGE)}
         headers = {"Accept": _METADATA_LIST} if metadata_only else None
@@ -143,7 +155,7 @@ class Client:
             body = await self._transport.exchange("GET", target, None, headers, LIST_DEADLINE, False)
             page = self._decoded(_decode_page, body)
             del body
-            yield ObjectList([_named(resource, item) for item in page.items or ()], page.metadata.resource_version)
+            yield page
             if not page.metadata.next_page:
                 return
             params["continue"] = page.metadata.next_page
@@ -309,14 +321,6 @@ def _path(resource: Resource, namespace: str = "", name: str = "", subresource: 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:
     return {name: value for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
-
-
-def _named(resource: Resource, raw: msgspec.Raw) -> Object:
-    """Servers leave apiVersion and kind out of the items of a list; objects carry them everywhere else."""
-    obj = _decode_object(raw)
-    if obj.get("kind") == resource.kind:
-        return obj
-    return {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

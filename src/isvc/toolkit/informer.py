@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from isvc.kube.errors import ApiError, Forbidden, Gone, NotFound
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import Resource
-from isvc.toolkit.client import Client, ObjectList, WatchEvent
+from isvc.toolkit.client import Client, Page, WatchEvent
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.store import Indexer, Store
@@ -132,7 +132,7 @@ class Informer:
                 async for page in pages:
                     version = page.resource_version
                     rewound = _parse(version) < self._seen  # the server was restored from an older state
-                    for obj in page.items:
+                    for obj in page.objects(self.resource):
                         key = Key.of(obj)
                         found.add(key)
                         number, stored = _number(obj), self.store.version(key)
@@ -151,7 +151,7 @@ class Informer:
         self.synced = True
         self._settled.set()
 
-    def _pages(self) -> AsyncGenerator[ObjectList, None]:
+    def _pages(self) -> AsyncGenerator[Page, None]:
         chosen = self.selection
         return self._client.pages(
             self.resource,

@@ -8,11 +8,13 @@ Losing the lease ends the process: whoever took it is acting now.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import logging
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Protocol
 
 from isvc.toolkit.cache import Cache
@@ -81,8 +83,7 @@ class Manager:
             self.cache.start()
             if not await self._unless_stopped(self.cache.synced()):
                 return
-            gc.collect()
-            gc.freeze()  # what is there now stays: the collector need not walk it again
+            _settle_memory()
             if self._webhooks:
                 self._webhooks.open()
             self.ready = True
@@ -156,6 +157,15 @@ class Manager:
             for task in (work, stopping):
                 task.cancel()
             await asyncio.gather(work, stopping, return_exceptions=True)
+
+
+def _settle_memory() -> None:
+    """What is there after the start stays: the collector need not walk it again, and what was freed is given back."""
+    gc.collect()
+    gc.freeze()
+    if sys.platform == "linux":
+        with suppress(AttributeError):  # not glibc
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _on_signals(stop: Callable[[], None]) -> Callable[[], None]:

@@ -88,7 +88,8 @@ class Store:
                 self._unindex(key, before)
             for pair in indexed:
                 self._index.setdefault(pair, set()).add(key)
-        names[key.name] = _Entry(orjson.dumps(obj), version, indexed)
+        exact = bytes(memoryview(orjson.dumps(obj)))  # orjson leaves its buffer around what it returns
+        names[key.name] = _Entry(exact, version, indexed)
         if keep:
             self._keep(key, obj)
         else:
