@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.servers import Cluster, discard, start
 
 
@@ -19,6 +20,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the API server that cluster suites run on",
     )
     parser.addoption("--owners", type=int, default=200, help="how many owners the engine has to keep children for")
+
+
+def pytest_configure() -> None:
+    """Properties are about results: on a busy machine an example may take as long as it likes."""
+    settings.register_profile("isvc", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("isvc")
 
 
 @pytest.fixture(scope="session")
