@@ -27,6 +27,7 @@ from isvc.toolkit.webhook.server import WebhookServer
 
 log = logging.getLogger(__name__)
 
+FIRST_CONTACT_SECONDS = 10.0
 DRAIN_SECONDS = 25.0  # a pod is killed 30 s after SIGTERM
 
 
@@ -68,7 +69,11 @@ class Manager:
         self._stopping.set()
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Run until SIGTERM, SIGINT or `stop`. Raises NotLeader when the lease is lost."""
+        """Run until SIGTERM, SIGINT or `stop`. Raises NotLeader when the lease is lost.
+
+        A cluster that cannot be reached at the start is an error; one that goes away later is waited for.
+        """
+        await self.client.request("GET", "/version", within=FIRST_CONTACT_SECONDS)
         self._wire()
         async with AsyncExitStack() as stack:
             if handle_signals:
