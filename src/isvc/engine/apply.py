@@ -30,7 +30,16 @@ from isvc.engine.outcome import (
 from isvc.engine.plan import Child, Hold, Part, Plan, Want
 from isvc.kube.equality import covers
 from isvc.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, NotFound, TooLarge
-from isvc.kube.objects import Object, deep_copy, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.objects import (
+    Object,
+    deep_copy,
+    dig,
+    is_being_deleted,
+    name_of,
+    namespace_of,
+    resource_version_of,
+    uid_of,
+)
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by, owner_refs
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import OWNER, Reader
@@ -60,16 +69,11 @@ class Memory(Reader, Protocol):
 
 
 class _Witness(NamedTuple):
-    """What we asked for, and what the API server made of it."""
+    """What we asked for, what the API server made of it, and the version of the child that this was seen in."""
 
     wanted: int
     live: int
-
-
-def _witness(child: Child, live: Object) -> _Witness:
-    return _Witness(
-        _digest(_heeded(child, child.manifest)), _digest([_heeded(child, live), sorted(_left_over(child, live))])
-    )
+    version: str
 
 
 class Engine:
@@ -123,20 +127,23 @@ class Engine:
         return live
 
     async def _update(self, owner: Object, child: Child, live: Object) -> Result:
-        witness, seen = self._witnesses.get(_place(child)), _witness(child, live)
-        if all(covers(_at(live, path) or {}, _at(child.manifest, path) or {}) for path in _included(child)):
-            if witness == seen:
-                return Unchanged(live)
-            if not drifted(_heeded(child, live), _heeded(child, child.manifest)) and not _left_over(child, live):
-                self._witnesses[_place(child)] = seen
-                return Unchanged(live)
+        place, version, wanted = _place(child), resource_version_of(live), _wanted(child)
+        witness = self._witnesses.get(place)
+        if witness is not None and witness.wanted != wanted:
+            witness = None  # it saw another manifest
+        if witness is not None and witness.version == version:
+            return Unchanged(live)
+        made = _made(child, live)
+        if _has_all(child, live) and ((witness and witness.live == made) or not _has_more(child, live)):
+            self._witnesses[place] = _Witness(wanted, made, version)
+            return Unchanged(live)
         updated = await self._client.update(child.resource, _replacement(owner, child, live))
         self._remember(child, updated)
-        return Updated(updated, repaired=witness is not None and witness.wanted == seen.wanted)
+        return Updated(updated, repaired=witness is not None)
 
     def _remember(self, child: Child, live: Object) -> None:
         self._memory.note(child.resource, live)
-        self._witnesses[_place(child)] = _witness(child, live)
+        self._witnesses[_place(child)] = _Witness(_wanted(child), _made(child, live), resource_version_of(live))
         if len(self._witnesses) > _MOST_WITNESSES:
             del self._witnesses[next(iter(self._witnesses))]
 
@@ -258,6 +265,23 @@ def _others(child: Child, live: Object, name: str) -> Object:
         for key, value in present.items()
         if key not in ours and (shared or key.partition("/")[0].endswith("kubernetes.io"))
     }
+
+
+def _has_all(child: Child, live: Object) -> bool:
+    return all(covers(_at(live, path) or {}, _at(child.manifest, path) or {}) for path in _included(child))
+
+
+def _has_more(child: Child, live: Object) -> bool:
+    """Whether it has something that neither the manifest nor the API server put there, or lacks something heeded."""
+    return drifted(_heeded(child, live), _heeded(child, child.manifest)) or bool(_left_over(child, live))
+
+
+def _wanted(child: Child) -> int:
+    return _digest([_heeded(child, child.manifest), [_at(child.manifest, path) for path in _included(child)]])
+
+
+def _made(child: Child, live: Object) -> int:
+    return _digest([_heeded(child, live), sorted(_left_over(child, live))])
 
 
 def _digest(value: Any) -> int:

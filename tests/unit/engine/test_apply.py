@@ -58,6 +58,10 @@ class Shelves:
             raise Conflict("another uid")
         return self.objects.pop((resource, name))
 
+    def edit(self, resource, name):
+        """Somebody's edit: the stored object, as a new version, to be changed in place."""
+        return self._store(resource, self.objects[resource, name])
+
     # -- as a memory
 
     def note(self, resource, obj):
@@ -147,7 +151,7 @@ async def test_a_new_manifest_is_an_update_and_an_edit_a_repair(engine, shelves)
     assert isinstance(updated, Updated)
     assert updated.live["data"] == {"x": "3"}
     assert not updated.repaired
-    shelves.objects[CONFIG_MAPS, "a"]["data"]["stray"] = "9"
+    shelves.edit(CONFIG_MAPS, "a")["data"]["stray"] = "9"
     repaired = result(await engine.apply(OWNER, plan(config("a", x="3"))), "a")
     assert repaired.repaired
     assert repaired.live["data"] == {"x": "3"}
@@ -173,7 +177,7 @@ async def test_yielded_fields_are_given_once(engine, shelves):
     manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "ns"}}
     child = Child(DEPLOYMENTS, {**manifest, "spec": {"replicas": 1, "paused": True}}, yields=("spec.replicas",))
     await engine.apply(OWNER, plan(child))
-    shelves.objects[DEPLOYMENTS, "a"]["spec"]["replicas"] = 5
+    shelves.edit(DEPLOYMENTS, "a")["spec"]["replicas"] = 5
     assert isinstance(result(await engine.apply(OWNER, plan(child)), "a", DEPLOYMENTS), Unchanged)
     child = Child(DEPLOYMENTS, {**manifest, "spec": {"replicas": 1}}, yields=("spec.replicas",))
     live = (await engine.apply(OWNER, plan(child))).live(DEPLOYMENTS, "a")
@@ -182,7 +186,7 @@ async def test_yielded_fields_are_given_once(engine, shelves):
 
 async def test_labels_are_shared_ground(engine, shelves):
     await engine.apply(OWNER, plan(config("a", {"ours": "1", "old": "1"}, x="1")))
-    metadata = shelves.objects[CONFIG_MAPS, "a"]["metadata"]
+    metadata = shelves.edit(CONFIG_MAPS, "a")["metadata"]
     metadata["labels"]["theirs"] = "2"
     metadata["managedFields"] = [
         {"manager": "isvc", "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:ours": {}, "f:old": {}}}}}
@@ -192,7 +196,7 @@ async def test_labels_are_shared_ground(engine, shelves):
     assert shelves.taken_requests() == []
     live = (await engine.apply(OWNER, plan(config("a", {"ours": "1"}, x="1")))).live(CONFIG_MAPS, "a")
     assert live["metadata"]["labels"] == {"ours": "1", "theirs": "2"}
-    del live["metadata"]["labels"]["ours"]
+    del shelves.edit(CONFIG_MAPS, "a")["metadata"]["labels"]["ours"]
     live = (await engine.apply(OWNER, plan(config("a", {"ours": "1"}, x="1")))).live(CONFIG_MAPS, "a")
     assert live["metadata"]["labels"] == {"ours": "1", "theirs": "2"}
 
