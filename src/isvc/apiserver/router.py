@@ -41,11 +41,13 @@ def parse(path: str) -> Target | None:
         return None
     if not rest:
         return Target(group, version)
+    if "" in rest:
+        return None
     namespace = ""
     own = group == "" and rest[0] == "namespaces" and (len(rest) <= 2 or rest[2] in ("status", "finalize"))
     if rest[0] == "namespaces" and len(rest) > 2 and not own:
         namespace, rest = rest[1], rest[2:]
-    if len(rest) > 3 or not all(rest):
+    if len(rest) > 3:
         return None
     return Target(group, version, rest[0], namespace, *rest[1:])
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 import httptools
+import orjson
 
 from isvc.apiserver.http.response import Response, Stream, head
 from isvc.apiserver.request import Request
@@ -251,7 +252,7 @@ def failure(request: Request, error: Exception) -> Response:
     """The answer to a request that failed: what it raised, or 500 with the details in our log only."""
     if isinstance(error, ApiError):
         return Response.error(error)
-    if isinstance(error, RecursionError):
+    if isinstance(error, RecursionError | orjson.JSONEncodeError):
         return Response.error(BadRequest("the object is nested too deeply"))
     log.error("%s %s failed", request.method, request.path, exc_info=error)
     return Response.error(InternalError("Internal error occurred: see the API server's log"))

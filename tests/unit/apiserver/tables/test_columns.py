@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from isvc.apiserver.tables import custom, pods
+from isvc.apiserver.tables.columns import duration
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "<invalid>"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (200, "3m20s"),
+        (60 * 179, "179m"),
+        (60 * 181, "3h1m"),
+        (3600 * 47, "47h"),
+        (3600 * 49, "2d1h"),
+        (86400 * 9, "9d"),
+        (86400 * 800, "2y70d"),
+        (86400 * 365 * 9, "9y"),
+    ],
+)
+def test_ages_read_as_in_kubectl(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "cell"),
+    [
+        (".spec.replicas", "integer", 3),
+        (".spec.name", "string", "x"),
+        (".spec.none", "string", None),
+        (".status.conditions[?(@.type=='Ready')].status", "string", "True"),
+        ('.status.conditions[?(@.type=="Other")].status', "string", None),
+        (".status.list[*]", "string", "a,b"),
+        (".status.list[0]", "string", "a"),
+        (".status.list", "string", '["a","b"]'),
+        (".metadata.annotations.x\\.io/key", "string", "v"),
+        (".metadata.labels['app.kubernetes.io/name']", "string", "n"),
+        (".spec.on", "boolean", True),
+        (".spec.name", "integer", None),
+    ],
+)
+def test_printer_columns(path, kind, cell):
+    obj = {
+        "metadata": {"name": "o", "annotations": {"x.io/key": "v"}, "labels": {"app.kubernetes.io/name": "n"}},
+        "spec": {"replicas": 3, "name": "x", "on": True},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], "list": ["a", "b"]},
+    }
+    column = custom.columns([{"name": "C", "type": kind, "jsonPath": path}])[1]
+    assert column.cell(obj) == cell
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        ({"phase": "Pending"}, "Pending"),
+        ({"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": "ErrImage"}}}]}, "ErrImage"),
+        ({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}, "ExitCode:3"),
+        ({"phase": "Pending", "initContainerStatuses": [{"state": {"running": {}}}]}, "Init:0/1"),
+        ({"initContainerStatuses": [{"state": {"terminated": {"exitCode": 1, "reason": "Error"}}}]}, "Init:Error"),
+        ({"phase": "Failed", "reason": "Evicted"}, "Evicted"),
+    ],
+)
+def test_a_pod_in_one_word(status, text):
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{}], "initContainers": [{}]}, "status": status}
+    assert pods.status(pod) == text
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert pods.status(pod) == "Terminating"

@@ -1,0 +1,115 @@
+"""The server as a process: how it starts, how it dies, what survives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from tests.unit.apiserver.conftest import CONFIG_MAPS
+
+PROGRAM = Path(sys.executable).with_name("isvc")
+
+
+class Process:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+
+    async def start(self, *arguments: str) -> None:
+        self.kubeconfig.unlink(missing_ok=True)
+        options = ["--kubeconfig", str(self.kubeconfig), "--dir", str(self.folder / "state"), *arguments]
+        self.process = await asyncio.create_subprocess_exec(str(PROGRAM), "apiserver", *options)
+        async with asyncio.timeout(60):
+            while not self.kubeconfig.exists():
+                assert self.process.returncode is None
+                await asyncio.sleep(0.02)
+        config = json.loads(self.kubeconfig.read_text())
+        self.url = config["clusters"][0]["cluster"]["server"]
+        self.session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=False),
+            headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"},
+        )
+
+    async def end(self, how: signal.Signals) -> int:
+        self.process.send_signal(how)
+        code = await self.process.wait()
+        await self.session.close()
+        return code
+
+    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        async with self.session.request(method, self.url + path, json=body) as answer:
+            return answer.status, await answer.json()
+
+
+@pytest.fixture
+async def process(tmp_path):
+    process = Process(tmp_path)
+    yield process
+    if process.process.returncode is None:
+        await process.end(signal.SIGKILL)
+
+
+async def test_the_kubeconfig_appears_when_the_server_is_ready_and_is_private(process):
+    await process.start("--ephemeral")
+    assert process.kubeconfig.stat().st_mode & 0o777 == 0o600
+    assert process.url.startswith("https://127.0.0.1:")
+    code, body = await process.ask("GET", "/version")
+    assert (code, body["gitVersion"]) == (200, "v1.35.4")
+    assert await process.end(signal.SIGTERM) == 0
+    assert not (process.folder / "state" / "objects.db").exists()
+
+
+async def test_what_was_acknowledged_survives_kill_9(process):
+    await process.start()
+    acknowledged: dict[str, str] = {}
+
+    async def write(worker: int) -> None:
+        for n in range(10_000):
+            name = f"o-{worker}-{n}"
+            code, made = await process.ask("POST", CONFIG_MAPS, {"metadata": {"name": name}, "data": {"n": str(n)}})
+            assert code == 201
+            acknowledged[name] = made["metadata"]["resourceVersion"]
+            if n % 3 == 0:
+                code, _ = await process.ask("DELETE", f"{CONFIG_MAPS}/{name}")
+                assert code == 200
+                acknowledged[name] = ""
+
+    for _ in range(2):
+        writers = [asyncio.create_task(write(worker + len(acknowledged))) for worker in range(4)]
+        before = len(acknowledged)
+        async with asyncio.timeout(60):
+            while len(acknowledged) < before + 60:
+                await asyncio.sleep(0.01)
+        process.process.send_signal(signal.SIGKILL)
+        await asyncio.gather(*writers, return_exceptions=True)
+        await process.end(signal.SIGKILL) if process.process.returncode is None else await process.session.close()
+        await process.start()
+        _, listed = await process.ask("GET", CONFIG_MAPS)
+        found = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in listed["items"]}
+        kept = {name: version for name, version in acknowledged.items() if version}
+        assert {name: found.get(name) for name in kept} == kept
+        assert int(listed["metadata"]["resourceVersion"]) >= max(int(version) for version in kept.values())
+        unacknowledged = {name for name in found if name not in acknowledged}
+        assert len(unacknowledged) <= 4  # at most what each writer had under way
+        acknowledged |= {name: found[name] for name in unacknowledged}
+        returned = {name for name, version in acknowledged.items() if not version and name in found}
+        assert not returned
+
+
+async def test_the_same_certificates_and_token_after_a_restart(process):
+    await process.start()
+    first = json.loads(process.kubeconfig.read_text())
+    await process.end(signal.SIGTERM)
+    await process.start()
+    second = json.loads(process.kubeconfig.read_text())
+    assert first["users"] == second["users"]
+    certificate = [each["clusters"][0]["cluster"]["certificate-authority-data"] for each in (first, second)]
+    assert certificate[0] == certificate[1]
+    assert os.stat(process.folder / "state" / "objects.db").st_mode & 0o077 == 0

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.apiserver.conftest import CONFIG_MAPS, NAMESPACES, Http
+
+
+async def test_a_watch_tells_the_state_and_then_every_change(http):
+    await http.create(CONFIG_MAPS, metadata={"name": "a"})
+    watch = await http.watch(CONFIG_MAPS)
+    assert await watch.take(1) == [("ADDED", "a")]
+    await http.create(CONFIG_MAPS, metadata={"name": "b"})
+    await http.patch(f"{CONFIG_MAPS}/b", {"data": {"k": "v"}})
+    await http.ask("DELETE", f"{CONFIG_MAPS}/b")
+    assert await watch.take(3) == [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "b")]
+    watch.close()
+
+
+async def test_a_watch_goes_on_from_a_revision(http):
+    first = await http.create(CONFIG_MAPS, metadata={"name": "a"})
+    await http.create(CONFIG_MAPS, metadata={"name": "b"})
+    await http.ask("DELETE", f"{CONFIG_MAPS}/a")
+    watch = await http.watch(CONFIG_MAPS, resourceVersion=first["metadata"]["resourceVersion"])
+    assert await watch.take(2) == [("ADDED", "b"), ("DELETED", "a")]
+    watch.close()
+
+
+@pytest.mark.parametrize("revision", ["1", "999999"])
+async def test_what_is_forgotten_or_of_another_life_has_expired(http, revision):
+    await http.create(CONFIG_MAPS, metadata={"name": "a"})
+    http.server.store.compact(http.server.store.rv)
+    watch = await http.watch(CONFIG_MAPS, resourceVersion=revision)
+    event = await watch.next()
+    assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
+    assert await watch.next() is None
+
+
+async def test_objects_come_and_go_as_their_labels_match(http):
+    watch = await http.watch(CONFIG_MAPS, labelSelector="on=yes")
+    await http.create(CONFIG_MAPS, metadata={"name": "a"})
+    await http.patch(f"{CONFIG_MAPS}/a", {"metadata": {"labels": {"on": "yes"}}})
+    await http.patch(f"{CONFIG_MAPS}/a", {"data": {"k": "v"}})
+    off = (await http.patch(f"{CONFIG_MAPS}/a", {"metadata": {"labels": {"on": "no"}}})).body
+    events = [await watch.next() for _ in range(3)]
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "DELETED"]
+    last = events[-1]["object"]["metadata"]
+    assert last["labels"] == {"on": "yes"}
+    assert last["resourceVersion"] == off["metadata"]["resourceVersion"]
+    watch.close()
+
+
+async def test_one_object_and_one_namespace(http):
+    await http.create(NAMESPACES, metadata={"name": "other"})
+    one = await http.watch(CONFIG_MAPS, fieldSelector="metadata.name=b")
+    here = await http.watch(CONFIG_MAPS)
+    everywhere = await http.watch("/api/v1/configmaps")
+    await http.create(f"{NAMESPACES}/other/configmaps", metadata={"name": "a"})
+    await http.create(CONFIG_MAPS, metadata={"name": "a"})
+    await http.create(CONFIG_MAPS, metadata={"name": "b"})
+    assert await one.take(1) == [("ADDED", "b")]
+    assert await here.take(2) == [("ADDED", "a"), ("ADDED", "b")]
+    assert await everywhere.take(3) == [("ADDED", "a"), ("ADDED", "a"), ("ADDED", "b")]
+    for watch in (one, here, everywhere):
+        watch.close()
+
+
+async def test_initial_events_end_with_a_bookmark(http):
+    await http.create(CONFIG_MAPS, metadata={"name": "a"})
+    options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+    watch = await http.watch(CONFIG_MAPS, **options)
+    assert await watch.take(1) == [("ADDED", "a")]
+    end = await watch.next()
+    assert end["type"] == "BOOKMARK"
+    assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert int(end["object"]["metadata"]["resourceVersion"]) == http.server.store.rv
+    watch.close()
+    refused = await http.ask("GET", f"{CONFIG_MAPS}?watch=true&sendInitialEvents=true")
+    assert refused.code == 422
+
+
+async def test_bookmarks_come_now_and_then(http, monkeypatch):
+    monkeypatch.setattr("isvc.apiserver.verbs.watch.BOOKMARK_SECONDS", 0.05)
+    watch = await http.watch(CONFIG_MAPS, allowWatchBookmarks="true", resourceVersion=str(http.server.store.rv))
+    await http.create(NAMESPACES, metadata={"name": "elsewhere"})
+    seen = ""
+    while seen != str(http.server.store.rv):
+        event = await watch.next()
+        assert event["type"] == "BOOKMARK"
+        seen = event["object"]["metadata"]["resourceVersion"]
+    watch.close()
+
+
+async def test_a_watch_ends_when_its_time_is_up(http):
+    watch = await http.watch(CONFIG_MAPS, timeoutSeconds="1")
+    assert await asyncio.wait_for(watch.next(), 30) is None
+
+
+async def test_events_are_shared_between_many_watchers_and_arrive_in_order(http):
+    watches = [await http.watch(CONFIG_MAPS) for _ in range(20)]
+    await asyncio.gather(*(http.create(CONFIG_MAPS, metadata={"name": f"o{n}"}) for n in range(50)))
+    told = [await watch.take(50) for watch in watches]
+    assert all(each == told[0] for each in told)
+    for watch in watches:
+        watch.close()
+
+
+async def test_a_client_that_does_not_read_is_cut_off(http, monkeypatch):
+    monkeypatch.setattr("isvc.apiserver.verbs.watch.MAX_BACKLOG", 1 << 20)
+    watch = await http.watch(CONFIG_MAPS)
+    body = {"metadata": {"name": "big"}, "data": {"k": "x" * (900 << 10)}}
+    await http.ask("POST", CONFIG_MAPS, body)
+    for n in range(40):
+        await http.patch(f"{CONFIG_MAPS}/big", {"data": {"n": str(n)}})
+    assert (await http.ask("GET", f"{CONFIG_MAPS}/big")).code == 200
+
+    async def drain() -> int:
+        count = 0
+        while await watch.next():
+            count += 1
+        return count
+
+    assert await asyncio.wait_for(drain(), 60) < 41
+
+
+async def test_a_watch_resumes_after_a_restart(start, connect):
+    server = await start()
+    async with connect(server) as session:
+        http = Http(server, session)
+        seen = await http.create(CONFIG_MAPS, metadata={"name": "a"})
+        await http.create(CONFIG_MAPS, metadata={"name": "b"})
+        await http.ask("DELETE", f"{CONFIG_MAPS}/a")
+    await server.stop()
+    again = await start()
+    async with connect(again) as session:
+        watch = await Http(again, session).watch(CONFIG_MAPS, resourceVersion=seen["metadata"]["resourceVersion"])
+        assert await watch.take(2) == [("ADDED", "b"), ("DELETED", "a")]
+        watch.close()
+    await again.stop()
+
+
+async def test_watches_end_when_the_server_stops(start, connect):
+    server = await start(ephemeral=True)
+    async with connect(server) as session:
+        watch = await Http(server, session).watch(CONFIG_MAPS)
+        await server.stop()
+        assert await asyncio.wait_for(watch.next(), 10) is None
