@@ -57,7 +57,7 @@ def _watches(cache: Cache) -> Sequence[Watch]:
         Watch(VIRTUAL_SERVICES, to=owner, optional=True),
         Watch(SCALED_OBJECTS, to=owner, when=_spec_changed, optional=True),
         Watch(OPENTELEMETRY_COLLECTORS, to=owner, optional=True),
-        Watch(PODS, to=_service_keys_of_pod, when=_download_changed),
+        Watch(PODS, to=_service_keys_of_pod, when=_news_of_pod),
         Watch(SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed),
         Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed, optional=True),
         Watch(CLUSTER_STORAGE_CONTAINERS, to=affected.by_storage, when=_spec_changed, optional=True),
@@ -116,11 +116,21 @@ def _data_changed(before: Object | None, after: Object | None) -> bool:
     return before is None or after is None or before.get("data") != after.get("data")
 
 
-def _download_changed(before: Object | None, after: Object | None) -> bool:
-    """Of pods only the progress of init containers counts; Deployments tell the rest."""
+def _news_of_pod(before: Object | None, after: Object | None) -> bool:
+    """Of pods the progress of init containers counts, and a model server that fails; Deployments tell the rest."""
     if before is None or after is None:
         return False
-    return bool(dig(before, "status", "initContainerStatuses") != dig(after, "status", "initContainerStatuses"))
+    downloaded = dig(before, "status", "initContainerStatuses") != dig(after, "status", "initContainerStatuses")
+    return bool(downloaded) or (bool(crashes := _crashes(after)) and crashes != _crashes(before))
+
+
+def _crashes(pod: Object) -> list[str]:
+    """What each container that is waiting to be started again said when it ended."""
+    return [
+        str(dig(status, "lastState", "terminated", "message"))
+        for status in dig(pod, "status", "containerStatuses") or ()
+        if dig(status, "state", "waiting", "reason") == "CrashLoopBackOff"
+    ]
 
 
 def _service_of_pod(pod: Object) -> Iterable[str]:
