@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import importlib.util
 import logging
 import os
@@ -57,8 +58,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         ModelServer(args).start([_model(args)])
     except (ModelFileError, OSError) as error:
         log.error("%s", error)
+        _last_words(str(error))
         return 1
     return 0
+
+
+def _last_words(text: str) -> None:
+    """For the container's status, where Kubernetes looks for them."""
+    path = Path(os.environ.get("TERMINATION_MESSAGE_PATH", "/dev/termination-log"))
+    with contextlib.suppress(OSError):
+        if path.exists():
+            path.write_text(text)
 
 
 class ModelServer:

@@ -1,0 +1,237 @@
+"""From one command to a prediction, with the real kubectl and curl."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.cluster.local_machine import EXAMPLES, Machine, machine, service, until
+
+pytestmark = pytest.mark.skipif(
+    not shutil.which("kubectl") or not shutil.which("curl"), reason="needs kubectl and curl"
+)
+
+ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5], [6.3, 3.3, 6.0, 2.5]]})
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    from isvc.local.examples import train
+
+    folder = tmp_path_factory.mktemp("models")
+    train(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory, models):
+    running = machine(tmp_path_factory.mktemp("up"), models)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+        assert running.processes() == []
+
+
+def pods(here: Machine, service_name: str) -> list[dict]:
+    return here.get("pods", "-l", f"serving.kserve.io/inferenceservice={service_name}")["items"]
+
+
+def container(pod: dict) -> dict:
+    return (pod.get("status", {}).get("containerStatuses") or [{}])[0]
+
+
+def test_from_apply_to_prediction(here):
+    here.run("kubectl", "apply", "-f", "examples/iris.yaml")
+    here.run("kubectl", "wait", "--for=condition=Ready", "isvc/iris", "--timeout=120s")
+    curl = (
+        "curl -sS $(kubectl get isvc iris -o jsonpath='{.status.url}')/v1/models/iris:predict "
+        "-d @examples/iris-input.json"
+    )
+    assert json.loads(here.run("sh", "-c", curl)) == {"predictions": [0, 1, 2]}
+    assert here.isvc("status").stdout.count("default/iris  ready") == 1
+
+
+def test_logs(here):
+    here.apply(service("talker", "pvc://models/iris"))
+    here.wait_ready("talker")
+    assert "serving talker on port" in here.kubectl("logs", "deploy/talker-predictor")
+    assert here.kubectl("logs", "deploy/talker-predictor", "--tail=1", "--timestamps").startswith("20")
+    following = subprocess.Popen(
+        ["kubectl", "logs", "-f", "deploy/talker-predictor"], env=here.env, stdout=subprocess.PIPE, text=True
+    )
+    here.kubectl("delete", "isvc", "talker")
+    said, _ = following.communicate(timeout=60)  # ends with the container
+    assert "serving talker" in said
+
+
+def test_a_transformer_in_front_of_a_model(here):
+    here.kubectl("apply", "-f", "examples/iris-transformer.yaml")
+    here.wait_ready("flowers")
+    millimetres = (EXAMPLES / "iris-input-millimetres.json").read_text()
+    assert here.predict("flowers", millimetres) == {"predictions": ["setosa", "versicolor", "virginica"]}
+    here.kubectl("delete", "-f", "examples/iris-transformer.yaml")
+
+
+def test_a_killed_model_server_is_started_again_and_the_status_says_so(here):
+    here.apply(service("mortal", "pvc://models/iris"))
+    here.wait_ready("mortal")
+    before = container(pods(here, "mortal")[0])
+    os.kill(int(before["containerID"].removeprefix("process://")), signal.SIGKILL)
+
+    def restarted():
+        now = container(pods(here, "mortal")[0])
+        return now["ready"] and now["restartCount"] == 1 and now
+
+    after = until(restarted, "a restart")
+    assert after["lastState"]["terminated"]["exitCode"] == 137
+    assert after["containerID"] != before["containerID"]
+    assert here.predict("mortal", ROWS) == {"predictions": [0, 1, 2]}
+    here.kubectl("delete", "isvc", "mortal")
+
+
+def test_a_rolling_update_under_load_loses_no_request(here):
+    here.apply(service("rolling", "pvc://models/iris"))
+    here.wait_ready("rolling")
+    url = here.kubectl("get", "isvc", "rolling", "-o", "jsonpath={.status.url}")
+    port, host = url.rpartition(":")[2], url.removeprefix("http://")
+    target = f"http://127.0.0.1:{port}/v1/models/rolling:predict"
+    answers: Counter[object] = Counter()
+    ended = threading.Event()
+
+    def ask():
+        while not ended.is_set():
+            request = urllib.request.Request(target, ROWS.encode(), {"Host": host})
+            try:
+                with urllib.request.urlopen(request, timeout=60) as response:
+                    answers[response.status] += 1
+            except OSError as error:
+                answers[str(getattr(error, "reason", error)) + getattr(error, "read", bytes)().decode()] += 1
+            time.sleep(0.02)
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(ask)
+        try:
+            old = {pod["metadata"]["name"] for pod in pods(here, "rolling")}
+            here.apply(service("rolling", "pvc://models/iris-v2"))
+            until(lambda: not old & {pod["metadata"]["name"] for pod in pods(here, "rolling")}, "the old pod to go")
+            here.kubectl("rollout", "status", "deploy/rolling-predictor", "--timeout=60s")
+        finally:
+            ended.set()
+    assert set(answers) == {200}, answers
+    assert here.predict("rolling", ROWS) == {"predictions": [0, 1, 2]}
+    here.kubectl("delete", "isvc", "rolling")
+
+
+def test_what_is_deleted_goes_with_all_its_parts(here):
+    here.kubectl("create", "namespace", "brief")
+    here.apply(service("gone", "pvc://models/iris"), "brief")
+    shutil.copytree(here.home / "volumes/default/models", here.home / "volumes/brief/models")
+    here.wait_ready("gone", "brief")
+    here.kubectl("delete", "namespace", "brief", "--timeout=60s")
+    assert here.get("deploy,rs,pods,services,ingresses", "-n", "brief")["items"] == []
+    assert not [pid for pid in here.processes() if b"gone-predictor" in _command_line(pid)]
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def test_an_address_that_does_not_exist_is_told(here):
+    here.apply(service("nowhere", "file:///no/such/model"))
+
+    def told():
+        text = here.kubectl("get", "isvc", "nowhere", "-o", "json")
+        return "/no/such/model" in json.dumps(json.loads(text).get("status", {})) and text
+
+    status = json.loads(until(told, "the reason in the status"))["status"]
+    assert status["modelStatus"]["lastFailureInfo"]["reason"] == "ModelLoadFailed"
+    assert "/no/such/model" in here.kubectl("describe", "isvc", "nowhere")
+    here.kubectl("delete", "isvc", "nowhere")
+
+
+def test_a_model_that_does_not_load_is_told(here):
+    broken = here.home / "volumes/default/models/broken"
+    broken.mkdir(exist_ok=True)
+    (broken / "model.joblib").write_bytes(b"not a model")
+    here.apply(service("broken", "pvc://models/broken"))
+
+    def told():
+        text = here.kubectl("get", "isvc", "broken", "-o", "json")
+        return "does not load" in json.dumps(json.loads(text).get("status", {}))
+
+    until(told, "the reason in the status")
+    assert "does not load" in here.kubectl("describe", "pods", "-l", "serving.kserve.io/inferenceservice=broken")
+    here.kubectl("delete", "isvc", "broken")
+
+
+def test_an_image_without_a_local_program_is_told(here):
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "strange"},
+        "spec": {"containers": [{"name": "c", "image": "example.com/strange:1"}]},
+    }
+    here.apply(pod)
+    waiting = until(
+        lambda: container(here.get("pod", "strange")).get("state", {}).get("waiting", {}).get("message"), "a reason"
+    )
+    assert "images.yaml" in str(waiting)
+    here.kubectl("delete", "pod", "strange", "--timeout=60s")
+
+
+def test_rollback_history_and_scale(here):
+    here.apply(service("back", "pvc://models/iris"))
+    here.wait_ready("back")
+    here.kubectl("set", "env", "deploy/back-predictor", "-c", "kserve-container", "X=1", check=False)
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "plain"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "plain"}},
+            "template": {
+                "metadata": {"labels": {"app": "plain"}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [
+                        {
+                            "name": "c",
+                            "image": "python:3.11",
+                            "command": ["python", "-c", "import time; time.sleep(600)"],
+                        }
+                    ],
+                },
+            },
+        },
+    }
+    here.apply(deployment)
+    here.kubectl("rollout", "status", "deploy/plain", "--timeout=60s")
+    here.kubectl("set", "env", "deploy/plain", "X=1")
+    here.kubectl("rollout", "status", "deploy/plain", "--timeout=60s")
+    here.kubectl("rollout", "undo", "deploy/plain")
+    here.kubectl("rollout", "status", "deploy/plain", "--timeout=60s")
+    live = here.get("deploy", "plain")
+    assert "env" not in live["spec"]["template"]["spec"]["containers"][0]
+    assert live["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "3"
+    here.kubectl("scale", "deploy/plain", "--replicas=3")
+    until(lambda: here.get("deploy", "plain")["status"].get("availableReplicas") == 3, "three replicas")
+    here.kubectl("delete", "deploy", "plain", "--timeout=60s")
+    here.kubectl("delete", "isvc", "back")
+    until(lambda: not here.get("pods", "-l", "app=plain")["items"], "the pods to go")

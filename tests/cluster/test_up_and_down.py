@@ -1,0 +1,80 @@
+"""Starting, stopping, being killed, and starting again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+
+import pytest
+from tests.cluster.local_machine import machine, service, until
+
+pytestmark = pytest.mark.skipif(
+    not shutil.which("kubectl") or not shutil.which("curl"), reason="needs kubectl and curl"
+)
+
+ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2]]})
+
+
+@pytest.fixture
+def here(tmp_path):
+    from isvc.local.examples import train
+
+    train(tmp_path / "models")
+    fresh = machine(tmp_path, tmp_path / "models")
+    yield fresh
+    fresh.stop()
+    until(lambda: fresh.processes() == [], "all processes to end")
+
+
+def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here):
+    here.start()
+    assert (here.home / "kubeconfig").stat().st_mode & 0o077 == 0
+    here.apply(service("iris", "pvc://models/iris"))
+    here.wait_ready("iris")
+    uid = here.get("isvc", "iris")["metadata"]["uid"]
+    assert len(here.processes()) >= 3
+    here.process.kill()
+    here.process.wait()
+    until(lambda: here.processes() == [], "all processes to end")
+    assert here.isvc("status").returncode == 3
+    assert "not running" in here.isvc("down").stdout
+
+    here.start()
+    again = here.isvc("up")
+    assert again.returncode == 1
+    assert "already running" in again.stderr
+    assert here.get("isvc", "iris")["metadata"]["uid"] == uid
+
+    def answers():
+        try:
+            return here.predict("iris", ROWS) == {"predictions": [0]}
+        except (AssertionError, json.JSONDecodeError):
+            return False
+
+    until(answers, "the model to answer again")
+    assert here.isvc("down").stdout == "stopped\n"
+    assert here.process.wait(60) == 0
+
+
+def test_ports_and_a_memory_that_forgets(here):
+    here.flags = ()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused = here.isvc("up", "--port", str(taken.getsockname()[1]))
+    assert refused.returncode == 1
+    assert "cannot use port" in refused.stderr
+    here.flags = ("--port", "0", "--api-port", "0")
+    here.start("--ephemeral", "--simulate")
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "strange"},
+        "spec": {"containers": [{"name": "c", "image": "example.com/strange:1"}]},
+    }
+    here.apply(pod)
+    here.kubectl("wait", "--for=condition=Ready", "pod/strange", "--timeout=60s")
+    here.stop()
+    here.start("--ephemeral")
+    assert "NotFound" in here.kubectl("get", "pod", "strange", check=False)
