@@ -79,13 +79,13 @@ def _settings(stored: str, key: str, secret_name: str) -> dict[str, str]:
 
 
 def _complete(arguments: list[str], kind: str, bucket: str) -> list[str]:
-    """Replace the placeholder scheme of each URI; arguments are pairs of URI and path."""
+    """Replace the placeholder scheme of each URI that has one; arguments are pairs of URI and path."""
     if not arguments or not arguments[0].startswith(SCHEME_PLACEHOLDER):
         return arguments
     if kind == "s3" and not bucket:
         raise Refused("storage type s3 needs a bucket, in the storage secret or in the parameters")
     prefix = f"s3://{bucket}/" if kind == "s3" else f"{kind}://"
     return [
-        argument if index % 2 else prefix + argument[len(SCHEME_PLACEHOLDER) :]
-        for index, argument in enumerate(arguments)
+        prefix + argument.removeprefix(SCHEME_PLACEHOLDER) if argument.startswith(SCHEME_PLACEHOLDER) else argument
+        for argument in arguments
     ]
