@@ -245,7 +245,8 @@ class Client:
         }
         target = _path(resource, namespace) + "?" + urlencode(params)
         headers = {"Accept": _METADATA} if metadata_only else None
-        async with self._transport.stream(target, headers) as chunks, aclosing(_lines(chunks)) as lines:
+        stream = self._transport.stream(target, headers, silence=WATCH_SECONDS[1] + 20)
+        async with stream as chunks, aclosing(_lines(chunks)) as lines:
             async for line in lines:
                 event = self._decoded(_decode_event, line)
                 if event.type == "ERROR":

@@ -150,16 +150,20 @@ class Certificates:
                 await self._inject_one(resource, name, encoded)
 
     async def _inject_one(self, resource: Resource, name: str, bundle: str) -> None:
-        try:
-            live = await self._client.get(resource, name)
-            patch = bundle_patch(live, bundle)
-            if patch:
-                await self._client.patch(resource, name, patch, kind=PatchKind.JSON)
-                log.info("%s %s: caBundle set", resource.kind, name)
-        except NotFound:
-            log.debug("%s %s does not exist; no caBundle to set", resource.kind, name)
-        except (Conflict, Invalid) as error:  # it changed meanwhile
-            log.debug("%s %s: %s", resource.kind, name, error)  # the next check sets it
+        problem: ApiError | None = None
+        for _ in range(ATTEMPTS):
+            try:
+                live = await self._client.get(resource, name)
+                if patch := bundle_patch(live, bundle):
+                    await self._client.patch(resource, name, patch, kind=PatchKind.JSON)
+                    log.info("%s %s: caBundle set", resource.kind, name)
+                return
+            except NotFound:
+                log.debug("%s %s does not exist; no caBundle to set", resource.kind, name)
+                return
+            except (Conflict, Invalid) as error:  # it changed meanwhile: look again
+                problem = error
+        log.warning("%s %s: caBundle not set: %s", resource.kind, name, problem)
 
 
 def bundle_patch(live: Object, bundle: str) -> list[Object]:

@@ -12,6 +12,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.request import getproxies, proxy_bypass
 
 import orjson
 from multidict import CIMultiDict
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 32
 IDLE_SECONDS = 75.0  # kube-apiserver closes idle connections after 90
+CONNECT_SECONDS = 10.0
+HEADER_SECONDS = 30.0
 MAX_RETRIES = 10
 RETRYABLE = frozenset((429, 500, 502, 503, 504))  # and only if the server says when
 
@@ -107,14 +110,20 @@ class Transport:
         return reply
 
     @asynccontextmanager
-    async def stream(self, target: str, headers: dict[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body of a GET as it comes, in pieces of any size; no deadline, but dead peers are noticed."""
+    async def stream(
+        self, target: str, headers: dict[str, str] | None = None, silence: float | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The body of a GET as it comes, in pieces of any size; `silence` is the longest pause between two."""
+        import aiohttp
+
         if not self._credentials.fresh:
             await self._credentials.renew()
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence)
+        url, sent = self._url(target), self._headers(headers)
         try:
-            async with self._open()[1].get(
-                self._url(target), headers=self._headers(headers), **self._options()
-            ) as response:
+            async with asyncio.timeout(HEADER_SECONDS):
+                response = await self._open()[1].get(url, headers=sent, timeout=timeout, **self._options())
+            async with response:
                 if self.observer is not None:
                     self.observer("GET", response.status)
                 if response.status >= 300:
@@ -126,7 +135,7 @@ class Transport:
         except (ApiError, ClusterError):
             raise
         except TimeoutError as error:
-            raise Unreachable(f"{self.config.server}: no answer to GET {target} before its deadline") from error
+            raise Unreachable(f"{self.config.server}: silence on GET {target}") from error
         except (OSError, EOFError) as error:
             raise self._failure(error) from error
         except Exception as error:
@@ -142,13 +151,13 @@ class Transport:
                 )
                 return aiohttp.ClientSession(
                     connector=connector,
-                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     headers={"User-Agent": user_agent(), "Accept": "application/json", "Accept-Encoding": "identity"},
                     skip_auto_headers=("Content-Type",),
                     auto_decompress=False,
                     read_bufsize=2**18,
-                    proxy=self.config.proxy or None,
+                    proxy=self.config.proxy or _proxy_of(self.config.server),
                 )
 
             self._sessions = session(CONNECTIONS), session(0)
@@ -228,6 +237,15 @@ def _lively_socket(info: Any) -> socket.socket:
         if hasattr(socket, option):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return connection
+
+
+def _proxy_of(server: str) -> str | None:
+    """As the environment has it (HTTPS_PROXY, NO_PROXY); never for this machine itself."""
+    scheme, _, rest = server.partition("://")
+    host = rest.partition("/")[0].rpartition(":")[0] or rest
+    if host in ("localhost", "127.0.0.1", "[::1]") or proxy_bypass(host):
+        return None
+    return getproxies().get(scheme)
 
 
 def user_agent() -> str:

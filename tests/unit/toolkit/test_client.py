@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from isvc.kube.errors import Gone, InternalError, NotFound, ServiceUnavailable, TooManyRequests
 from isvc.kube.resource import CONFIG_MAPS
+from isvc.toolkit import transport
 from isvc.toolkit.client import Client, _lines
 from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.kubeconfig import ClusterConfig, Impersonation
@@ -160,6 +161,34 @@ async def test_half_a_line_is_a_broken_watch(script):
     async with Client.connect(script.config()) as client:
         with pytest.raises(Unreachable):
             await seen(client)
+
+
+async def test_a_server_that_takes_the_call_and_says_nothing_is_given_up(script, monkeypatch):
+    async def never(_: web.Request) -> web.Response:
+        await asyncio.sleep(600)
+        raise AssertionError
+
+    monkeypatch.setattr(transport, "HEADER_SECONDS", 0.05)
+    script.will(never)
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(Unreachable, match="silence on GET"):
+            await seen(client)
+
+
+@pytest.mark.parametrize(
+    ("server", "proxy"),
+    [
+        ("https://cluster.example:6443", "http://proxy.example:3128"),
+        ("https://cluster.internal", None),
+        ("https://127.0.0.1:6443", None),
+        ("http://cluster.example", None),
+    ],
+)
+def test_the_proxy_is_that_of_the_environment(monkeypatch, server, proxy):
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    monkeypatch.delenv("http_proxy", raising=False)
+    monkeypatch.setenv("no_proxy", ".internal")
+    assert transport._proxy_of(server) == proxy
 
 
 async def test_an_error_in_the_stream_is_raised(script):
