@@ -147,7 +147,6 @@ _EXTRAS: dict[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
         ("ephemeralcontainers", "Pod", _READ_WRITE),
         ("log", "Pod", ("get",)),
     ),
-    "serviceaccounts": (("token", "TokenRequest", _CREATE),),
 }
 
 

@@ -117,8 +117,6 @@ def _resources(description: Description) -> list[Object]:
         }
         if kind == "Scale":
             entry = {**entry, "group": "autoscaling", "version": "v1"}
-        elif kind == "TokenRequest":
-            entry = {**entry, "group": "authentication.k8s.io", "version": "v1"}
         told.append(entry)
     return told
 
@@ -180,9 +178,7 @@ def _aggregated(description: Description) -> Object:
         told["categories"] = list(description.categories)
     subresources = []
     for name, kind, verbs in _subresources(description):
-        where = {"Scale": ("autoscaling", "v1"), "TokenRequest": ("authentication.k8s.io", "v1")}.get(
-            kind, (resource.group, resource.version)
-        )
+        where = ("autoscaling", "v1") if kind == "Scale" else (resource.group, resource.version)
         subresources.append({"subresource": name, "responseKind": _kind(*where, kind), "verbs": list(verbs)})
     if subresources:
         told["subresources"] = subresources

@@ -7,6 +7,7 @@ import hmac
 import logging
 from collections.abc import Awaitable
 from pathlib import Path
+from typing import Protocol
 
 import orjson
 
@@ -14,6 +15,7 @@ from isvc.apiserver import bootstrap, discovery, identity
 from isvc.apiserver.addresses import ServiceAddresses
 from isvc.apiserver.admission import Admission
 from isvc.apiserver.background.definitions import DefinitionFinalizer
+from isvc.apiserver.background.expiry import EventExpiry
 from isvc.apiserver.background.garbage import GarbageCollector
 from isvc.apiserver.background.namespaces import NamespaceFinalizer
 from isvc.apiserver.builtin import strategy_of
@@ -37,6 +39,12 @@ HEALTH_CHECKS = (["ping"], ["log"], ["etcd"])
 STOP_SECONDS = 5.0
 SWEEP_SECONDS = 30.0
 IDLE_SECONDS = 600.0
+
+
+class Background(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 class Server:
@@ -82,9 +90,7 @@ class Server:
         )
         self._port = self._listener.sockets[0].getsockname()[1]
         await bootstrap.create_missing(self.api, self._host, self._port)
-        self._background: list[DefinitionFinalizer | GarbageCollector | NamespaceFinalizer] = [
-            DefinitionFinalizer(self.api)
-        ]
+        self._background: list[Background] = [DefinitionFinalizer(self.api), EventExpiry(self.api)]
         if self._controllers:
             self._background += [GarbageCollector(self.api), NamespaceFinalizer(self.api)]
         for each in self._background:

@@ -88,11 +88,19 @@ def is_outdated(entry: Entry, description: Description) -> bool:
     return description.custom and entry.epoch != description.epoch
 
 
+def refresh(entry: Entry, description: Description) -> None:
+    """Reads the object through the present schema, once; on disk it stays as it was written."""
+    if is_outdated(entry, description):
+        entry.raw = encode(description.strategy.read(entry.parse()))
+        entry.epoch = description.epoch
+
+
 async def shown(description: Description, entry: Entry) -> bytes:
     """The object as clients of this version see it."""
-    if description.stored == description.resource and not is_outdated(entry, description):
-        return entry.raw
-    return encode(await from_stored(description, entry))
+    if description.stored != description.resource:
+        return encode(await from_stored(description, entry))
+    refresh(entry, description)
+    return entry.raw
 
 
 def answer(obj: Object, status: int = 200) -> Response:

@@ -19,7 +19,7 @@ from isvc.apiserver.http.response import Stream, Writer
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, encode
 from isvc.apiserver.verbs import listing
-from isvc.apiserver.verbs.pipeline import Api, from_stored, is_outdated
+from isvc.apiserver.verbs.pipeline import Api, from_stored, refresh
 from isvc.kube.errors import ApiError, BadRequest, Gone
 from isvc.kube.objects import Object
 
@@ -132,8 +132,10 @@ class Watcher:
     def _send(self, kind: str, entry: Entry, rv: int) -> None:
         if not self._plain:
             self._queue.put_nowait((kind, entry, rv))
-        elif rv != entry.rv or is_outdated(entry, self._description):
-            self._line(line(kind, encode(at_revision(self._description.strategy.read(entry.parse()), rv))))
+            return
+        refresh(entry, self._description)
+        if rv != entry.rv:
+            self._line(line(kind, encode(at_revision(entry.parse(), rv))))
         else:
             self._line(event_line(kind, entry))
 
