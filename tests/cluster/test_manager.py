@@ -193,6 +193,8 @@ async def test_probes_and_metrics_follow_the_start(client, namespace, connect):
             "workqueue_queue_duration_seconds_count",
             "workqueue_work_duration_seconds_count",
             "workqueue_retries_total",
+            "workqueue_unfinished_work_seconds",
+            "workqueue_longest_running_processor_seconds",
             "rest_client_requests_total",
             "process_resident_memory_bytes",
         ):

@@ -1,1 +1,1 @@
-"""What knows Kubernetes but not serving: the client, caches and queues, controllers and managers, webhooks, election."""
+"""What knows Kubernetes but not serving: client, caches and queues, controllers and managers, webhooks, election."""

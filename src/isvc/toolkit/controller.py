@@ -113,6 +113,10 @@ class Controller:
             cache.watch(watch.resource, optional=watch.optional)
             cache.subscribe(watch.resource, self._enqueuer(watch), before=watch.looks_back)
 
+    def under_way(self) -> list[float]:
+        """For how many seconds each reconcile under way has been running."""
+        return self.queue.running()
+
     def _enqueuer(self, watch: Watch) -> Callable[[Object | None, Object | None], None]:
         def enqueue(before: Object | None, after: Object | None) -> None:
             for key in watch.keys(before, after):

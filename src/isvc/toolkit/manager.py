@@ -135,7 +135,8 @@ class Manager:
             self._webhooks.meter = self.metrics
         allowed = self.election.holds if self.election else None
         for controller in self.controllers:
-            controller.connect(self.cache, ControllerMeter(self.metrics, controller.name, controller.workers), allowed)
+            meter = ControllerMeter(self.metrics, controller.name, controller.workers, controller.under_way)
+            controller.connect(self.cache, meter, allowed)
 
     async def _serve_probes(self, probes: Probes) -> None:
         checks = {"/healthz": lambda: True, "/readyz": lambda: self.ready}

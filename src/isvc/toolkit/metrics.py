@@ -5,6 +5,7 @@ prometheus_client is imported by whoever makes a Metrics, so that command lines 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ class Metrics:
         self.worked = histogram(
             "workqueue_work_duration_seconds", "How long keys are worked.", _QUEUE_BUCKETS, "name", "controller"
         )
+        self.unfinished = gauge(
+            "workqueue_unfinished_work_seconds", "Seconds of work under way, added up.", "name", "controller"
+        )
+        self.longest = gauge(
+            "workqueue_longest_running_processor_seconds", "The longest work under way.", "name", "controller"
+        )
         self.requests = counter("rest_client_requests_total", "API requests.", "code", "method", "host")
         self.leading = gauge("leader_election_master_status", "1 on the leader.", "name")
 
@@ -93,7 +100,8 @@ class RequestMeter:
 class ControllerMeter:
     """One controller's share: what its queue and its workers report. Implements queue.QueueMeter."""
 
-    def __init__(self, metrics: Metrics, name: str, workers: int) -> None:
+    def __init__(self, metrics: Metrics, name: str, workers: int, running: Callable[[], list[float]]) -> None:
+        """`running` tells, when somebody looks, how long each key under way has been worked."""
         self._adds = metrics.adds.labels(name, name)
         self._retries = metrics.retries.labels(name, name)
         self._depth = metrics.depth.labels(name, name)
@@ -105,6 +113,8 @@ class ControllerMeter:
         self._seconds = metrics.seconds.labels(name)
         self._active = metrics.active.labels(name)
         metrics.terminal.labels(name)
+        metrics.unfinished.labels(name, name).set_function(lambda: sum(running()))
+        metrics.longest.labels(name, name).set_function(lambda: max(running(), default=0.0))
         metrics.workers.labels(name).set(workers)
 
     def added(self, depth: int) -> None:

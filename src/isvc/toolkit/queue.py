@@ -60,6 +60,11 @@ class Queue(Generic[K]):
         """How many keys are being worked."""
         return len(self._working)
 
+    def running(self) -> list[float]:
+        """For how long each key that is being worked has been so."""
+        now = self._clock.monotonic()
+        return [now - since for since in self._working.values()]
+
     def add(self, key: K) -> None:
         if self.closed or key in self._dirty:
             return
