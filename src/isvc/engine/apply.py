@@ -257,9 +257,9 @@ def _replacement(owner: Object, child: Child, live: Object) -> Object:
 
 
 def _others(child: Child, live: Object, name: str) -> Object:
-    """Labels or annotations of others that stay: all where they may add any, else notes of Kubernetes' controllers."""
+    """Labels or annotations of others that stay: all where the child keeps them, else notes of Kubernetes itself."""
     present: Object = live["metadata"].get(name) or {}
-    ours, shared = _set_by_us(live, name), f"metadata.{name}" in _included(child)
+    ours, shared = _set_by_us(live, name), not child.heeds or f"metadata.{name}" in child.keeps
     return {
         key: value
         for key, value in present.items()

@@ -25,6 +25,7 @@ class Child:
     `heeds`     fields of which a difference makes an update due; () means labels, annotations and all content.
                 An update that is due replaces the whole child.
     `includes`  maps that others may add to: an update is due only when something of ours is missing there
+    `keeps`     maps of which an update leaves in place what others added; with `heeds` () these are both of metadata
     `owned`     False for an object that several owners share: no owner reference, and never deleted
     """
 
@@ -33,6 +34,7 @@ class Child:
     yields: tuple[str, ...] = ()
     heeds: tuple[str, ...] = ()
     includes: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
     owned: bool = True
 
 

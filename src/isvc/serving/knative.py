@@ -97,7 +97,9 @@ def service(
         "spec": spec,
     }
     heeds = ("metadata.labels", "spec.template", "spec.traffic")
-    return Child(KNATIVE_SERVICES, manifest, heeds=heeds, includes=("metadata.annotations",))
+    return Child(
+        KNATIVE_SERVICES, manifest, heeds=heeds, includes=("metadata.annotations",), keeps=("metadata.annotations",)
+    )
 
 
 def traffic(canary_percent: int | None, rolled_out: str, *, tagged: bool) -> list[Object]:
