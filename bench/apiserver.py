@@ -17,6 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ class Result:
     get_p99: float = 0.0
     watch: list[float] = field(default_factory=list)
     memory: float = 0.0
+    create_cpu: float = 0.0  # µs of the server's CPU per request
+    get_cpu: float = 0.0
 
 
 class Connection(asyncio.Protocol):
@@ -90,7 +93,9 @@ def config_map(name: str) -> bytes:
 class Load:
     """Everything the client process does to one server."""
 
-    def __init__(self, url: str, token: str, connections: int) -> None:
+    def __init__(self, url: str, token: str, connections: int, mark: Callable[[str], None]) -> None:
+        """`mark` is told when a phase begins or ends."""
+        self._mark = mark
         self._host = url.removeprefix("https://")
         self._token = token
         self._count = connections
@@ -109,14 +114,17 @@ class Load:
         connections = [await self._connect() for _ in range(self._count)]
         watching = asyncio.create_task(self._watch())
         await asyncio.sleep(0.5)
+        self._mark("creating")
         took, times = await self._spread(connections, [f"object-{n}" for n in range(objects)], self._create)
         result.creates, result.create_p99 = objects / took, percentile(times, 99)
         await self._all_seen(objects)
         watching.cancel()
+        self._mark("getting")
         result.watch = [self.seen[name] - self.told[name] for name in self.told]
         names = [f"object-{n % objects}" for n in range(gets)]
         took, times = await self._spread(connections, names, self._get)
         result.gets, result.get_p99 = gets / took, percentile(times, 99)
+        self._mark("done")
         return result
 
     async def _all_seen(self, objects: int) -> None:
@@ -187,10 +195,16 @@ def memory(pids: list[int]) -> float:
     return total / 1024
 
 
+def cpu(pids: list[int]) -> float:
+    """Seconds that the processes have used."""
+    fields = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in pids]
+    return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
+
+
 def client(url: str, token: str, connections: int, objects: int, gets: int, pipe: Any) -> None:
     import uvloop
 
-    pipe.send(uvloop.run(Load(url, token, connections).run(objects, gets)))
+    pipe.send(uvloop.run(Load(url, token, connections, pipe.send).run(objects, gets)))
 
 
 def measure(kind: str, options: argparse.Namespace) -> Result:
@@ -203,10 +217,16 @@ def measure(kind: str, options: argparse.Namespace) -> Result:
             arguments = (cluster.url, cluster.token, options.connections, options.objects, options.gets, theirs)
             process = multiprocessing.Process(target=client, args=arguments)
             process.start()
-            result: Result = ours.recv()
+            pids = [each.pid for each in cluster.processes]
+            used = {}
+            while isinstance(told := ours.recv(), str):
+                used[told] = cpu(pids)
             process.join()
+            result: Result = told
+            result.create_cpu = (used["getting"] - used["creating"]) / options.objects * 1e6
+            result.get_cpu = (used["done"] - used["getting"]) / options.gets * 1e6
             result.ready = ready
-            result.memory = memory([each.pid for each in cluster.processes])
+            result.memory = memory(pids)
             return result
         finally:
             cluster.stop()
@@ -217,10 +237,12 @@ def report(results: dict[str, Result]) -> None:
         ("start to ready, s", lambda r: f"{r.ready:.2f}", "< 0.5"),
         ("creates a second", lambda r: f"{r.creates:,.0f}", "≥ 1,500"),
         ("  slowest 1%, ms", lambda r: f"{r.create_p99:.1f}", ""),
+        ("  server CPU each, µs", lambda r: f"{r.create_cpu:.0f}", ""),
         ("watch event after the answer, median, ms", lambda r: f"{statistics.median(r.watch) * 1000:.1f}", ""),
         ("  slowest 1%, ms", lambda r: f"{percentile(r.watch, 99):.1f}", "≤ 20"),
         ("gets a second", lambda r: f"{r.gets:,.0f}", "≥ 5,000"),
         ("  slowest 1%, ms", lambda r: f"{r.get_p99:.1f}", ""),
+        ("  server CPU each, µs", lambda r: f"{r.get_cpu:.0f}", ""),
         ("memory with all objects, MiB", lambda r: f"{r.memory:.0f}", "< 80"),
     ]
     print(f"{'':44}" + "".join(f"{name:>16}" for name in results) + f"{'target':>12}")
