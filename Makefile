@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run test check manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-api
+.PHONY: run test test-sdk check bench-up manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -75,6 +75,17 @@ bench-toolkit: .venv ## cache and queue: events a second, memory per object, req
 
 bench-pods: .venv envtest ## latency of the pod webhook with 2,000 services, at 100 pods a second
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/pod_webhook.py
+
+bench-up: .venv ## isvc up in parts, apply to first prediction, and load during a rolling update
+	$(BIN)/python bench/up.py
+
+SDK := $(CACHE)/kserve-sdk-0.21.0
+$(SDK)/bin/python: | .venv
+	$(BIN)/uv venv --quiet --python $(BIN)/python $(SDK)
+	$(BIN)/uv pip install --quiet --python $(SDK)/bin/python kserve==$(patsubst kserve-sdk-%,%,$(notdir $(SDK))) 'kubernetes<35'
+
+test-sdk: .venv $(SDK)/bin/python ## isvc up with KServe's own Python SDK, in an environment of its own
+	ISVC_SDK_PYTHON=$(SDK)/bin/python $(BIN)/pytest tests/cluster/test_up_sdk.py
 
 clean: ## remove what make built here
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DEADLINE = 120.0
 HAS_TOOLS = bool(shutil.which("kubectl") and shutil.which("curl"))
@@ -110,6 +112,11 @@ class Machine:
             if state != "Z" and int(folder.name) != os.getpid() and any(mark in environ for mark in marks):
                 found.append(int(folder.name))
         return found
+
+
+def needs_embedded(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--cluster") != "embedded":
+        pytest.skip("brings its own API server")
 
 
 def machine(folder: Path, models: Path) -> Machine:

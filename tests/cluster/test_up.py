@@ -14,7 +14,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.cluster.local_machine import EXAMPLES, Machine, machine, service, until
+from tests.cluster.local_machine import EXAMPLES, Machine, machine, needs_embedded, service, until
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("kubectl") or not shutil.which("curl"), reason="needs kubectl and curl"
@@ -33,7 +33,8 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory, models):
+def here(request, tmp_path_factory, models):
+    needs_embedded(request)
     running = machine(tmp_path_factory.mktemp("up"), models)
     try:
         running.start()

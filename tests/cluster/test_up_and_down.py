@@ -7,7 +7,7 @@ import shutil
 import socket
 
 import pytest
-from tests.cluster.local_machine import machine, service, until
+from tests.cluster.local_machine import machine, needs_embedded, service, until
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("kubectl") or not shutil.which("curl"), reason="needs kubectl and curl"
@@ -17,7 +17,8 @@ ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2]]})
 
 
 @pytest.fixture
-def here(tmp_path):
+def here(request, tmp_path):
+    needs_embedded(request)
     from isvc.local.examples import train
 
     train(tmp_path / "models")
