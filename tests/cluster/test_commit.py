@@ -1,0 +1,60 @@
+"""Writes on the owner: only when they say something new, and only on the version they were made for."""
+
+from __future__ import annotations
+
+import pytest
+from examples.greeter import plan
+
+from isvc.engine.commit import Commit
+from isvc.kube.errors import Conflict
+from isvc.kube.objects import Object, name_of
+from isvc.kube.resource import DEPLOYMENTS, Resource
+
+
+class Noted:
+    def __init__(self) -> None:
+        self.objects: list[Object] = []
+
+    def note(self, resource: Resource, obj: Object) -> None:
+        self.objects.append(obj)
+
+
+@pytest.fixture
+async def owner(client, namespace) -> Object:
+    parent = {"metadata": {"name": "owner", "namespace": namespace}}
+    return await client.create(DEPLOYMENTS, plan(parent).wanted()[0].manifest)
+
+
+@pytest.fixture
+def memory() -> Noted:
+    return Noted()
+
+
+@pytest.fixture
+def commit(client, memory) -> Commit:
+    return Commit(client, memory)
+
+
+async def test_a_status_is_written_once(commit, memory, owner):
+    written = await commit.status(DEPLOYMENTS, owner, {"replicas": 1, "observedGeneration": 1})
+    assert written["status"]["replicas"] == 1
+    assert memory.objects == [written]
+    assert await commit.status(DEPLOYMENTS, written, {**written["status"], "conditions": []}) is None
+    with pytest.raises(Conflict):
+        await commit.status(DEPLOYMENTS, owner, {"replicas": 2})
+
+
+async def test_nobody_is_left_to_tell_after_a_deletion(client, commit, owner, namespace):
+    await client.delete(DEPLOYMENTS, name_of(owner), namespace)
+    assert await commit.status(DEPLOYMENTS, owner, {"replicas": 1}) is None
+
+
+async def test_labels_and_finalizers(client, commit, owner, namespace):
+    marked = await commit.metadata(DEPLOYMENTS, owner, finalizers=["example.com/f"], labels={"a": "1"})
+    assert marked["metadata"]["finalizers"] == ["example.com/f"]
+    assert marked["metadata"]["labels"] == {"greeter": "owner", "a": "1"}
+    assert await commit.metadata(DEPLOYMENTS, marked, finalizers=["example.com/f"], labels={"a": "1"}) is None
+    with pytest.raises(Conflict):
+        await commit.finalizers(DEPLOYMENTS, owner, [])
+    freed = await commit.finalizers(DEPLOYMENTS, marked, [])
+    assert not freed["metadata"].get("finalizers")
