@@ -6,46 +6,67 @@ from isvc.apiserver.request import Call, Request, User
 from isvc.apiserver.verbs import body
 from isvc.apiserver.verbs.create import create_object
 from isvc.apiserver.verbs.pipeline import Api
+from isvc.apiserver.verbs.update import change
 from isvc.kube.objects import Object
+from isvc.kube.patch import merge_patch
 from isvc.kube.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICES, Resource
 
 SYSTEM = User("system:apiserver", ("system:masters",))
+ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104
 NAMES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
-async def create_missing(api: Api, host: str, port: int) -> None:
+async def create_missing(api: Api, address: str, port: int) -> None:
+    """`address` and `port` are where the server listens, which may be another place than last time."""
     for name in NAMES:
         if api.store.get("namespaces", "", name) is None:
             await _create(api, NAMESPACES, {"metadata": {"name": name}})
-    for resource, obj in _own_service(api.addresses.kubernetes, host, port):
+    here = "127.0.0.1" if address in ANYWHERE else address
+    for resource, obj in _own_service(api.addresses.kubernetes, here, port):
         if api.store.get(str(resource), "default", "kubernetes") is None:
             await _create(api, resource, obj)
+        else:
+            await _renew(api, resource, obj)
 
 
 async def _create(api: Api, resource: Resource, obj: Object) -> None:
+    call = _call(api, resource)
+    await create_object(api, call, body.decode(obj, call))
+
+
+async def _renew(api: Api, resource: Resource, obj: Object) -> None:
+    async def renewed(live: Object) -> Object:
+        fresh = {field: value for field, value in obj.items() if field != "metadata"}
+        return body.decode(merge_patch.apply(live, fresh), call)
+
+    call = _call(api, resource)
+    call.name = "kubernetes"
+    await change(api, call, renewed)
+
+
+def _call(api: Api, resource: Resource) -> Call:
     description = api.registry.find(resource.group, resource.version, resource.plural)
     assert description is not None
     request = Request("POST", "", "", {"user-agent": "kube-apiserver"}, b"")
     request.user = SYSTEM
-    call = Call(request, description, "default" if resource.namespaced else "", field_validation="Ignore")
-    await create_object(api, call, body.decode(obj, call))
+    return Call(request, description, "default" if resource.namespaced else "", field_validation="Ignore")
 
 
-def _own_service(address: str, host: str, port: int) -> list[tuple[Resource, Object]]:
+def _own_service(cluster_ip: str, address: str, port: int) -> list[tuple[Resource, Object]]:
     labels = {"component": "apiserver", "provider": "kubernetes"}
     ports = [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]
     service: Object = {
         "metadata": {"name": "kubernetes", "labels": labels},
-        "spec": {"type": "ClusterIP", "clusterIP": address, "clusterIPs": [address], "ports": ports},
+        "spec": {"type": "ClusterIP", "clusterIP": cluster_ip, "clusterIPs": [cluster_ip], "ports": ports},
     }
     endpoints: Object = {
         "metadata": {"name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
-        "subsets": [{"addresses": [{"ip": host}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}],
+        "subsets": [{"addresses": [{"ip": address}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}],
     }
     endpoint_slice: Object = {
         "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
         "addressType": "IPv4",
-        "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
         "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
     }
     return [(SERVICES, service), (ENDPOINTS, endpoints), (ENDPOINT_SLICES, endpoint_slice)]

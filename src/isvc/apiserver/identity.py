@@ -61,8 +61,13 @@ class Identity:
 def load(folder: Path, hosts: list[str]) -> Identity:
     """What the folder holds, completed; hosts are names and addresses that the server is reached by."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    known = folder / "hosts"
     if not (folder / "admin.key").exists():
-        _make(folder, hosts)
+        _make(folder)
+        known.unlink(missing_ok=True)
+    if not known.exists() or known.read_text().split() != hosts:
+        _make_serving(folder, hosts)
+        write_private(known, "\n".join(hosts).encode())
     return Identity(folder, _token(folder / "admin.token"), _token(folder / "kubelet.token"))
 
 
@@ -93,25 +98,33 @@ def _token(path: Path) -> str:
     return path.read_text()
 
 
-def _make(folder: Path, hosts: list[str]) -> None:
-    from cryptography.hazmat.primitives import serialization
+def _make(folder: Path) -> None:
+    """An authority, and the administrator's certificate."""
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    authority = ec.generate_private_key(ec.SECP256R1())
-    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("apiserver", "kubelet", "admin")}
-    certificates = {
-        "ca": _certificate("isvc", "", authority.public_key(), authority, [], authority=True),
-        "apiserver": _certificate("kube-apiserver", "", keys["apiserver"].public_key(), authority, hosts),
-        "kubelet": _certificate("kubelet", "system:nodes", keys["kubelet"].public_key(), authority, hosts),
-        "admin": _certificate(ADMIN.username, "system:masters", keys["admin"].public_key(), authority, []),
-    }
-    for name, certificate in certificates.items():
-        write_private(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
-    for name, key in {"ca": authority, **keys}.items():
-        pem = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        write_private(folder / f"{name}.key", pem)
+    authority, admin = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    _write(folder, "ca", authority, _certificate("isvc", "", authority.public_key(), authority, [], authority=True))
+    _write(folder, "admin", admin, _certificate(ADMIN.username, "system:masters", admin.public_key(), authority, []))
+
+
+def _make_serving(folder: Path, hosts: list[str]) -> None:
+    """What the server and a node show to their clients; made anew when they are reached by other names."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    authority = load_pem_private_key((folder / "ca.key").read_bytes(), None)
+    assert isinstance(authority, ec.EllipticCurvePrivateKey)
+    for name, organization in (("apiserver", ""), ("kubelet", "system:nodes")):
+        key = ec.generate_private_key(ec.SECP256R1())
+        _write(folder, name, key, _certificate(name, organization, key.public_key(), authority, hosts))
+
+
+def _write(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
+    from cryptography.hazmat.primitives import serialization
+
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    write_private(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
+    write_private(folder / f"{name}.key", pem)
 
 
 def _certificate(

@@ -88,8 +88,8 @@ class Server:
             ssl=self.identity.server_context(),
             backlog=512,
         )
-        self._port = self._listener.sockets[0].getsockname()[1]
-        await bootstrap.create_missing(self.api, self._host, self._port)
+        address, self._port = self._listener.sockets[0].getsockname()[:2]
+        await bootstrap.create_missing(self.api, address, self._port)
         self._background: list[Background] = [DefinitionFinalizer(self.api), EventExpiry(self.api)]
         if self._controllers:
             self._background += [GarbageCollector(self.api), NamespaceFinalizer(self.api)]
@@ -99,7 +99,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        host = "127.0.0.1" if self._host in ("0.0.0.0", "::", "") else self._host  # noqa: S104
+        host = "127.0.0.1" if self._host in bootstrap.ANYWHERE else self._host
         return f"https://{host}:{self._port}"
 
     async def stop(self) -> None:

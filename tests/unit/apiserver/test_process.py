@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import ssl
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import aiohttp
 import pytest
 from tests.unit.apiserver.conftest import CONFIG_MAPS
 
+GONE, DOUBTFUL = "gone", "doubtful"
 PROGRAM = Path(sys.executable).with_name("isvc")
 
 
@@ -77,9 +79,10 @@ async def test_what_was_acknowledged_survives_kill_9(process):
             assert code == 201
             acknowledged[name] = made["metadata"]["resourceVersion"]
             if n % 3 == 0:
+                acknowledged[name] = DOUBTFUL  # until the answer comes, it may be there or not
                 code, _ = await process.ask("DELETE", f"{CONFIG_MAPS}/{name}")
                 assert code == 200
-                acknowledged[name] = ""
+                acknowledged[name] = GONE
 
     for _ in range(2):
         writers = [asyncio.create_task(write(worker + len(acknowledged))) for worker in range(4)]
@@ -93,14 +96,14 @@ async def test_what_was_acknowledged_survives_kill_9(process):
         await process.start()
         _, listed = await process.ask("GET", CONFIG_MAPS)
         found = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in listed["items"]}
-        kept = {name: version for name, version in acknowledged.items() if version}
+        kept = {name: version for name, version in acknowledged.items() if version not in (DOUBTFUL, GONE)}
         assert {name: found.get(name) for name in kept} == kept
         assert int(listed["metadata"]["resourceVersion"]) >= max(int(version) for version in kept.values())
         unacknowledged = {name for name in found if name not in acknowledged}
         assert len(unacknowledged) <= 4  # at most what each writer had under way
-        acknowledged |= {name: found[name] for name in unacknowledged}
-        returned = {name for name, version in acknowledged.items() if not version and name in found}
-        assert not returned
+        assert not {name for name, version in acknowledged.items() if version == GONE and name in found}
+        doubtful = {name for name, version in acknowledged.items() if version == DOUBTFUL}
+        acknowledged |= {name: found.get(name, GONE) for name in unacknowledged | doubtful}
 
 
 async def test_the_same_certificates_and_token_after_a_restart(process):
@@ -113,3 +116,25 @@ async def test_the_same_certificates_and_token_after_a_restart(process):
     certificate = [each["clusters"][0]["cluster"]["certificate-authority-data"] for each in (first, second)]
     assert certificate[0] == certificate[1]
     assert os.stat(process.folder / "state" / "objects.db").st_mode & 0o077 == 0
+
+
+async def test_another_name_gets_another_certificate_of_the_same_authority(start):
+    first = await start(ephemeral=True)
+    before = {name: (first.identity.folder / name).read_bytes() for name in ("ca.crt", "apiserver.crt", "admin.token")}
+    await first.stop()
+    second = await start(ephemeral=True, host="localhost")
+    after = {name: (second.identity.folder / name).read_bytes() for name in before}
+    await second.stop()
+    assert after == before
+    endpoints = second.store.get("endpoints", "default", "kubernetes").parse()
+    assert endpoints["subsets"][0]["addresses"] == [{"ip": "127.0.0.1"}]
+    third = await start(ephemeral=True, host="127.0.0.2")
+    context = ssl.create_default_context(cafile=third.identity.ca)
+    headers = {"Authorization": f"Bearer {third.identity.admin_token}"}
+    async with (
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session,
+        session.get(f"{third.url}/version", headers=headers) as answer,
+    ):
+        assert answer.status == 200
+    assert third.identity.ca.read_bytes() == before["ca.crt"]
+    await third.stop()

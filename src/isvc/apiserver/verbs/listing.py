@@ -14,9 +14,9 @@ from isvc.apiserver import refusals
 from isvc.apiserver.description import Description
 from isvc.apiserver.field_errors import forbidden, not_supported
 from isvc.apiserver.request import Call
-from isvc.apiserver.store.entry import Entry
+from isvc.apiserver.store.entry import Entry, encode
 from isvc.apiserver.strategy import FieldError
-from isvc.apiserver.verbs.pipeline import Api, from_stored, shown
+from isvc.apiserver.verbs.pipeline import Api, all_from_stored, shown
 from isvc.kube.errors import BadRequest, Gone, Invalid, Timeout
 from isvc.kube.objects import GVK, Object
 from isvc.kube.selectors import FieldSelector, LabelSelector, SelectorError
@@ -206,12 +206,11 @@ def _parse_token(token: str) -> tuple[int, tuple[str, str]]:
 
 async def items_as_bytes(description: Description, entries: list[Entry]) -> list[bytes]:
     """Each object as clients see it in a list: built-in kinds leave out kind and apiVersion there."""
-    raws = [await shown(description, entry) for entry in entries]
+    if description.stored == description.resource:
+        raws = [await shown(description, entry) for entry in entries]
+    else:
+        raws = [encode(obj) for obj in await all_from_stored(description, entries)]
     if description.custom:
         return raws
     prefix = len(f'{{"kind":"{description.gvk.kind}","apiVersion":"{description.gvk.api_version}",')
     return [b"{" + raw[prefix:] for raw in raws]
-
-
-async def items_as_objects(description: Description, entries: list[Entry]) -> list[Object]:
-    return [await from_stored(description, entry) for entry in entries]

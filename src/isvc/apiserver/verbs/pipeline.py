@@ -74,13 +74,17 @@ async def to_stored(description: Description, obj: Object) -> Object:
 
 async def from_stored(description: Description, entry: Entry) -> Object:
     """A fresh dict in the version that was asked for."""
-    obj = entry.parse()
-    resource = description.resource
-    if obj["apiVersion"] != resource.api_version:
-        obj = (await description.strategy.convert([obj], resource.api_version))[0]
-    if is_outdated(entry, description):
-        obj = description.strategy.read(obj)
-    return obj
+    return (await all_from_stored(description, [entry]))[0]
+
+
+async def all_from_stored(description: Description, entries: list[Entry]) -> list[Object]:
+    """The same for many, with one question to a conversion webhook if there is one."""
+    objects = [entry.parse() for entry in entries]
+    api_version = description.gvk.api_version
+    if any(obj["apiVersion"] != api_version for obj in objects):
+        objects = await description.strategy.convert(objects, api_version)
+    read = description.strategy.read
+    return [read(obj) if is_outdated(entry, description) else obj for entry, obj in zip(entries, objects, strict=True)]
 
 
 def is_outdated(entry: Entry, description: Description) -> bool:

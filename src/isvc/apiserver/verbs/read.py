@@ -9,7 +9,7 @@ from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.verbs import listing
-from isvc.apiserver.verbs.pipeline import Api, from_stored, shown
+from isvc.apiserver.verbs.pipeline import Api, all_from_stored, from_stored, shown
 
 
 def find(api: Api, call: Call) -> Entry:
@@ -36,5 +36,5 @@ async def list_objects(api: Api, call: Call) -> Response:
         items = b",".join(await listing.items_as_bytes(call.description, entries))
         envelope = orjson.dumps(selection.envelope([], meta))
         return Response(envelope[:-2] + items + b"]}")
-    objects = await listing.items_as_objects(call.description, entries)
+    objects = await all_from_stored(call.description, entries)
     return Response.json(forms.several(form, call, objects, meta))

@@ -62,14 +62,14 @@ async def change(api: Api, call: Call, wanted: Change, tracked: bool = False) ->
         entry = head(api, call)
         old = await from_stored(description, entry)
         new = await wanted(deep_copy(old))
-        demanded = new["metadata"].get("resourceVersion") or ""
+        demanded = (new["metadata"].get("resourceVersion") or "").removeprefix("0")
         if demanded and demanded != old["metadata"]["resourceVersion"]:
             raise refusals.modified(description.resource, call.name)
         check_uid(call, new, old)
         try:
             return await _write(api, call, entry, new, old, tracked)
         except Stale:
-            if demanded and demanded != "0" and call.request.method == "PUT":
+            if demanded and call.request.method == "PUT":
                 raise refusals.modified(description.resource, call.name) from None
     raise refusals.modified(description.resource, call.name)
 
