@@ -12,6 +12,7 @@ help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 run: .venv ## run everything on this machine: API server, controllers, node, gateway
+	$(BIN)/python -m isvc.local.examples
 	$(BIN)/isvc up
 
 .venv: requirements.lock pyproject.toml

@@ -14,11 +14,9 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.cluster.local_machine import EXAMPLES, Machine, machine, needs_embedded, service, until
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, service, until
 
-pytestmark = pytest.mark.skipif(
-    not shutil.which("kubectl") or not shutil.which("curl"), reason="needs kubectl and curl"
-)
+pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
 ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5], [6.3, 3.3, 6.0, 2.5]]})
 

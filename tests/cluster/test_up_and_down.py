@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 
 import pytest
-from tests.cluster.local_machine import machine, needs_embedded, service, until
+from tests.cluster.local_machine import HAS_TOOLS, machine, needs_embedded, service, until
 
-pytestmark = pytest.mark.skipif(
-    not shutil.which("kubectl") or not shutil.which("curl"), reason="needs kubectl and curl"
-)
+pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
 ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2]]})
 

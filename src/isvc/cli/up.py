@@ -53,7 +53,6 @@ def command(api_port: int | None, port: int | None, ephemeral: bool, simulate: b
 async def _up(home: Home, choices: Choices) -> int:
     from isvc.kube.errors import ApiError
     from isvc.local.api_server import DidNotStart
-    from isvc.local.node.images import ImageTableError
     from isvc.local.stack import PortBusy, Stack
     from isvc.toolkit.failure import ClusterError
 
@@ -74,7 +73,7 @@ async def _up(home: Home, choices: Choices) -> int:
     except asyncio.CancelledError:
         click.echo("\nstopping")
         return 0
-    except (DidNotStart, PortBusy, ImageTableError, ClusterError, ApiError, OSError) as error:
+    except (DidNotStart, PortBusy, ClusterError, ApiError, OSError) as error:
         click.echo(f"isvc up: {error}", err=True)
         return 1
     finally:

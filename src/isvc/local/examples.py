@@ -1,6 +1,6 @@
-"""Trains the models of the examples from scikit-learn's own data: `python -m isvc.local.examples FOLDER`.
+"""Trains the models of the examples from scikit-learn's own data: `python -m isvc.local.examples [FOLDER]`.
 
-Two versions of an iris classifier, so that there is something to roll out. Nothing is downloaded.
+Two versions of an iris classifier, so that there is something to roll out. Nothing is downloaded; what is there stays.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from isvc.local.home import Home
 from isvc.local.install import MODELS_CLAIM
 
 NAMES = ("iris", "iris-v2")
@@ -36,8 +37,14 @@ def train(models: Path) -> None:
         (target / "model.joblib.new").rename(target / "model.joblib")  # whole, or not there
 
 
-if __name__ == "__main__":
+def main() -> None:
+    models = Path(sys.argv[1]) if len(sys.argv) > 1 else folder(Home.default().claims)
     try:
-        train(Path(sys.argv[1]))
+        if missing(models):
+            train(models)
     except ModuleNotFoundError as error:
         sys.exit(f"{error}; pip install 'isvc[sklearn]'")
+
+
+if __name__ == "__main__":
+    main()

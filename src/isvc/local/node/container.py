@@ -12,7 +12,7 @@ from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.quantity import Quantity
 from isvc.local.node import probes
 from isvc.local.node.environment import Missing
-from isvc.local.node.images import Program
+from isvc.local.node.images import ImageTableError, Program
 from isvc.local.node.launch import Launch, Surroundings, launch
 from isvc.local.node.logs import Log, last_lines
 from isvc.local.node.process import CannotStart, Exit, Process
@@ -22,6 +22,7 @@ from isvc.toolkit.clock import timestamp
 _BACK_OFF = (0, 1, 2, 4, 8, 16, 32, 60)
 _FORGIVEN_AFTER = 120.0  # a process that ran this long starts anew without delay
 _MEMORY_PERIOD = 0.5
+_TABLE_PERIOD = 1.0
 
 
 class Container:
@@ -79,20 +80,26 @@ class Container:
     # -- one start ----------------------------------------------------------------------------------------------------
 
     async def _program(self) -> Program | None:
-        """The local program of its image; waits for ever where there is none. None when it is to be pretended."""
-        image = self.spec.get("image", "")
-        program = self._around.images.find(image)
-        if program is not None or self._around.simulate:
-            return program
-        message = (
-            f'no local program is known for image "{image}": add it to ~/.isvc/images.yaml, '
-            "or start with --simulate to treat such pods as ready"
-        )
-        self.state.wait("ErrImageNeverPull", message)
-        self._around.event("Warning", "ErrImageNeverPull", message)
-        self._around.touch()
-        await asyncio.get_running_loop().create_future()
-        return None
+        """The local program of its image, for which it waits; None when it is to be pretended."""
+        image, images = self.spec.get("image", ""), self._around.images
+        told = ""
+        while True:
+            message = (
+                f'no local program is known for image "{image}": add it to {images.path}, '
+                "or start with --simulate to treat such pods as ready"
+            )
+            try:
+                program = images.find(image)
+                if program is not None or self._around.simulate:
+                    return program
+            except (ImageTableError, OSError) as error:
+                message = str(error)
+            if message != told:
+                told = message
+                self.state.wait("ErrImageNeverPull", message)
+                self._around.event("Warning", "ErrImageNeverPull", message)
+                self._around.touch()
+            await self._around.clock.sleep(_TABLE_PERIOD)
 
     async def _pretend(self) -> None:
         self.state.run(self._now(), 0)

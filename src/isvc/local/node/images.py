@@ -48,21 +48,26 @@ BUILT_IN: dict[str, Program] = {
 
 
 class ImageTable:
-    def __init__(self, programs: Mapping[str, Program] | None = None) -> None:
-        self._programs = {**BUILT_IN, **(programs or {})}
+    """The built-in programs and the user's, whose file is read again when it has changed."""
 
-    @classmethod
-    def load(cls, path: Path) -> ImageTable:
-        return cls(parse(path.read_text(), str(path))) if path.exists() else cls()
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._programs: Mapping[str, Program] = BUILT_IN
+        self._read_at = 0
 
     def find(self, image: str) -> Program | None:
         """The program for an image: the most specific key that fits."""
+        self._renew()
         name = image_name(image)
         fitting = [key for key in self._programs if fits(key, name)]
         return self._programs[max(fitting, key=lambda key: ("*" not in key, len(key)))] if fitting else None
 
-    def __iter__(self) -> Any:
-        return iter(self._programs)
+    def _renew(self) -> None:
+        changed_at = self.path.stat().st_mtime_ns if self.path.exists() else 0
+        if changed_at != self._read_at:
+            users = parse(self.path.read_text(), str(self.path)) if changed_at else {}
+            self._programs = {**BUILT_IN, **users}
+            self._read_at = changed_at
 
 
 def image_name(image: str) -> str:

@@ -64,7 +64,7 @@ class Node:
             client=client,
             clock=self._clock,
             recorder=recorder,
-            images=ImageTable.load(home / "images.yaml"),
+            images=ImageTable(home / "images.yaml"),
             reaper=reaper,
             ports=Ports(),
             env=env or {},

@@ -14,25 +14,26 @@ from isvc.local.node.images import ImageTable, ImageTableError, parse
         "registry.test:5000/kserve/sklearnserver@sha256:abc",
     ],
 )
-def test_images_are_known_by_name_whatever_their_registry_and_tag(image):
-    program = ImageTable().find(image)
+def test_images_are_known_by_name_whatever_their_registry_and_tag(image, tmp_path):
+    program = ImageTable(tmp_path / "none").find(image)
     assert program is not None
     assert "--framework=sklearn" in program.command
 
 
-def test_unknown_images():
-    assert ImageTable().find("vllm/vllm-openai:latest") is None
-    assert ImageTable().find("my-kserve/sklearnserver2") is None
+def test_unknown_images(tmp_path):
+    table = ImageTable(tmp_path / "none")
+    assert table.find("vllm/vllm-openai:latest") is None
+    assert table.find("my-kserve/sklearnserver2") is None
 
 
 def test_users_extend_and_override_the_table(tmp_path):
     path = tmp_path / "images.yaml"
-    assert ImageTable.load(path).find("mine") is None
+    table = ImageTable(path)
+    assert table.find("mine") is None
     path.write_text(
         "images:\n  mine: {command: [a]}\n  team/*: {command: [b], env: {X: 1}, workingDir: /w}\n"
         "  kserve/sklearnserver: {command: [c]}\n"
     )
-    table = ImageTable.load(path)
     assert table.find("x.test/mine:2").command == ("a",)
     program = table.find("team/thing:1")
     assert (program.command, program.env, program.working_dir) == (("b",), {"X": "1"}, "/w")
