@@ -123,9 +123,11 @@ def pod_update(new: Object, old: Object) -> Errors:
             yield field_errors.forbidden(f"spec.{key}", "pod updates may not add or remove containers")
             return
     was, now = before.get("activeDeadlineSeconds"), after.get("activeDeadlineSeconds")
-    if was is not None and (now is None or now > was):
-        words = "must be less than or equal to previous value" if now else "must not update from a positive integer"
-        yield field_errors.invalid("spec.activeDeadlineSeconds", now, words)
+    if was is not None and now is None:
+        words = "must not update from a positive integer to nil value"
+        yield field_errors.invalid("spec.activeDeadlineSeconds", None, words)
+    elif was is not None and now > was:
+        yield field_errors.invalid("spec.activeDeadlineSeconds", now, "must be less than or equal to previous value")
         return
     kept = [each for each in before.get("tolerations") or () if each not in (after.get("tolerations") or ())]
     if _comparable(after) != _comparable(before) or kept:
