@@ -46,9 +46,10 @@ class Machine:
     def output(self) -> Path:
         return self.home.parent / f"{self.home.name}.out"
 
-    def start(self, *flags: str) -> None:
+    def start(self, *flags: str, prefix: tuple[str, ...] = ()) -> None:
+        program = [sys.executable, "-c", "from isvc.cli import main; main()"]
         with self.output.open("wb") as output:
-            command = [sys.executable, "-c", "from isvc.cli import main; main()", "up", *self.flags, *flags]
+            command = [*prefix, *program, "up", *self.flags, *flags]
             self.process = subprocess.Popen(command, env=self.env, stdout=output, stderr=output)
         until(self._is_ready, "isvc up")
 

@@ -1,0 +1,227 @@
+"""Pods as processes: what a container may rely on, and what is told when it goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+import pytest
+from tests.cluster.local_machine import HAS_TOOLS, Machine, needs_embedded, service, until
+
+pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
+
+
+@pytest.fixture(scope="module")
+def here(request, tmp_path_factory):
+    needs_embedded(request)
+    running = Machine(tmp_path_factory.mktemp("up") / "home")
+    try:
+        running.start("--ephemeral")
+        yield running
+    finally:
+        running.stop()
+        assert running.processes() == []
+
+
+def pod(name: str, code: str, *, restart: str = "Always", grace: int = 1, **container) -> dict:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {
+            "restartPolicy": restart,
+            "terminationGracePeriodSeconds": grace,
+            "containers": [{"name": "c", "image": "python:3.11", "command": ["python", "-c", code], **container}],
+        },
+    }
+
+
+def status(here: Machine, name: str) -> dict:
+    return here.get("pod", name).get("status", {})
+
+
+def container(here: Machine, name: str) -> dict:
+    return (status(here, name).get("containerStatuses") or [{}])[0]
+
+
+def last_end(here: Machine, name: str) -> dict:
+    found = container(here, name)
+    return found.get("lastState", {}).get("terminated") or found.get("state", {}).get("terminated") or {}
+
+
+SERVER = "import http.server, os; http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), {0}).serve_forever()"
+FILES = SERVER.format("http.server.SimpleHTTPRequestHandler")
+
+
+def test_what_a_container_finds(here):
+    here.kubectl("create", "configmap", "settings", "--from-literal=colour=blue")
+    here.kubectl("create", "secret", "generic", "keys", "--from-literal=token=t0p")
+    code = (
+        "import os, sys; print(os.environ['COLOUR'], os.environ['WHO'], os.environ['TOKEN'], sys.argv[1], "
+        "open('/data/hello').read(), open('/settings/colour').read(), os.environ.get('HOME') is not None)"
+    )
+    finder = pod("finder", code, restart="Never")
+    finder["spec"]["volumes"] = [
+        {"name": "data", "emptyDir": {}},
+        {"name": "settings", "configMap": {"name": "settings"}},
+    ]
+    finder["spec"]["initContainers"] = [
+        {
+            "name": "writer",
+            "image": "python:3.11",
+            "command": ["python", "-c", "open('/data/hello', 'w').write('hi')"],
+            "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        }
+    ]
+    finder["spec"]["containers"][0] |= {
+        "args": ["$(WHO)!"],
+        "env": [
+            {"name": "COLOUR", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "colour"}}},
+            {"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "token"}}},
+        ],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}, {"name": "settings", "mountPath": "/settings"}],
+    }
+    here.apply(finder)
+    until(lambda: status(here, "finder").get("phase") == "Succeeded", "the pod to end well")
+    assert here.kubectl("logs", "finder") == "blue finder t0p finder! hi blue True\n"
+    here.kubectl("delete", "pod", "finder")
+
+
+def test_a_crash_is_told_with_its_last_words(here):
+    here.apply(pod("crasher", "print('out of luck'); raise SystemExit(3)"))
+    until(lambda: container(here, "crasher").get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff")
+    ended = last_end(here, "crasher")
+    assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "out of luck")
+    assert "BackOff" in here.kubectl("describe", "pod", "crasher")
+    assert "out of luck" in here.kubectl("logs", "crasher", "--previous")
+    here.kubectl("delete", "pod", "crasher", "--timeout=60s")
+
+
+def test_more_memory_than_the_limit_is_told(here):
+    code = "import time; x = b'x' * (300 << 20); time.sleep(600)"
+    here.apply(pod("hungry", code, restart="Never", resources={"limits": {"memory": "100Mi"}}))
+    until(lambda: status(here, "hungry").get("phase") == "Failed", "the pod to fail")
+    ended = last_end(here, "hungry")
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+    assert "100Mi" in ended["message"]
+    here.kubectl("delete", "pod", "hungry")
+
+
+def test_liveness_restarts_and_readiness_decides_who_answers(here):
+    probe = {"periodSeconds": 1, "failureThreshold": 1}
+    here.apply(pod("sick", "import time; time.sleep(600)", livenessProbe={**probe, "exec": {"command": ["false"]}}))
+    until(lambda: container(here, "sick").get("restartCount"), "a restart")
+    assert "Liveness probe failed" in last_end(here, "sick")["message"]
+    here.kubectl("delete", "pod", "sick", "--timeout=60s")
+
+    code = SERVER.format("type('H', (http.server.BaseHTTPRequestHandler,), {'do_GET': lambda s: s.send_error(503)})")
+    here.apply(pod("shy", code, readinessProbe={**probe, "httpGet": {"path": "/", "port": 8080}}))
+    until(lambda: "statuscode: 503" in here.kubectl("describe", "pod", "shy"), "a failed probe")
+    assert not container(here, "shy")["ready"]
+    here.kubectl("delete", "pod", "shy", "--timeout=60s")
+
+
+def test_services_are_reached_by_name(here):
+    ready = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+    here.apply(pod("files", FILES, readinessProbe=ready))
+    ports = [{"port": 80, "targetPort": 8080}]
+    here.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "files"},
+            "spec": {"selector": {"app": "files"}, "ports": ports},
+        }
+    )
+    here.kubectl("wait", "--for=condition=Ready", "pod/files", "--timeout=60s")
+    code = (
+        "import urllib.request as r\n"
+        "for host in ('files.default', 'files.default.svc.cluster.local'):\n"
+        "    print(r.urlopen(f'http://{host}/').status)"
+    )
+    asker = pod("asker", code, restart="OnFailure")
+    here.apply(asker)
+    until(lambda: status(here, "asker").get("phase") == "Succeeded", "the answers")
+    assert here.kubectl("logs", "asker").endswith("200\n200\n")
+    here.kubectl("delete", "pod,service", "--all", "--timeout=60s")
+
+
+def test_what_is_missing_is_waited_for(here):
+    waiter = pod("waiter", "print('there')", restart="Never", envFrom=[{"configMapRef": {"name": "later"}}])
+    here.apply(waiter)
+
+    def told():
+        return container(here, "waiter").get("state", {}).get("waiting", {}).get("message")
+
+    assert until(told, "what is missing") == 'configmap "later" not found'
+    here.kubectl("create", "configmap", "later")
+    until(lambda: status(here, "waiter").get("phase") == "Succeeded", "the pod to run")
+
+    stranger = pod("stranger", "", restart="Never")
+    stranger["spec"]["containers"][0] = {"name": "c", "image": "example.com/team/stranger:1", "args": ["hello"]}
+    here.apply(stranger)
+    until(lambda: "images.yaml" in str(container(here, "stranger").get("state", {}).get("waiting", {}).get("message")))
+    (here.home / "images.yaml").write_text("images: {team/stranger: {command: [echo]}}")
+    until(lambda: status(here, "stranger").get("phase") == "Succeeded", "the pod to run")
+    assert here.kubectl("logs", "stranger") == "hello\n"
+    here.kubectl("delete", "pod", "waiter", "stranger")
+
+
+def test_a_process_that_does_not_want_to_end_is_made_to(here):
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready'); time.sleep(600)"
+    here.apply(pod("stubborn", code))
+    until(lambda: "ready" in here.kubectl("logs", "stubborn", check=False), "the process")
+    pid = int(container(here, "stubborn")["containerID"].removeprefix("process://"))
+    here.kubectl("delete", "pod", "stubborn", "--timeout=60s")
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def failure(here: Machine, name: str) -> str:
+    return json.dumps(here.get("isvc", name).get("status", {}).get("modelStatus", {}).get("lastFailureInfo", {}))
+
+
+def test_a_port_in_use_is_told(here):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        program = [
+            sys.executable,
+            "-m",
+            "isvc.modelserver",
+            f"--http_port={taken.getsockname()[1]}",
+            "--host=127.0.0.1",
+        ]
+        table = {"images": {"example.com/fixed": {"command": [*program, "--model_class=isvc.modelserver:Model"]}}}
+        (here.home / "images.yaml").write_text(json.dumps(table))
+        fixed = service("fixed", "")
+        fixed["spec"]["predictor"] = {"containers": [{"name": "kserve-container", "image": "example.com/fixed"}]}
+        here.apply(fixed)
+        until(lambda: "cannot listen on port" in failure(here, "fixed"), "the reason in the status")
+        assert "cannot listen on port" in here.kubectl("describe", "isvc", "fixed")
+    here.kubectl("delete", "isvc", "fixed")
+
+
+def test_a_full_disk_is_told(request, tmp_path):
+    needs_embedded(request)
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
+        pytest.skip("needs a mount namespace of its own")
+    here = Machine(tmp_path / "home")
+    (here.home / "pods").mkdir(parents=True)
+    large = tmp_path / "large" / "model.joblib"
+    large.parent.mkdir()
+    with large.open("wb") as file:
+        file.truncate(64 << 20)
+    mount = f'mount -t tmpfs -o size=4m tmpfs {here.home / "pods"} && exec "$@"'
+    try:
+        here.start("--ephemeral", prefix=("unshare", "-rm", "sh", "-c", mount, "sh"))
+        here.apply(service("large", f"file://{large.parent}"))
+        until(lambda: "space" in failure(here, "large"), "the reason in the status")
+        assert "space" in here.kubectl("describe", "isvc", "large")
+    finally:
+        here.stop()
