@@ -105,9 +105,11 @@ class Engine:
         live = self._memory.get(child.resource, name, namespace)
         try:
             if live is None:
+                live = await self._missed(child)
+            if live is None:
                 try:
                     return Created(await self._create(owner, child))
-                except AlreadyExists:  # the cache lags behind, or does not hold this kind
+                except AlreadyExists:  # the cache lags behind, or does not hold this child
                     live = await self._client.get(child.resource, name, namespace)
             if child.owned and not is_controlled_by(live, uid_of(owner)):
                 return Taken(_taken(child.resource, live))
@@ -117,6 +119,15 @@ class Engine:
                 return Created(await self._create(owner, child))
         except REFUSALS as error:
             return Rejected(error)
+
+    async def _missed(self, child: Child) -> Object | None:
+        """A child that we wrote once and the cache does not show: it may be gone, or not be mirrored at all."""
+        if _place(child) not in self._witnesses:
+            return None
+        try:
+            return await self._client.get(child.resource, name_of(child.manifest), namespace_of(child.manifest))
+        except NotFound:
+            return None
 
     async def _create(self, owner: Object, child: Child) -> Object:
         body = {**child.manifest, "metadata": {**child.manifest["metadata"]}}

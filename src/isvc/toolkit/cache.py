@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol
 
-from isvc.kube.objects import Key, Object, resource_version_of
+from isvc.kube.objects import Key, Object, namespace_of, resource_version_of
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
@@ -97,7 +97,7 @@ class Cache:
         if own is not None:
             own.add(resource_version_of(obj))
         informer = self._informers.get(resource)
-        if informer is not None:
+        if informer is not None and informer.selection.namespace in ("", namespace_of(obj)):
             informer.note(obj)
 
     @property

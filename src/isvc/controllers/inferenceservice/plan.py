@@ -14,6 +14,7 @@ from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.canary import adjusted_scale, canaries_of
 from isvc.controllers.inferenceservice.components import explainer, predictor, transformer
 from isvc.controllers.inferenceservice.components.multinode import WorkersRefused
+from isvc.controllers.inferenceservice.components.storage import ModelsRefused
 from isvc.controllers.inferenceservice.mode import Rooms
 from isvc.controllers.inferenceservice.observe import Observed
 from isvc.controllers.inferenceservice.planned import Canary, Deployed, Planned, Stop
@@ -41,6 +42,9 @@ def plan(observed: Observed, rooms: Rooms) -> Planned:
     except WorkersRefused as error:
         failure = "InvalidPredictorSpec" if error.told else ""
         draft.halt(error.message, reason=error.reason, failure=failure, told=error.told)
+    except ModelsRefused as error:
+        message = f"fails to create NewRawKubeReconciler for {draft.stage}: {error.message}"
+        draft.halt(message, reason="ReconcileFailed")
     except Refused as error:
         draft.halt(error.message)
     return draft.finished()

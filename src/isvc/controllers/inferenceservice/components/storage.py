@@ -7,10 +7,15 @@ from dataclasses import replace
 
 from isvc.api.models import ModelStorageSpec, StorageUri
 from isvc.controllers.inferenceservice.observe import Observed
+from isvc.serving.refused import Refused
 from isvc.serving.server_defaults import MODEL_DIR
 from isvc.serving.storage import Source, StorageRequest, choose_storage_container, initialize
 from isvc.serving.storage.initialize import StorageSpec
 from isvc.serving.workload.component import Component
+
+
+class ModelsRefused(Refused):
+    """What is to be downloaded cannot be brought into one pod."""
 
 
 def with_models(
@@ -23,13 +28,26 @@ def with_models(
     """The component with an init container that downloads all of them, or mounts of the claims they are on."""
     if not uris:
         return component
+    try:
+        return _initialized(observed, component, uris, storage, container_name or "")
+    except Refused as error:
+        raise ModelsRefused(error.message) from error
+
+
+def _initialized(
+    observed: Observed,
+    component: Component,
+    uris: Sequence[StorageUri],
+    storage: ModelStorageSpec | None,
+    container_name: str,
+) -> Component:
     request = StorageRequest(
         sources=tuple(Source(uri.uri, uri.mount_path or MODEL_DIR) for uri in uris),
         config=observed.config.storage_initializer,
         credentials=observed.config.credentials,
         lookup=observed.lookup,
         annotations=component.annotations,
-        storage_container=choose_storage_container(uris[0].uri, observed.storage_containers, container_name or ""),
+        storage_container=choose_storage_container(uris[0].uri, observed.storage_containers, container_name),
         storage_spec=StorageSpec(storage.key or "", storage.parameters or {}) if storage else None,
         system_namespace=observed.system_namespace,
     )
