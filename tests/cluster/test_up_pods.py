@@ -225,3 +225,61 @@ def test_a_full_disk_is_told(request, tmp_path):
         assert "space" in here.kubectl("describe", "isvc", "large")
     finally:
         here.stop()
+
+
+def test_a_hook_runs_before_the_end(here):
+    marker = here.home / "stopped"
+    hook = {"preStop": {"exec": {"command": ["touch", str(marker)]}}}
+    here.apply(pod("polite", "print('ready'); import time; time.sleep(600)", grace=20, lifecycle=hook))
+    until(lambda: "ready" in here.kubectl("logs", "polite", check=False), "the process")
+    here.kubectl("delete", "pod", "polite", "--timeout=60s")
+    assert marker.exists()
+
+
+def test_http_routes_share_traffic_by_path(here):
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    here.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {
+                "name": "httproutes.gateway.networking.k8s.io",
+                "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"},
+            },
+            "spec": {
+                "group": "gateway.networking.k8s.io",
+                "scope": "Namespaced",
+                "names": {"plural": "httproutes", "singular": "httproute", "kind": "HTTPRoute"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+            },
+        }
+    )
+    here.kubectl("wait", "--for=condition=Established", "crd/httproutes.gateway.networking.k8s.io", "--timeout=60s")
+    ready = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+    here.apply(pod("web", FILES, readinessProbe=ready))
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}
+    here.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec})
+    rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
+    rule = {
+        "matches": [{"path": {"type": "PathPrefix", "value": "/deep"}}],
+        "filters": [{"type": "URLRewrite", "urlRewrite": rewrite}],
+        "backendRefs": [{"name": "web", "port": 80}],
+    }
+    here.apply(
+        {
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "HTTPRoute",
+            "metadata": {"name": "web"},
+            "spec": {"hostnames": ["web.localhost"], "rules": [rule]},
+        }
+    )
+    gateway = json.loads((here.home / "run" / "up.json").read_text())["gateway"]
+
+    def code(path: str) -> str:
+        ask = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Host: web.localhost", f"{gateway}{path}"]
+        return here.run(*ask)
+
+    until(lambda: code("/deep/") == "200", "the route")
+    assert code("/other") == "404"
+    here.kubectl("delete", "pod", "web", "--timeout=60s")
+    assert code("/deep/") == "503"

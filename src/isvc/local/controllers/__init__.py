@@ -1,12 +1,12 @@
 """The controllers of Kubernetes itself that serving needs, on the same toolkit as ours.
 
-Deployment → ReplicaSet → Pod, Service → EndpointSlice, HorizontalPodAutoscaler at its bounds, and a default
-ServiceAccount for every namespace. Names, conditions and words are those of kube-controller-manager.
+Deployment → ReplicaSet → Pod, Service → EndpointSlice, HorizontalPodAutoscaler at its bounds, claims that are folders,
+and a default ServiceAccount for every namespace. Names, conditions and words are those of kube-controller-manager.
 """
 
 from __future__ import annotations
 
-from isvc.local.controllers import accounts, autoscalers, deployments, endpoints, replicasets
+from isvc.local.controllers import accounts, autoscalers, claims, deployments, endpoints, replicasets
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
@@ -21,4 +21,5 @@ def controllers(client: Client, cache: Cache, recorder: Recorder, clock: Clock) 
         endpoints.controller(client, cache),
         autoscalers.controller(client, cache, clock),
         accounts.controller(client, cache),
+        claims.controller(client, cache),
     ]

@@ -231,6 +231,9 @@ def _begun(request: web.BaseRequest) -> web.StreamResponse | None:
 async def _body(request: web.BaseRequest) -> bytes | aiohttp.StreamReader | None:
     if not request.body_exists:
         return None
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
     if request.content_length is not None and request.content_length <= _BUFFERED:
         return await request.read()
     return request.content

@@ -34,6 +34,7 @@ class Container:
         self._around = around
         self._folder: Path = around.folder / "containers" / self.name
         self._process: Process | None = None
+        self._plan: Launch | None = None
         self._ended = asyncio.Event()
         self.has_started = asyncio.Event()
         self._stopping = False
@@ -61,9 +62,24 @@ class Container:
             self.state.restarts += 1
 
     async def stop(self, grace: float) -> None:
-        """Asks the process to end, and makes it after `grace` seconds."""
+        """Asks the process to end, and makes it after `grace` seconds; the pod's preStop hook comes first."""
         self._stopping = True
-        await self._end_process(grace)
+        clock = self._around.clock
+        began = clock.monotonic()
+        await self._pre_stop(grace)
+        await self._end_process(max(0.0, grace - (clock.monotonic() - began)))
+
+    async def _pre_stop(self, grace: float) -> None:
+        hook = dig(self.spec, "lifecycle", "preStop")
+        if not hook or self._plan is None or self._process is None:
+            return
+        seconds = float(dig(hook, "sleep", "seconds") or 0)
+        if seconds:
+            await self._around.clock.sleep(min(seconds, grace))
+            return
+        answer = await self._asker(self._plan).ask({**hook, "timeoutSeconds": grace})
+        if not answer.ok:
+            self._around.event("Warning", "FailedPreStopHook", f"PreStopHook failed: {answer.message}")
 
     async def _end_process(self, grace: float) -> None:
         process = self._process
@@ -119,7 +135,7 @@ class Container:
             process = await Process.start(plan.command, plan.env, plan.folder, log, self._around.reaper)
         except (CannotStart, Missing) as error:
             return self._did_not_start(error, log, started)
-        self._process = process
+        self._process, self._plan = process, plan
         self._ended.clear()
         self.state.run(started, process.pid)
         self._around.event("Normal", "Started", f"Started container {self.name}")
@@ -171,11 +187,13 @@ class Container:
     # -- while it runs ------------------------------------------------------------------------------------------------
 
     def _watchers(self, plan: Launch, process: Process) -> list[asyncio.Task[None]]:
-        asker = probes.Asker(self.spec, plan.translation.ports, lambda words: _run(words, plan))
-        watchers = [self._probe(asker)]
+        watchers = [self._probe(self._asker(plan))]
         if limit := dig(self.spec, "resources", "limits", "memory"):
             watchers.append(self._limit_memory(process, float(Quantity.parse(limit)), str(limit)))
         return [asyncio.create_task(watcher) for watcher in watchers]
+
+    def _asker(self, plan: Launch) -> probes.Asker:
+        return probes.Asker(self.spec, plan.translation.ports, lambda words: _run(words, plan))
 
     async def _probe(self, asker: probes.Asker) -> None:
         startup, readiness, liveness = (self.spec.get(f"{kind}Probe") for kind in ("startup", "readiness", "liveness"))

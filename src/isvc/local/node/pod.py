@@ -92,6 +92,8 @@ class PodWorker:
     # -- what the node calls ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        if dig(self.pod, "status", "containerStatuses"):
+            self._touch()  # it ran before this node was started: what was ready then is not now
         self._life = asyncio.create_task(self._guarded(self._live()), name=f"pod {self._title}")
         self._writer = asyncio.create_task(self._guarded(self._write_status()), name=f"status of pod {self._title}")
 

@@ -178,9 +178,11 @@ class Process:
 def _memory(pid: int) -> int:
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except (OSError, IndexError):
         return 0
+    children: list[str] = []
+    with contextlib.suppress(OSError):  # not every kernel lists them
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return pages * _PAGE + sum(_memory(int(child)) for child in children)
 
 

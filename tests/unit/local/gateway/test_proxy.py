@@ -262,3 +262,20 @@ async def test_it_is_the_proxy_of_processes(gateway, sites):
                 assert await answer.text() == "inside"
         async with client.get(f"http://localhost:{outside}/x", proxy=proxy) as answer:
             assert await answer.text() == f"localhost:{outside}"
+
+
+async def test_a_client_that_waits_for_leave_to_send_gets_it(gateway, sites):
+    async def size(request):
+        return web.Response(text=str(len(await request.content.read())))
+
+    gateway.service("s", (await sites(size), True))
+    gateway.route("h.test", ("s", 1))
+    body = b"x" * 300_000
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    head = f"POST / HTTP/1.1\r\nHost: h.test\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
+    writer.write(head.encode())
+    async with asyncio.timeout(30):
+        assert await reader.readline() == b"HTTP/1.1 100 Continue\r\n"
+        writer.write(body)
+        assert b"300000" in await reader.readuntil(b"300000")
+    writer.close()
