@@ -24,6 +24,7 @@ from isvc.controllers.inferenceservice.status.events import (
     virtual_host_events,
 )
 from isvc.controllers.inferenceservice.status.fold import fold, halted, unplanned
+from isvc.controllers.inferenceservice.status.revisions import rolled_out
 from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
 from isvc.kube.conditions import is_true
@@ -100,6 +101,8 @@ class Reconciler:
         before: Object = observed.raw.get("status") or {}
         events = [*halt_events(halt), *virtual_host_events(before, status, missing=missing)]
         await self._finish(observed, status, *events)
+        if rolled_out(before) != rolled_out(status):
+            return Result(requeue_after=0)  # the traffic split is planned from the status just written
         return Result(requeue_after=LOOK_AGAIN) if outcome.repaired else None
 
     # -- steps ------------------------------------------------------------------------------------------------------

@@ -20,6 +20,12 @@ def component_status(before: Object, knative: Object, *, ready: bool) -> Object:
     return {field: value for field, value in after.items() if value}
 
 
+def rolled_out(status: Object) -> dict[str, str]:
+    """The revision of each component that was last rolled out to everybody, as a service's status has it."""
+    components: dict[str, Object] = status.get("components") or {}
+    return {kind: entry.get("latestRolledoutRevision", "") for kind, entry in components.items()}
+
+
 def _rolled_out(before: Object, knative: Object) -> Object:
     ready = knative.get("latestReadyRevisionName", "")
     latest = before.get("latestRolledoutRevision", "")
