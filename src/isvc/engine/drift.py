@@ -38,7 +38,14 @@ _DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
     "managementState": ("managed",),
     "maxSurge": ("25%",),
     "maxUnavailable": ("25%",),
-    "metrics": ([{"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 80}}}],),
+    "metrics": (
+        [
+            {
+                "type": "Resource",
+                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+            }
+        ],
+    ),
     "minReplicas": (1,),
     "pathType": ("ImplementationSpecific",),
     "periodSeconds": (10, 15),

@@ -1,0 +1,91 @@
+"""Where the reference came to rest, we rest: in every recorded state a reconcile plans exactly what is there.
+
+No server takes part, so all states are checked in seconds; the cases themselves are played in tests/conformance.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import pytest
+from tests.golden.recorded import FOLDER, Memory, State, states
+
+from isvc.api.annotations import DISABLE_AUTO_UPDATE
+from isvc.api.modes import DeploymentMode
+from isvc.api.resources import INFERENCE_SERVICES
+from isvc.controllers.inferenceservice.mode import rooms
+from isvc.controllers.inferenceservice.observe import Observer
+from isvc.controllers.inferenceservice.plan import plan
+from isvc.controllers.inferenceservice.status.fold import fold, unplanned
+from isvc.engine.apply import Engine
+from isvc.kube.objects import Key, Object, annotations_of
+
+# Steps after which the reference has not looked yet; we would do the same as it does at the next change.
+NOT_LOOKED_AT = {
+    "standard-ingress/std-self-heal: autoscaler alone deleted",
+    "standard-ingress/std-runtime-namespaced-first: namespaced runtime deleted",
+}
+
+# Recordings leave out empty maps and the status of pods, which these depend on.
+NOT_RECORDED = re.compile("std-multinode-refused: accepted|std-pod-storage-failure: (succeeded|touched|second)")
+
+STATES = [s for s in states("standard-*") if str(s) not in NOT_LOOKED_AT and not NOT_RECORDED.search(str(s))]
+pytestmark = pytest.mark.skipif(not STATES, reason=f"no recorded cases in {FOLDER}")
+
+
+class NoWrites:
+    """A client that was never meant to be asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def create(self, resource: Any, obj: Object) -> Object:
+        raise AssertionError(f"creates {resource} {obj['metadata']['name']}: {obj}")
+
+    async def update(self, resource: Any, obj: Object) -> Object:
+        raise AssertionError(f"updates {resource} {obj['metadata']['name']} to {obj}")
+
+    async def delete(self, resource: Any, name: str, *_: Any, **__: Any) -> Object:
+        raise AssertionError(f"deletes {resource} {name}")
+
+    async def get(self, resource: Any, name: str, namespace: str = "") -> Object:
+        raise AssertionError(f"reads {resource} {name}")
+
+
+def snapshots() -> Any:
+    if str(FOLDER) not in sys.path:
+        sys.path.append(str(FOLDER))
+    import snapshot
+
+    return snapshot
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
+    memory = Memory(state)
+    observer = Observer(memory, "kserve")
+    config = observer.configuration()
+    for service in memory.list(INFERENCE_SERVICES):
+        observed = observer.observe(Key.of(service), config, "2026-01-01T00:00:00Z")
+        assert observed is not None
+        if annotations_of(service).get(DISABLE_AUTO_UPDATE) == "true":
+            continue
+        builders = rooms(observed)
+        if builders is None or observed.mode == DeploymentMode.MODEL_MESH:
+            status = unplanned(observed)
+        else:
+            planned = plan(observed, builders)
+            outcome = await Engine(NoWrites(), memory).apply(observed.raw, planned.plan)
+            status = fold(observed, planned, outcome, builders)
+        assert list(differences(state, service, status)) == []
+
+
+def differences(state: State, service: Object, status: Object) -> Any:
+    compare = snapshots()
+    before, after = (compare.normalize({**service, "status": each}) for each in (service.get("status") or {}, status))
+    where = f"{state.step}: .objects.InferenceService.serving.kserve.io/{service['metadata']['name']}"
+    for line in compare.differences(before, after, where):
+        if not any(re.search(pattern, line) for pattern in state.ignore):
+            yield line
