@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 from aiohttp import web
@@ -48,6 +49,9 @@ class Gateway:
         self._runner = web.ServerRunner(web.Server(self._proxy, access_log=None), shutdown_timeout=5)
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, backlog=1024).start()
+        if host == "127.0.0.1":
+            with contextlib.suppress(OSError):  # `localhost` may mean either; not every machine has both
+                await web.TCPSite(self._runner, "::1", port, backlog=1024).start()
 
     async def close(self) -> None:
         if self._runner is not None:

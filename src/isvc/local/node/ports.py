@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import random
 import socket
 from collections.abc import Iterable
 
@@ -12,9 +14,17 @@ from isvc.kube.objects import Object, annotations_of
 PORTS_ANNOTATION = "local.isvc.dev/ports"
 
 
+# Below the range from which systems take the ports of outgoing connections: those would be gone before a model server,
+# which first loads its model, comes to listen.
+_FIRST, _LAST = 20_000, 29_999
+
+
 class Ports:
     def __init__(self) -> None:
         self._taken: set[int] = set()
+        self._candidates = itertools.cycle(range(_FIRST, _LAST + 1))
+        for _ in range(random.randrange(_LAST - _FIRST)):  # noqa: S311 - so that two nodes do not meet
+            next(self._candidates)
 
     def allocate(self, wanted: Iterable[int]) -> dict[int, int]:
         """A free local port for each container port."""
@@ -24,13 +34,21 @@ class Ports:
         self._taken.difference_update(ports)
 
     def _free(self) -> int:
-        while True:
-            with contextlib.closing(socket.socket()) as probe:
-                probe.bind(("", 0))
-                port: int = probe.getsockname()[1]
-            if port not in self._taken:
+        """The next port that nobody has; one that was given back comes round last."""
+        for port in itertools.islice(self._candidates, _LAST - _FIRST + 1):
+            if port not in self._taken and _is_free(port):
                 self._taken.add(port)
                 return port
+        raise OSError(f"no port from {_FIRST} to {_LAST} is free")
+
+
+def _is_free(port: int) -> bool:
+    with contextlib.closing(socket.socket()) as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
 
 
 def local_ports(pod: Object) -> dict[int, int]:

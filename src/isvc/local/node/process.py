@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,8 @@ class Reaper:
                     os.killpg(group, signal.SIGKILL)
                     killed.append(group)
             path.unlink(missing_ok=True)
+        for group in killed:
+            _wait_until_gone(group)
         return killed
 
     def stop(self) -> None:
@@ -84,6 +87,20 @@ class Reaper:
             with contextlib.suppress(BrokenPipeError):
                 self._program.stdin.write(line.encode())
                 self._program.stdin.flush()
+
+
+def _wait_until_gone(pid: int, seconds: float = 2.0) -> None:
+    """Its ports are free only then."""
+    deadline = time.monotonic() + seconds
+    while _started_at(pid) and _state(pid) != "Z" and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
 
 
 def _started_at(pid: int) -> str:
