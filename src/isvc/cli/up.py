@@ -46,7 +46,7 @@ def command(api_port: int | None, port: int | None, ephemeral: bool, simulate: b
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)
         if error.running:
-            _next_steps(error.running)
+            _next_steps(home, error.running)
         sys.exit(1)
 
 
@@ -64,7 +64,7 @@ async def _up(home: Home, choices: Choices) -> int:
     try:
         running = await stack.start()
         click.echo(f"ready in {stack.seconds:.1f} s")
-        _next_steps(running)
+        _next_steps(home, running)
         training = asyncio.create_task(_train(home))
         try:
             await stack.run()
@@ -120,12 +120,15 @@ def _progress(part: str, seconds: float) -> None:
     click.echo(f"  {part} {click.style(f'{seconds:.2f} s', dim=True)}")
 
 
-def _next_steps(running: Running) -> None:
+def _next_steps(home: Home, running: Running) -> None:
+    from isvc.local.examples import manifests
+
+    folder = manifests(home)
     url = "$(kubectl get isvc iris -o jsonpath='{.status.url}')"
     click.echo(
         f"\n  export KUBECONFIG={running.kubeconfig}\n"
-        "  kubectl apply -f examples/iris.yaml && kubectl wait --for=condition=Ready isvc/iris\n"
-        f"  curl {url}/v1/models/iris:predict -d @examples/iris-input.json\n"
+        f"  kubectl apply -f {folder}/iris.yaml && kubectl wait --for=condition=Ready isvc/iris\n"
+        f"  curl {url}/v1/models/iris:predict -d @{folder}/iris-input.json\n"
     )
 
 

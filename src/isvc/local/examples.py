@@ -5,6 +5,7 @@ Two versions of an iris classifier, so that there is something to roll out. Noth
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -21,6 +22,17 @@ def folder(claims: Path) -> Path:
 
 def missing(models: Path) -> list[str]:
     return [name for name in NAMES if not (models / name / "model.joblib").exists()]
+
+
+def manifests(home: Home) -> Path:
+    """Where the examples' manifests are: in the checkout one works in, or else in a copy of those that ship."""
+    if Path("examples/iris.yaml").exists():
+        return Path("examples")
+    shipped = Path(__file__).with_name("shipped_examples")
+    source = shipped if shipped.exists() else Path(__file__).parents[3] / "examples"
+    if source.exists():
+        shutil.copytree(source, home.examples, dirs_exist_ok=True)
+    return home.examples
 
 
 def train(models: Path) -> None:

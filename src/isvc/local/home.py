@@ -64,6 +64,10 @@ class Home:
         return self.root / "volumes"
 
     @property
+    def examples(self) -> Path:
+        return self.root / "examples"
+
+    @property
     def processes(self) -> Path:
         return self.root / "run" / "processes"
 
