@@ -7,6 +7,7 @@ on this machine, at the Service's port.
 from __future__ import annotations
 
 import base64
+import os
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -124,4 +125,4 @@ def _json(content: bytes) -> Object:
 
 
 def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+    return (os.strerror(error.errno) if error.errno else error.strerror or str(error)).lower()
