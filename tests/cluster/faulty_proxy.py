@@ -20,6 +20,7 @@ class FaultyProxy:
         self.cut_every: float | None = None
         self.expire_watches = False
         self.away = False
+        self.forbid = False
         self.failing = 0
         self.cuts = 0
         self.lists = 0
@@ -88,6 +89,10 @@ class FaultyProxy:
             self.failing -= 1
             status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500}
             return web.json_response({**status, "message": "the proxy was told to fail"}, status=500)
+        if self.forbid:
+            return web.json_response(
+                {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}, status=403
+            )
         watching = "watch" in request.query
         if watching:
             self.watches += 1

@@ -173,6 +173,29 @@ async def test_no_busy_loop_while_the_server_is_away(cache, client, namespace, p
     await until(lambda: cache.get(CONFIG_MAPS, "after", namespace))
 
 
+async def test_a_server_that_refuses_for_a_while_empties_nothing(cache, client, namespace, proxy):
+    await client.create(CONFIG_MAPS, config_map("stays", namespace))
+    history = await follow(cache, namespace)
+    proxy.forbid = True
+    proxy.cut()
+    asked = proxy.requests
+    await until(lambda: proxy.requests > asked + 2)
+    assert cache.get(CONFIG_MAPS, "stays", namespace)
+    proxy.forbid = False
+    await client.create(CONFIG_MAPS, config_map("comes", namespace))
+    await until(lambda: "comes" in history.objects)
+    assert history.told == 2
+
+
+async def test_an_optional_kind_that_is_not_for_us_does_not_hold_up_the_others(cache, namespace, proxy):
+    proxy.forbid = True
+    cache.watch(SECRETS, namespace=namespace, optional=True)
+    await fill(cache)
+    assert not cache.serves(SECRETS)
+    proxy.forbid = False
+    await until(lambda: cache.serves(SECRETS))
+
+
 async def test_our_own_writes_are_seen_at_once_and_told_once(cache, client, namespace):
     history = await follow(cache, namespace)
     created = await client.create(CONFIG_MAPS, config_map("mine", namespace, "1"))

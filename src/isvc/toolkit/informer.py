@@ -89,32 +89,38 @@ class Informer:
         failures = 0
         while True:
             started = self._clock.monotonic()
-            failed = True
+            problem: Exception | None = None
             try:
                 if not self._version:
                     await self._list()
                 await self._watch()
-                failed = False
-            except Gone as error:
-                log.debug("%s: listing again: %s", self.resource, error)
-                self._version = ""
-            except (NotFound, Forbidden) as error:
+            except NotFound as error:
+                problem = error
                 if self._missing(error):
                     await self._until_nudged()
                     continue
-            except (ApiError, ClusterError) as error:
-                level = logging.WARNING if failures in (0, 5) or failures % 20 == 0 else logging.DEBUG
-                log.log(level, "watch of %s interrupted: %s", self.resource, error)
-                if isinstance(error, ApiError) and failures >= RELIST_AFTER:
-                    self._version = ""
-            except Exception:  # a mirror that stops is worse than one that starts over
-                log.exception("%s: listing again after what should not happen", self.resource)
-                self._version = ""
+            except Exception as error:
+                problem = error
             lived = self._clock.monotonic() - started
-            failures = failures + 1 if failed and lived < HEALTHY else int(failed)
+            failures = 0 if problem is None else 1 if lived > HEALTHY else failures + 1
+            if problem is not None:
+                self._recover(problem, failures, broke=lived > HEALTHY)
             if failures or lived < FIRST_BACKOFF:
                 backoff = min(FIRST_BACKOFF * 2 ** min(failures, 20), LAST_BACKOFF)
                 await self._clock.sleep(backoff * random.uniform(0.5, 1))  # noqa: S311 - spreads load
+
+    def _recover(self, problem: Exception, failures: int, *, broke: bool) -> None:
+        """Decide where to go on after a problem, and whether it is worth a line in the log."""
+        known = isinstance(problem, ApiError | ClusterError)
+        if isinstance(problem, Gone) or not known or (isinstance(problem, ApiError) and failures > RELIST_AFTER):
+            self._version = ""
+        if isinstance(problem, Forbidden) and self.selection.optional and failures >= RELIST_AFTER:
+            self._settled.set()  # not for us, so far; right after its start a server refuses everybody
+        if not known:  # a mirror that stops is worse than one that starts over
+            log.error("%s: listing again after what should not happen", self.resource, exc_info=problem)
+        elif not isinstance(problem, Gone):
+            loud = not broke and (failures in (1, 5) or failures % 20 == 0)
+            log.log(logging.WARNING if loud else logging.DEBUG, "watch of %s interrupted: %s", self.resource, problem)
 
     def note(self, obj: Object) -> None:
         """Take the answer to a write of our own, so that reads see it before the watch brings it."""
@@ -189,7 +195,7 @@ class Informer:
             self._put(obj, number)
 
     def _missing(self, error: ApiError) -> bool:
-        """The server does not have the kind (any more), or not for us. True: that is fine, it is optional."""
+        """The server does not have the kind (any more). True: that is fine, it is optional."""
         for key in list(self.store):
             self._remove(key)
         self.synced = False
