@@ -23,6 +23,7 @@ _PERCENT_UP: Final = [
     {"type": "Pods", "value": 4, "periodSeconds": 15},
     {"type": "Percent", "value": 100, "periodSeconds": 15},
 ]
+_CPU_80: Final = {"type": "Utilization", "averageUtilization": 80}
 _DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
     "allocationStrategy": ("consistent-hashing",),
     "apiVersion": ("v1",),

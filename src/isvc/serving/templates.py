@@ -78,7 +78,7 @@ def _parse(template: str) -> Sequence[_Node]:
             _otherwise(stack, rest.strip())
         elif action == "end":
             _close(stack)
-        elif action and not action.startswith("/*"):
+        elif not action.startswith("/*"):
             stack[-1].open.append(_value(_expression(action)))
     if len(stack) > 1:
         raise TemplateError(f"{{{{{stack[-1].keyword}}}}} has no end")
@@ -263,7 +263,8 @@ def _or(*values: Any) -> Any:
 
 
 def _printf(text: str, *values: Any) -> str:
-    return text.replace("%v", "%s").replace("%q", '"%s"') % values
+    told = tuple(str(value).lower() if isinstance(value, bool) else value for value in values)
+    return text.replace("%v", "%s").replace("%q", '"%s"') % told
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {

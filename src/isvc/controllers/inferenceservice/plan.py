@@ -50,6 +50,12 @@ def plan(observed: Observed, rooms: Rooms) -> Planned:
     return draft.finished()
 
 
+def unplannable(observed: Observed, error: Exception) -> Planned:
+    """A spec or a runtime that has parts of the wrong shape, which a schema would not have let pass."""
+    message = f"the service or its runtime is malformed: {type(error).__name__}: {error}"
+    return Planned(observed.raw, stop=Stop(names.PREDICTOR, message, reason="InvalidSpec"))
+
+
 @dataclass(slots=True)
 class _Draft:
     observed: Observed

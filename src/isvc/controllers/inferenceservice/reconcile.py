@@ -14,7 +14,7 @@ from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.controllers.inferenceservice.mode import Rooms, rooms
 from isvc.controllers.inferenceservice.observe import Observed, Observer
-from isvc.controllers.inferenceservice.plan import plan
+from isvc.controllers.inferenceservice.plan import plan, unplannable
 from isvc.controllers.inferenceservice.planned import Planned
 from isvc.controllers.inferenceservice.status.edit import READY
 from isvc.controllers.inferenceservice.status.events import (
@@ -23,7 +23,7 @@ from isvc.controllers.inferenceservice.status.events import (
     readiness_events,
     virtual_host_events,
 )
-from isvc.controllers.inferenceservice.status.fold import fold, halted, unplanned
+from isvc.controllers.inferenceservice.status.fold import fold, halted, unplanned, unreadable
 from isvc.controllers.inferenceservice.status.revisions import rolled_out
 from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
 RECOVERY: Final = 0.5
+REFUSED: Final = 30.0  # a namesake may go away, or a quota grow, without anyone telling
 RETRY_CONFIG: Final = 5.0
 LOOK_FOR_KNATIVE: Final = 5.0
 WAIT_FOR_MODEL_MESH: Final = 3.0
@@ -73,7 +74,7 @@ class Reconciler:
         try:
             observed = self._observer.observe(key, config, timestamp(self._clock.now()))
         except DecodeError as error:
-            log.error("%s cannot be read: %s", key, error)
+            await self._report_unreadable(key, error)
             return None
         if observed is None:
             return None
@@ -103,6 +104,8 @@ class Reconciler:
         await self._finish(observed, status, *events)
         if rolled_out(before) != rolled_out(status):
             return Result(requeue_after=0)  # the traffic split is planned from the status just written
+        if outcome.refusal is not None:
+            return Result(requeue_after=REFUSED)
         return Result(requeue_after=LOOK_AGAIN) if outcome.repaired else None
 
     # -- steps ------------------------------------------------------------------------------------------------------
@@ -115,6 +118,9 @@ class Reconciler:
             except NotLookedUp as missing:
                 found = await self._read(missing.resource, missing.names, observed.namespace)
                 observed = replace(observed, lookup=observed.lookup.knowing(missing.resource, found))
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                log.exception("%s/%s cannot be planned", observed.namespace, observed.name)
+                return observed, unplannable(observed, error)
 
     async def _with_knative_settings(self, observed: Observed) -> Observed:
         """What Knative's own configuration says about scaling from zero and about domains."""
@@ -144,6 +150,14 @@ class Reconciler:
             return 0.0
         now = self._clock.monotonic()
         return max(self._recovering.setdefault(key, now + RECOVERY) - now, 0.0)
+
+    async def _report_unreadable(self, key: Key, error: DecodeError) -> None:
+        """A service that is not of its type, which only a cluster without our webhooks and schema lets pass."""
+        raw = self._cache.get(INFERENCE_SERVICES, key.name, key.namespace)
+        if raw is not None:
+            status = unreadable(raw, timestamp(self._clock.now()), str(error))
+            if await self._commit.status(INFERENCE_SERVICES, raw, status):
+                self._recorder.event(raw, "Warning", "InvalidSpec", str(error))
 
     async def _finish(self, observed: Observed, status: Object, *events: Event) -> Result | None:
         """Write the status if it is new, and tell what changed."""

@@ -56,6 +56,15 @@ def unplanned(observed: Observed) -> Object:
     return edit.result()
 
 
+def unreadable(raw: Object, now: str, message: str) -> Object:
+    """The status of a service that cannot even be read: which field is wrong."""
+    status = raw.get("status")
+    edit = StatusEdit(status if isinstance(status, dict) else {}, now)
+    edit.initialize()
+    edit.conditions.mark_false(PREDICTOR_READY, "InvalidSpec", message)
+    return edit.result()
+
+
 def _once(status: Object, observed: Observed, planned: Planned, outcome: Outcome, rooms: Rooms) -> Object:
     edit = StatusEdit(status, observed.now)
     edit.initialize()

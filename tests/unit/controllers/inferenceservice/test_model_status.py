@@ -1,0 +1,69 @@
+from isvc.controllers.inferenceservice.status import model
+from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, PREDICTOR_READY, StatusEdit
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def edit(ready=False, status=None):
+    made = StatusEdit(status or {}, NOW)
+    if ready:
+        made.conditions.mark_true(PREDICTOR_READY)
+        made.conditions.mark_true(INGRESS_READY)
+    return made
+
+
+def pod(name="a", created=NOW, init=None, server=None, ready=False, last=None):
+    def container(title, state):
+        return [{"name": title, "state": state, "lastState": {"terminated": last} if last else {}}] if state else []
+
+    status = {
+        "phase": "Running" if ready else "Pending",
+        "conditions": [{"type": "Ready", "status": "True"}] if ready else [],
+        "initContainerStatuses": container("storage-initializer", init),
+        "containerStatuses": container("kserve-container", server),
+    }
+    return {"metadata": {"name": name, "creationTimestamp": created}, "status": status}
+
+
+def after(pods, **options):
+    made = edit(**options)
+    model.propagate(made, pods)
+    return made.fields["modelStatus"]
+
+
+def test_no_pods_is_pending():
+    assert after([])["states"]["targetModelState"] == "Pending"
+
+
+def test_a_running_download_is_loading_and_a_repeated_one_says_nothing_new():
+    assert after([pod(init={"running": {}})])["states"]["targetModelState"] == "Loading"
+    before = {
+        "modelStatus": {"transitionStatus": "BlockedByFailedLoad", "states": {"targetModelState": "FailedToLoad"}}
+    }
+    again = pod(init={"running": {}}, last={"reason": "Error"})
+    assert after([again], status=before) == before["modelStatus"]
+
+
+def test_failures_tell_exit_code_and_message():
+    failed = {"terminated": {"reason": "Error", "exitCode": 3, "message": "no bucket"}}
+    told = {"reason": "ModelLoadFailed", "message": "no bucket", "exitCode": 3}
+    assert after([pod(init=failed)])["lastFailureInfo"] == told
+    looping = {"waiting": {"reason": "CrashLoopBackOff"}}
+    assert after([pod(server=looping, last=failed["terminated"])])["lastFailureInfo"] == told
+    assert after([pod(server={"waiting": {"reason": "ImagePullBackOff"}})])["states"]["targetModelState"] == "Pending"
+
+
+def test_a_crash_loop_without_a_last_state_is_no_crash_of_ours():
+    assert after([pod(init={"waiting": {"reason": "CrashLoopBackOff"}})], ready=True)["transitionStatus"] == "UpToDate"
+
+
+def test_a_ready_service_has_loaded_its_model():
+    loaded = after([pod(server={"running": {}}, ready=True)], ready=True)
+    assert loaded["states"] == {"activeModelState": "Loaded", "targetModelState": "Loaded"}
+    assert loaded["copies"] == {"failedCopies": 0, "totalCopies": 1}
+
+
+def test_the_newest_pod_speaks():
+    old, new = pod("z", "2026-01-01T00:00:00Z"), pod("a", "2026-01-02T00:00:00Z")
+    twin = pod("b", "2026-01-02T00:00:00Z")
+    assert [each["metadata"]["name"] for each in model.newest_first([old, twin, new])] == ["a", "b", "z"]
