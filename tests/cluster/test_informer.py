@@ -214,6 +214,24 @@ async def test_our_own_writes_are_seen_at_once_and_told_once(cache, client, name
     assert cache.get(CONFIG_MAPS, "mine", namespace) is None
 
 
+async def test_a_write_outside_of_the_selection_is_not_taken_in(cache, client, namespace):
+    """Its watch would never tell that it has gone."""
+    cache.watch(CONFIG_MAPS, namespace=namespace, labels="ours", fields="metadata.name!=secret-one")
+    await fill(cache)
+
+    async def write(name: str, **labels: str) -> None:
+        manifest = config_map(name, namespace)
+        manifest["metadata"]["labels"] = labels
+        cache.note(CONFIG_MAPS, await client.create(CONFIG_MAPS, manifest))
+
+    elsewhere = config_map("elsewhere", "default")
+    cache.note(CONFIG_MAPS, elsewhere | {"metadata": elsewhere["metadata"] | {"resourceVersion": "999999999"}})
+    await write("theirs")
+    await write("secret-one", ours="")
+    await write("ours", ours="")
+    assert [Key.of(each).name for each in cache.list(CONFIG_MAPS)] == ["ours"]
+
+
 async def test_children_are_found_by_owner_and_by_own_indexes(cache, client, namespace):
     owner = await client.create(CONFIG_MAPS, config_map("owner", namespace))
     child = config_map("child", namespace, "blue")

@@ -16,8 +16,9 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
 from isvc.kube.errors import ApiError, Forbidden, Gone, NotFound
-from isvc.kube.objects import Key, Object
+from isvc.kube.objects import Key, Object, labels_of, namespace_of
 from isvc.kube.resource import Resource
+from isvc.kube.selectors import FieldSelector, LabelSelector
 from isvc.toolkit.client import Client, Page, WatchEvent
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
@@ -48,6 +49,14 @@ class Selection:
     optional: bool = False
     transform: Transform | None = None
     indexers: Mapping[str, Indexer] = field(default_factory=dict)
+
+    def covers(self, obj: Object) -> bool:
+        """Whether the watch would bring this object."""
+        return (
+            self.namespace in ("", namespace_of(obj))
+            and (not self.labels or LabelSelector.parse(self.labels).matches(labels_of(obj)))
+            and (not self.fields or FieldSelector.parse(self.fields).matches(obj))
+        )
 
 
 class Informer:
@@ -125,7 +134,12 @@ class Informer:
     def note(self, obj: Object) -> None:
         """Take the answer to a write of our own, so that reads see it before the watch brings it."""
         version = _number(obj)
-        if self.synced and version > self._seen and version > self.store.version(Key.of(obj)):
+        if (
+            self.synced
+            and self.selection.covers(obj)
+            and version > self._seen
+            and version > self.store.version(Key.of(obj))
+        ):
             self._put(obj, version, shared=True)
 
     async def _list(self) -> None:
