@@ -22,6 +22,7 @@ from isvc.kube.quantity import Quantity, QuantityError
 _UTC_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RANGES = {"int32": 2**31, "int64": 2**63}
 _PYTHON = {"string": str, "bool": bool}
+_KEY = "\0"  # marks a map's key in a path
 
 
 class WrongType(ValueError):
@@ -82,9 +83,11 @@ class _Shaper:
         if not containers:
             return self._value(value, field, owner)
         rest = containers[2:]
+        if field.kind == "string" and not rest and _is_all_text(value, containers):
+            return value
         if containers.startswith("[]"):
             if not isinstance(value, list):
-                raise self._wrong(value, field, owner)
+                raise self._wrong(value, field, owner, containers)
             items = []
             for index, item in enumerate(value):
                 self.path.append(f"[{index}]")
@@ -92,10 +95,10 @@ class _Shaper:
                 self.path.pop()
             return items
         if not isinstance(value, dict):
-            raise self._wrong(value, field, owner)
+            raise self._wrong(value, field, owner, containers)
         entries = {}
         for key, item in value.items():
-            self.path.append(key)
+            self.path.append(_KEY + key)
             entries[key] = _empty(field, rest) if item is None else self._container(item, field, rest, owner)
             self.path.pop()
         return entries
@@ -129,7 +132,7 @@ class _Shaper:
             case types.TIME:
                 return _time(value) if isinstance(value, str) else self._refuse(value, field, owner)
             case types.QUANTITY:
-                return _quantity(value) if isinstance(value, str | int | float) else self._refuse(value, field, owner)
+                return _quantity(value)
             case types.INT_OR_STRING:
                 if not isinstance(value, int | str) or isinstance(value, bool):
                     raise self._wrong(value, field, owner)
@@ -149,17 +152,24 @@ class _Shaper:
     def _refuse(self, value: Any, field: Field, owner: Message) -> Any:
         raise self._wrong(value, field, owner)
 
-    def _wrong(self, value: Any, field: Field, owner: Message) -> WrongType:
-        path = ".".join(step for step in self.path if not step.startswith("["))
+    def _wrong(self, value: Any, field: Field, owner: Message, containers: str = "") -> WrongType:
+        """Go names the fields on the way, but neither indexes nor keys."""
+        path = ".".join(step for step in self.path if step[0] not in ("[", _KEY))
         return WrongType(
             f"json: cannot unmarshal {_json_kind(value)} into Go struct field {owner.go_name}.{path}"
-            f" of type {_go_type(field)}"
+            f" of type {_go_type(field, containers)}"
         )
 
 
 def _is_shown_empty(field: Field, item: Any) -> bool:
     """Structs cannot be left out by omitempty, nor can the types that look like scalars but are structs."""
     return not field.containers and field.kind not in types.SCALARS and not (field.omit_zero and item is None)
+
+
+def _is_all_text(value: Any, container: str) -> bool:
+    if container == "{}":
+        return isinstance(value, dict) and all(type(item) is str for item in value.values())
+    return isinstance(value, list) and all(type(item) is str for item in value)
 
 
 def _empty(field: Field, containers: str) -> Any:
@@ -169,7 +179,8 @@ def _empty(field: Field, containers: str) -> Any:
 def _join(path: list[str]) -> str:
     text = ""
     for step in path:
-        text += step if step.startswith("[") or not text else f".{step}"
+        name = step.removeprefix(_KEY)
+        text += name if step.startswith("[") or not text else f".{name}"
     return text
 
 
@@ -187,8 +198,10 @@ def _time(value: str) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _quantity(value: str | int | float) -> str:
+def _quantity(value: Any) -> str:
     try:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise QuantityError
         return str(Quantity.parse(value))
     except QuantityError:
         raise WrongType(
@@ -219,10 +232,12 @@ def _json_kind(value: Any) -> str:
             return "object"
 
 
-def _go_type(field: Field) -> str:
+def _go_type(field: Field, containers: str) -> str:
+    if field.kind == types.INT_OR_STRING:
+        return "int32"
     if field.kind in types.SCALARS:
         base = "[]uint8" if field.kind == "bytes" else field.kind
     else:
         package, _, name = field.kind.rpartition(".")
         base = f"{package.rpartition('.')[2]}.{name}"
-    return field.containers.replace("{}", "map[string]") + base
+    return containers.replace("{}", "map[string]") + base

@@ -6,9 +6,11 @@ The reverse is not needed: every such client also accepts JSON.
 
 from __future__ import annotations
 
+import struct
+
 from isvc.apiserver.builtin.types import META, message, message_of
 from isvc.apiserver.protobuf.values import read_message
-from isvc.apiserver.protobuf.wire import Malformed, fields
+from isvc.apiserver.protobuf.wire import fields
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK, Object
 
@@ -27,7 +29,7 @@ def decode(body: bytes) -> Object:
         if known is None:
             raise BadRequest(f'no kind "{kind}" is registered for version "{api_version}"')
         return {"apiVersion": api_version, "kind": kind, **read_message(raw, known)}
-    except Malformed as error:
+    except (ValueError, OverflowError, struct.error) as error:  # Malformed, or text that is not UTF-8 or JSON
         raise BadRequest(f"the protobuf body could not be read: {error}") from error
 
 
