@@ -47,7 +47,8 @@ def encode(obj: Object) -> bytes:
     """JSON with kind and apiVersion first, so that `without_type` can cut them off without parsing."""
     ordered = {"kind": obj.get("kind", ""), "apiVersion": obj.get("apiVersion", "")}
     ordered.update(obj)
-    return orjson.dumps(ordered)
+    # orjson leaves the unused rest of its buffer behind the bytes, as a hole that nothing else fits into: copy.
+    return bytes(memoryview(orjson.dumps(ordered)))
 
 
 def labels_in(obj: Object) -> dict[str, str]:
