@@ -46,11 +46,14 @@ class Machine:
     def output(self) -> Path:
         return self.home.parent / f"{self.home.name}.out"
 
-    def start(self, *flags: str, prefix: tuple[str, ...] = ()) -> None:
+    def launch(self, *flags: str, prefix: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
         program = [sys.executable, "-c", "from isvc.cli import main; main()"]
         with self.output.open("wb") as output:
             command = [*prefix, *program, "up", *self.flags, *flags]
-            self.process = subprocess.Popen(command, env=self.env, stdout=output, stderr=output)
+            return subprocess.Popen(command, env=self.env, stdout=output, stderr=output)
+
+    def start(self, *flags: str, prefix: tuple[str, ...] = ()) -> None:
+        self.process = self.launch(*flags, prefix=prefix)
         until(self._is_ready, "isvc up")
 
     def _is_ready(self) -> bool:

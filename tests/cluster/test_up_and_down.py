@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 
 import pytest
@@ -76,3 +77,14 @@ def test_ports_and_a_memory_that_forgets(here):
     here.stop()
     here.start("--ephemeral")
     assert "NotFound" in here.kubectl("get", "pod", "strange", check=False)
+
+
+@pytest.mark.parametrize("part", ["programs", "API server", "kinds"])
+def test_it_can_be_stopped_while_it_starts(here, part):
+    here.process = here.launch()
+    until(lambda: part in here.output.read_text(), part)
+    here.process.send_signal(signal.SIGINT)
+    assert here.process.wait(60) == 0
+    until(lambda: here.processes() == [], "all processes to end")
+    assert "Traceback" not in here.output.read_text()
+    here.start()

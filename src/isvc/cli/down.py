@@ -19,16 +19,16 @@ def command() -> None:
     from isvc.local.home import Home
 
     home = Home.default()
-    running = home.running()
-    if running is None:
+    pid = home.holder()
+    if not pid:
         click.echo("isvc is not running")
         return
     with contextlib.suppress(ProcessLookupError):
-        os.kill(running.pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _PATIENCE
-    while home.is_held():
+    while home.holder() == pid:
         if time.monotonic() > deadline:
-            click.echo(f"isvc (pid {running.pid}) has not stopped within {_PATIENCE:.0f} s", err=True)
+            click.echo(f"isvc (pid {pid}) has not stopped within {_PATIENCE:.0f} s", err=True)
             sys.exit(1)
         time.sleep(0.05)
     click.echo("stopped")

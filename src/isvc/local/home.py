@@ -92,6 +92,9 @@ class Home:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise AlreadyRunning(self._told()) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
             try:
                 yield
             finally:
@@ -101,25 +104,20 @@ class Home:
         self._running.write_bytes(orjson.dumps(asdict(running)))
 
     def running(self) -> Running | None:
-        """The `isvc up` that runs here now, if there is one."""
-        if not self._lock.exists():
-            return None
-        with self._lock.open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return self._told()
-        return None
+        """The `isvc up` that is ready here now, if there is one."""
+        return self._told() if self.holder() is not None else None
 
-    def is_held(self) -> bool:
+    def holder(self) -> int | None:
+        """The process that holds the lock, whether it is starting, ready or stopping."""
         try:
-            with self._lock.open("a") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
+            with self._lock.open("r+") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return int(file.read() or 0)
+        except (OSError, ValueError):
+            return None
+        return None
 
     def _told(self) -> Running | None:
         try:

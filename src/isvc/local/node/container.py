@@ -46,9 +46,6 @@ class Container:
     async def run(self, policy: str) -> None:
         """Until it has ended for good. `policy` is the pod's restartPolicy."""
         program = await self._program()
-        if program is None:
-            await self._pretend()
-            return
         failures = 0
         while not self._stopping:
             began = self._around.clock.monotonic()
@@ -95,8 +92,8 @@ class Container:
 
     # -- one start ----------------------------------------------------------------------------------------------------
 
-    async def _program(self) -> Program | None:
-        """The local program of its image, for which it waits; None when it is to be pretended."""
+    async def _program(self) -> Program:
+        """The local program of its image, for which it waits."""
         image, images = self.spec.get("image", ""), self._around.images
         told = ""
         while True:
@@ -105,8 +102,7 @@ class Container:
                 "or start with --simulate to treat such pods as ready"
             )
             try:
-                program = images.find(image)
-                if program is not None or self._around.simulate:
+                if program := images.find(image):
                     return program
             except (ImageTableError, OSError) as error:
                 message = str(error)
@@ -116,13 +112,6 @@ class Container:
                 self._around.event("Warning", "ErrImageNeverPull", message)
                 self._around.touch()
             await self._around.clock.sleep(_TABLE_PERIOD)
-
-    async def _pretend(self) -> None:
-        self.state.run(self._now(), 0)
-        self.state.ready = self.state.started = True
-        self.has_started.set()
-        self._around.touch()
-        await asyncio.get_running_loop().create_future()
 
     async def _once(self, program: Program) -> Exit:
         log = self.log = Log(self.log_path(self.state.restarts))

@@ -34,7 +34,6 @@ class Surroundings:
     env: Mapping[str, str]  # the node's own additions
     touch: Callable[[], None]  # the pod's status may have changed
     event: Callable[[str, str, str], None]  # type, reason, message
-    simulate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

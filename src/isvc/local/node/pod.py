@@ -125,6 +125,9 @@ class PodWorker:
 
     async def _live(self) -> None:
         await self._claim()
+        if self._is_pretended():
+            self._pretend()
+            return
         around = await self._surroundings()
         policy = dig(self.pod, "spec", "restartPolicy") or "Always"
         if not await self._run_init(around, policy):
@@ -137,6 +140,20 @@ class PodWorker:
         async with asyncio.TaskGroup() as group:
             for container in main:
                 group.create_task(container.run(policy))
+        self._touch()
+
+    def _is_pretended(self) -> bool:
+        """With --simulate, a pod with a container that cannot run here is pretended as a whole."""
+        images = [state.image for state in (*self._init_states, *self._states_of_containers)]
+        return self._node.simulate and any(self._node.images.find(image) is None for image in images)
+
+    def _pretend(self) -> None:
+        now = timestamp(self._node.clock.now())
+        for state in self._init_states:
+            state.end({"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now})
+        for state in self._states_of_containers:
+            state.run(now, 0)
+            state.ready = state.started = True
         self._touch()
 
     async def _claim(self) -> None:
@@ -187,7 +204,6 @@ class PodWorker:
             env=node.env,
             touch=self._touch,
             event=self._event,
-            simulate=node.simulate,
         )
 
     async def _files(self) -> volumes.Files:

@@ -1,0 +1,69 @@
+"""What is installed agrees with what the manager reads and serves."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import orjson
+import pytest
+import yaml
+
+from isvc.local.install import _crds, _objects
+from isvc.local.install.config import config_map, with_port
+from isvc.local.install.webhooks import webhook_configurations
+from isvc.local.node.images import BUILT_IN, fits, image_name
+from isvc.serving.config import Config
+from isvc.webhooks import pods
+from isvc.webhooks.routes import manager_routes
+
+RUNTIMES = files("isvc.local.install").joinpath("runtimes.yaml").read_bytes()
+
+
+class Nothing:
+    """A cache in which there is nothing."""
+
+    def get(self, resource, name, namespace=""):
+        return None
+
+    def list(self, resource, namespace=""):
+        return []
+
+    def by_index(self, resource, index_name, value):
+        return []
+
+    def serves(self, resource):
+        return False
+
+
+def test_the_configuration_is_one_the_manager_reads():
+    config = Config.parse(config_map("kserve", 8123)["data"])
+    assert config.deploy.default_mode == "Standard"
+    assert config.ingress.ingress_domain == "localhost:8123"
+
+
+def test_only_a_domain_of_ours_follows_the_port():
+    section = config_map("kserve", 8080)["data"]["ingress"]
+    assert with_port(section, 8080) is None
+    assert orjson.loads(with_port(section, 9090))["ingressDomain"] == "localhost:9090"
+    assert with_port('{"ingressDomain": "example.com"}', 9090) is None
+    assert with_port("nonsense", 9090) is None
+
+
+def test_every_webhook_has_somebody_who_answers():
+    served = {*manager_routes(Nothing()), pods.PATH}
+    for configuration in webhook_configurations("https://x", b"ca"):
+        for webhook in configuration["webhooks"]:
+            path = webhook["clientConfig"]["url"].removeprefix("https://x")
+            assert path in served
+
+
+@pytest.mark.parametrize("runtime", [o for o in yaml.safe_load_all(RUNTIMES) if o["kind"] == "ClusterServingRuntime"])
+def test_every_runtime_runs_here(runtime):
+    for container in runtime["spec"]["containers"]:
+        assert any(fits(key, image_name(container["image"])) for key in BUILT_IN)
+
+
+def test_the_kinds_of_the_installed_objects_are_installed():
+    kinds = {crd["spec"]["names"]["kind"] for crd in _crds()}
+    assert {obj["kind"] for obj in _objects(RUNTIMES)} <= kinds
+    assert "InferenceService" in kinds
