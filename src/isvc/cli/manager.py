@@ -106,7 +106,7 @@ def build(options: Options) -> Manager:
         pods.PATH: mutating(pods.PodMutator(cache, client, options.namespace)),
     }
     webhooks = WebhookServer(options.webhook_port, cert_dir, routes, host=options.host)
-    _restrict(webhooks._tls, options)
+    _restrict(webhooks.tls, options)
     return Manager(
         client,
         cache,

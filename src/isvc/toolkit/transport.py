@@ -249,6 +249,9 @@ def _proxy_of(server: str) -> str | None:
 
 
 def user_agent() -> str:
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
 
-    return f"isvc/{version('isvc')}"
+    try:
+        return f"isvc/{version('isvc')}"
+    except PackageNotFoundError:  # run from its source, not installed
+        return "isvc/unknown"

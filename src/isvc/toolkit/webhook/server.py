@@ -84,8 +84,8 @@ class WebhookServer:
         self._opened = asyncio.Event()
         self._runner: web.AppRunner | None = None
         self._reloader: asyncio.Task[None] | None = None
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._tls.set_alpn_protocols(["http/1.1"])
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.set_alpn_protocols(["http/1.1"])
 
     def open(self) -> None:
         """Admit from now on; until then admission requests wait."""
@@ -100,7 +100,7 @@ class WebhookServer:
         app.router.add_post("/{path:.*}", self._serve)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=5)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host or None, self.port, ssl_context=self._tls)
+        site = web.TCPSite(self._runner, self._host or None, self.port, ssl_context=self.tls)
         try:
             await site.start()
         except OSError as error:
@@ -123,7 +123,7 @@ class WebhookServer:
             ]
             if now != self._loaded:
                 try:
-                    self._tls.load_cert_chain(self._certificate, self._key)
+                    self.tls.load_cert_chain(self._certificate, self._key)
                 except ssl.SSLError as error:
                     log.warning("the certificate in %s is not usable: %s", self._certificate.parent, error.reason)
                     return False
