@@ -24,6 +24,11 @@ class Program:
         self.uses_old = re.search(r"\boldSelf\b", _STRING.sub("''", source)) is not None
         self._expression = expression
 
+    @property
+    def is_condition(self) -> bool:
+        """Whether the expression answers yes or no, as far as can be told without values."""
+        return self._expression.return_type().name() in ("BOOL", "DYN")
+
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
         try:
             result = self._expression.eval(data=variables)

@@ -114,6 +114,10 @@ def _check_names(names: Object) -> Iterator[FieldError]:
         elif dns_1035(value.lower()):
             words = "may have mixed case, but should otherwise match: " + ",".join(dns_1035(value.lower()))
             yield field_errors.invalid(f"spec.names.{key}", value, words)
+    for key in ("shortNames", "categories"):
+        for index, value in enumerate(names.get(key) or ()):
+            if dns_1035(value):
+                yield field_errors.invalid(f"spec.names.{key}[{index}]", value, ",".join(dns_1035(value)))
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         yield field_errors.invalid("spec.names.listKind", names["kind"], "kind and listKind may not be the same")
 
@@ -128,16 +132,34 @@ def _check_versions(spec: Object, old: Object | None) -> Iterator[FieldError]:
         if dns_1035(version.get("name", "")):
             yield field_errors.invalid(f"{path}.name", version.get("name", ""), ",".join(dns_1035(version["name"])))
         if schema is None:
-            yield field_errors.required(f"{path}.schema.openAPIV3Schema", "schemas are required")
+            yield field_errors.required(f"{path}.schema.openAPIV3Schema")
         elif known.get(version.get("name")) != version.get("schema") and not (shared and index):
             where = "spec.validation" if shared else f"{path}.schema"
             yield from check_structure(schema, f"{where}.openAPIV3Schema")
-        yield from _check_scale((version.get("subresources") or {}).get("scale"), f"{path}.subresources.scale")
+        outer = "spec" if len(versions) == 1 else path
+        yield from _check_scale((version.get("subresources") or {}).get("scale"), f"{outer}.subresources.scale")
+        for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
+            yield from _check_column(column, f"{outer}.additionalPrinterColumns[{at}]")
+        if version.get("deprecationWarning") is not None and not version.get("deprecated"):
+            words = "can only be set for deprecated versions"
+            yield field_errors.invalid(f"{path}.deprecationWarning", version["deprecationWarning"], words)
     if len({each.get("name") for each in versions}) != len(versions):
         yield field_errors.invalid("spec.versions", versions, "must contain unique version names")
     if sum(bool(each.get("storage")) for each in versions) != 1:
         words = "must have exactly one version marked as storage version"
         yield field_errors.invalid("spec.versions", versions, words)
+
+
+def _check_column(column: Object, path: str) -> Iterator[FieldError]:
+    kinds = ("boolean", "date", "integer", "number", "string")
+    if not column.get("name"):
+        yield field_errors.required(f"{path}.name")
+    if not column.get("type"):
+        yield field_errors.required(f"{path}.type", f"must be one of {','.join(kinds)}")
+    elif column["type"] not in kinds:
+        yield field_errors.invalid(f"{path}.type", column["type"], f"must be one of {','.join(kinds)}")
+    if not column.get("jsonPath"):
+        yield field_errors.required(f"{path}.JSONPath")
 
 
 def _check_scale(scale: Object | None, path: str) -> Iterator[FieldError]:
@@ -159,7 +181,10 @@ def _check_conversion(conversion: Object) -> Iterator[FieldError]:
         yield field_errors.not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
     elif strategy == "None" and webhook:
         words = "should not be set when strategy is not set to Webhook"
-        yield field_errors.forbidden("spec.conversion.webhookClientConfig", words)
+        if webhook.get("clientConfig"):
+            yield field_errors.forbidden("spec.conversion.webhookClientConfig", words)
+        if webhook.get("conversionReviewVersions"):
+            yield field_errors.forbidden("spec.conversion.conversionReviewVersions", words)
     elif strategy == "Webhook":
         client = (webhook or {}).get("clientConfig")
         if client is None:

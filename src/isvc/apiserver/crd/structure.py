@@ -8,8 +8,12 @@ from typing import Any
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.cel import CelError, compile_expression
+from isvc.apiserver.crd.prune import prune
 from isvc.apiserver.crd.rules import program_of
+from isvc.apiserver.crd.validate import validate
+from isvc.apiserver.field_errors import Struct
 from isvc.apiserver.strategy import FieldError
+from isvc.kube.objects import deep_copy
 from isvc.kube.schemas import Schema
 
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
@@ -40,6 +44,9 @@ def _check(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
         yield from _check_rules(schema["x-kubernetes-validations"], path)
     if "pattern" in schema:
         yield from _check_pattern(schema["pattern"], path)
+    if schema.get("default") is not None:
+        yield from _check_default(schema["default"], schema, f"{path}.default")
+    yield from _check_conditions(schema, path)
     yield from _check_inside(schema, path, level)
 
 
@@ -71,6 +78,11 @@ def _check_type(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
         yield (
             field_errors.invalid(f"{path}.type", kind, words) if kind else field_errors.required(f"{path}.type", words)
         )
+    elif schema.get("x-kubernetes-embedded-resource") and not (free or schema.get("properties")):
+        words = (
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
+        )
+        yield field_errors.required(f"{path}.properties", words)
     elif not kind and not free:
         yield field_errors.required(f"{path}.type", _NEEDS_TYPE[level])
     if kind == "array" and not schema.get("items"):
@@ -86,6 +98,47 @@ def _check_type(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
             yield field_errors.not_supported(f"{path}.type", kind, supported)
 
 
+def _check_default(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
+    """A default has to be a value that the schema would accept, and keep."""
+    unknown: list[str] = []
+    copied = deep_copy({"default": value})
+    prune(copied, {"type": "object", "properties": {"default": schema}}, unknown)
+    if unknown:
+        yield field_errors.invalid(path, value, "must not have unknown fields")
+    for error in validate(value, schema):
+        inner = error.field if error.field.startswith("<") else f"{path}.{error.field}" if error.field else path
+        yield error._replace(field=inner)
+
+
+def _check_conditions(schema: Schema, path: str) -> Iterator[FieldError]:
+    """Alternatives may restrict values, but types are said outside of them."""
+    either = [{"type": "integer"}, {"type": "string"}]
+    is_either = bool(schema.get("x-kubernetes-int-or-string"))
+    for word in ("anyOf", "oneOf", "allOf"):
+        alternatives = schema.get(word) or []
+        if schema.get("x-kubernetes-int-or-string") and (
+            alternatives == either or alternatives[:1] == [{"anyOf": either}]
+        ):
+            continue
+        for index, each in enumerate(alternatives):
+            yield from _check_condition(each, f"{path}.{word}[{index}]")
+    if isinstance(schema.get("not"), dict):
+        yield from _check_condition(schema["not"], f"{path}.not")
+
+
+def _check_condition(schema: Schema, path: str) -> Iterator[FieldError]:
+    for word in ("type", "additionalProperties", "default", "nullable"):
+        if schema.get(word):
+            verb = "undefined" if word in ("additionalProperties", "default") else "empty"
+            verb = "false" if word == "nullable" else verb
+            yield field_errors.forbidden(f"{path}.{word}", f"must be {verb} to be structural")
+    for key, inner in (schema.get("properties") or {}).items():
+        yield from _check_condition(inner, f"{path}.properties[{key}]")
+    if isinstance(schema.get("items"), dict):
+        yield from _check_condition(schema["items"], f"{path}.items")
+    yield from _check_conditions(schema, path)
+
+
 def _check_metadata(schema: Schema, path: str) -> Iterator[FieldError]:
     if schema.get("type") != "object":
         yield field_errors.invalid(f"{path}.type", schema.get("type") or "", "must be object")
@@ -97,13 +150,13 @@ def _check_metadata(schema: Schema, path: str) -> Iterator[FieldError]:
 def _check_list_kind(schema: Schema, path: str) -> Iterator[FieldError]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys")
     if kind is not None and kind not in ("atomic", "set", "map"):
-        yield field_errors.not_supported(f"{path}.x-kubernetes-list-type", kind, ("atomic", "map", "set"))
+        yield field_errors.not_supported(f"{path}.x-kubernetes-list-type", kind, ("atomic", "set", "map"))
     if kind is not None and schema.get("type") != "array":
         words = "must be array if x-kubernetes-list-type is specified"
         yield field_errors.invalid(f"{path}.type", schema.get("type") or "", words)
     if keys and kind != "map":
-        words = "must be map if x-kubernetes-list-map-keys is non-empty"
-        yield field_errors.invalid(f"{path}.x-kubernetes-list-type", kind or "", words)
+        words, where = "must be map if x-kubernetes-list-map-keys is non-empty", f"{path}.x-kubernetes-list-type"
+        yield field_errors.invalid(where, kind, words) if kind else field_errors.required(where, words)
     if kind != "map":
         return
     if not keys:
@@ -129,16 +182,33 @@ def _check_rules(rules: list[dict[str, Any]], path: str) -> Iterator[FieldError]
         if not str(rule.get("rule") or "").strip():
             yield field_errors.required(f"{inner}.rule", "rule is not specified")
             continue
+        if "\n" in str(rule.get("message") or "").strip():
+            yield field_errors.invalid(f"{inner}.message", rule["message"], "must not contain line breaks")
         try:
-            program_of(rule)
+            program = program_of(rule)
         except CelError as error:
-            yield field_errors.invalid(f"{inner}.rule", rule, f"compilation failed: {error}")
+            yield field_errors.invalid(f"{inner}.rule", _shown(rule), f"compilation failed: {error}")
+        else:
+            if not program.is_condition:
+                words = "cel expression must evaluate to a bool"
+                yield field_errors.invalid(f"{inner}.rule", _shown(rule), words)
         if rule.get("messageExpression"):
             try:
                 compile_expression(rule["messageExpression"])
             except CelError as error:
                 words = f"messageExpression compilation failed: {error}"
-                yield field_errors.invalid(f"{inner}.messageExpression", rule, words)
+                yield field_errors.invalid(f"{inner}.messageExpression", _shown(rule), words)
+
+
+def _shown(rule: dict[str, Any]) -> Struct:
+    return Struct(
+        Rule=rule["rule"],
+        Message=rule.get("message") or "",
+        MessageExpression=rule.get("messageExpression") or "",
+        Reason=rule.get("reason"),
+        FieldPath=rule.get("fieldPath") or "",
+        OptionalOldSelf=rule.get("optionalOldSelf"),
+    )
 
 
 def _check_pattern(pattern: str, path: str) -> Iterator[FieldError]:
