@@ -116,9 +116,7 @@ def _check_conditions(schema: Schema, path: str) -> Iterator[FieldError]:
     is_either = bool(schema.get("x-kubernetes-int-or-string"))
     for word in ("anyOf", "oneOf", "allOf"):
         alternatives = schema.get(word) or []
-        if schema.get("x-kubernetes-int-or-string") and (
-            alternatives == either or alternatives[:1] == [{"anyOf": either}]
-        ):
+        if is_either and (alternatives == either or alternatives[:1] == [{"anyOf": either}]):
             continue
         for index, each in enumerate(alternatives):
             yield from _check_condition(each, f"{path}.{word}[{index}]")
