@@ -45,7 +45,7 @@ _TAG: Final = re.compile(r":[\w.\-]*$")
 
 def merge_containers(runtime: Object, user: Object) -> Object:
     """The runtime's container with the user's fields laid over it; the user's arguments follow the runtime's."""
-    overlay = _said(user)
+    overlay = _said({key: value for key, value in user.items() if value != ""})
     merged = strategic.apply(runtime, overlay, _schema("Container"))
     if overlay.get("env"):
         merged = {**merged, "env": [_one_source(entry, overlay["env"]) for entry in merged["env"]]}
@@ -123,14 +123,14 @@ def _said(value: Any) -> Any:
         return {
             key: _said(inner)
             for key, inner in value.items()
-            if inner not in (None, "", []) and (inner or key not in _ZERO_IS_ABSENT)
+            if key == "name" or (inner not in (None, "", []) and (inner or key not in _ZERO_IS_ABSENT))
         }
     return [_said(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _one_source(entry: Object, overlay: list[Object]) -> Object:
     """A variable has a value or a reference; where merging left both, the user's is meant."""
-    said = named(overlay, entry["name"])
+    said = named(overlay, entry.get("name", ""))
     if said is None or not (entry.get("value") and entry.get("valueFrom")):
         return entry
     dropped = "value" if said.get("valueFrom") else "valueFrom"

@@ -34,7 +34,8 @@ def test_replicas_are_left_to_the_autoscaler_unless_there_is_none():
 
 
 def test_absolute_rollout_numbers_are_numbers():
-    deploy = '{"defaultDeploymentMode": "%s", "deploymentRolloutStrategy": {"defaultRollout": {"maxSurge": "2", "maxUnavailable": "5%%"}}}'
+    strategy = '{"defaultRollout": {"maxSurge": "2", "maxUnavailable": "5%%"}}'
+    deploy = '{"defaultDeploymentMode": "%s", "deploymentRolloutStrategy": ' + strategy + "}"
     rollout = deployment(component(), Config.parse({"deploy": deploy % "Standard"})).manifest["spec"]["strategy"]
     assert rollout["rollingUpdate"] == {"maxSurge": 2, "maxUnavailable": "5%"}
     rollout = deployment(component(), Config.parse({"deploy": deploy % "Knative"})).manifest["spec"]["strategy"]
