@@ -243,3 +243,20 @@ def test_the_size_of_a_replica_cannot_change():
 def test_llm_configurations_do_not_nest():
     config = llm({"baseRefs": [{"name": "a"}]}) | {"kind": "LLMInferenceServiceConfig"}
     assert paths(validate_llm_config(config)) == ["spec.baseRefs"]
+
+
+@pytest.mark.parametrize(
+    ("version", "limits", "refused"),
+    [
+        ("2", {"nvidia.com/gpu": "1"}, True),
+        ("2", {"nvidia.com/mig-1g.5gb": "1"}, True),
+        ("2-gpu", {}, True),
+        ("2-gpu", {"nvidia.com/gpu": "1"}, False),
+        ("2", {"amd.com/gpu": "1"}, False),
+    ],
+)
+def test_gpu_images_go_with_the_gpus_they_are_built_for(version: str, limits: dict[str, str], refused: bool) -> None:
+    spec = {"tensorflow": {"runtimeVersion": version, "resources": {"limits": limits}}}
+    modelmesh = {"serving.kserve.io/deploymentMode": "ModelMesh"}
+    verdict = validate_service(service({"predictor": spec}, **modelmesh))
+    assert paths(verdict) == (["spec.predictor.tensorflow.runtimeVersion"] if refused else [])

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from isvc.api.models import ModelStorageSpec, PredictorExtensionSpec
 from isvc.api.validation import Problem
-from isvc.api.validation.containers import KNOWN_GPUS
 
 _SCHEMES = ("s3://", "hdfs://", "webhdfs://")
-_GPU = "gpu"
+_GPU_IMAGE = "-gpu"
+_GPU, _GPU_SLICE = "nvidia.com/gpu", "nvidia.com/mig"
 
 
 def framework_problems(name: str, spec: PredictorExtensionSpec, path: str) -> Iterator[Problem]:
@@ -25,14 +25,15 @@ def framework_problems(name: str, spec: PredictorExtensionSpec, path: str) -> It
 
 
 def _wants_gpu(spec: PredictorExtensionSpec) -> bool:
-    resources = spec.container.get("resources") or {}
-    return any(name in KNOWN_GPUS for kind in ("limits", "requests") for name in resources.get(kind) or {})
+    """The images are for whole and partitioned GPUs of one vendor; others bring their own."""
+    limits = (spec.container.get("resources") or {}).get("limits") or {}
+    return any(name == _GPU or name.startswith(_GPU_SLICE) for name in limits)
 
 
 def _gpu_image(version: str, wants_gpu: bool, path: str) -> Iterator[Problem]:
-    if wants_gpu and _GPU not in version:
+    if wants_gpu and _GPU_IMAGE not in version:
         yield Problem(f"{path}.runtimeVersion", f"must be a GPU image (…-gpu) when GPUs are asked for, got {version!r}")
-    if not wants_gpu and _GPU in version:
+    if not wants_gpu and _GPU_IMAGE in version:
         yield Problem(f"{path}.runtimeVersion", f"must not be a GPU image when no GPU is asked for, got {version!r}")
 
 
