@@ -23,6 +23,7 @@ _EVERYTHING: Object = {
 def review(call: Call, known: dict[str, User]) -> Response:
     obj = body.read(call)
     kind = call.description.resource.kind
+    obj.pop("status", None)
     track(call, obj, None)
     match kind:
         case "SelfSubjectReview":

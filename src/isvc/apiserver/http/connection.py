@@ -195,6 +195,8 @@ class Connection(asyncio.Protocol):
             return
         if not self._closing:
             self._transport.write(b"0\r\n\r\n")
+        if not self._keep_alive:
+            self._close()
 
     # Writer, for streams
 

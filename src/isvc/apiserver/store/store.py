@@ -96,9 +96,8 @@ class Store:
         objects = self._shelves.get(shelf, {})
         if at is not None and at < self.rv:
             objects = self._rewind(objects, shelf, at)
-        if namespace:
-            return [objects[key] for key in sorted(objects) if key[0] == namespace]
-        return [objects[key] for key in sorted(objects)]
+        keys = [key for key in objects if key[0] == namespace] if namespace else objects
+        return [objects[key] for key in sorted(keys)]
 
     def shelves(self) -> tuple[str, ...]:
         """Those that hold something."""
@@ -154,7 +153,7 @@ class Store:
         self._heads[shelf, namespace, name] = None if kind == DELETED else entry
         self._under_way[rv] = write
         self._log.append(Row(rv, shelf, namespace, name, kind == DELETED, entry.raw))
-        await asyncio.shield(write.done)
+        await write.done
         return entry
 
     def _from_log(self, rows: Rows, error: BaseException | None) -> None:
