@@ -101,10 +101,10 @@ class Router:
         raise refusals.method_not_allowed()
 
     def _object(self, call: Call) -> Awaitable[Response]:
-        api, request = self._api, call.request
-        match request.method:
+        api = self._api
+        match call.request.method:
             case "GET":
-                return watch.watch(api, call) if request.flag("watch") else read.get(api, call)
+                return read.get(api, call)
             case "PUT":
                 return update.update(api, call)
             case "PATCH":

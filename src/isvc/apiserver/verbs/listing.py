@@ -79,8 +79,6 @@ def filter_of(call: Call) -> Filter:
         fields = FieldSelector.parse(query.get("fieldSelector", ""))
     except SelectorError as error:
         raise BadRequest(str(error)) from None
-    if call.name:
-        fields = FieldSelector((*fields.terms, ("metadata.name", True, call.name)))
     for path, _, _ in fields.terms:
         if path not in ALWAYS_SELECTABLE and path not in call.description.selectable:
             raise BadRequest(

@@ -13,14 +13,14 @@ from functools import lru_cache
 
 import orjson
 
-from isvc.apiserver import forms
+from isvc.apiserver import forms, refusals
 from isvc.apiserver.field_errors import forbidden
 from isvc.apiserver.http.response import Stream, Writer
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, encode
 from isvc.apiserver.verbs import listing
 from isvc.apiserver.verbs.pipeline import Api, from_stored, refresh
-from isvc.kube.errors import ApiError, BadRequest, Gone
+from isvc.kube.errors import ApiError, Gone
 from isvc.kube.objects import Object
 
 MAX_BACKLOG = 32 << 20
@@ -48,7 +48,8 @@ class Watcher:
         self._check_initial(query)
         self._rv = query.get("resourceVersion", "") or "0"
         if not self._rv.isascii() or not self._rv.isdigit():
-            raise BadRequest(f'invalid resource version "{self._rv}"')
+            why = f'strconv.ParseUint: parsing "{self._rv}": invalid syntax'
+            raise refusals.Unspecific(f'resourceVersion: Invalid value: "{self._rv}": {why}')
         self._form = forms.of(call.request)
         # Plain watchers are sent the stored bytes; the others need conversion, which may wait for a webhook.
         self._plain = self._form == forms.OBJECT and self._description.resource == self._description.stored
@@ -148,7 +149,7 @@ class Watcher:
 
     def _bookmark(self, rv: int, annotations: dict[str, str]) -> Object:
         gvk = self._description.gvk
-        meta: Object = {"resourceVersion": str(rv), "creationTimestamp": None}
+        meta: Object = {"resourceVersion": str(rv)}
         if annotations:
             meta["annotations"] = annotations
         return {"kind": gvk.kind, "apiVersion": gvk.api_version, "metadata": meta}
@@ -168,6 +169,7 @@ class Watcher:
 
     async def _convert(self) -> None:
         """Lines for watchers that are not plain, in order."""
+        first = True
         while True:
             kind, entry, rv = await self._queue.get()
             if kind == BOOKMARK:
@@ -176,6 +178,9 @@ class Watcher:
                 obj = at_revision(await from_stored(self._description, entry), rv)
             if self._form != forms.OBJECT:
                 obj = forms.single(self._form, self._call, obj)
+            if self._form == forms.TABLE and not first:
+                obj["columnDefinitions"] = None  # said once is enough
+            first = False
             self._line(line(kind, encode(obj)))
 
     async def _remind(self) -> None:
