@@ -28,6 +28,13 @@ def track(call: Call, new: Object, live: Object | None) -> None:
         new["metadata"]["managedFields"] = live["metadata"].get("managedFields", []) if live else []
 
 
+def _beyond_reach(call: Call, intent: Object) -> tuple[str, ...]:
+    """What a request to this path cannot set, and so nobody comes to own by it."""
+    if call.subresource == "status":
+        return tuple(field for field in intent if field not in ("metadata", "status"))
+    return ("status",) if call.description.status else ()
+
+
 def apply_fields(call: Call, intent: Object, live: Object | None) -> Object:
     """The live object with a manager's intent applied, or Conflict when others own what it would change."""
     description = call.description
@@ -45,6 +52,7 @@ def apply_fields(call: Call, intent: Object, live: Object | None) -> Object:
             subresource=call.subresource,
             now=metadata.now(),
             unset=description.strategy.blank,
+            ignore=_beyond_reach(call, intent),
         )
     except fields.ShapeError as error:
         raise refusals.untypeable(call.description.gvk, intent, str(error)) from None

@@ -124,7 +124,7 @@ _metadata = some(
     {
         "labels": some({"app": st.sampled_from(["a", "b"]), "tier": st.just("x")}),
         "annotations": some({"note": st.sampled_from(["1", "2"])}),
-        "finalizers": st.sampled_from([[], ["isvc.dev/hold"]]),
+        "finalizers": st.just(["isvc.dev/hold"]),
     }
 )
 _config_map = some({"metadata": _metadata, "data": some({k: st.sampled_from(["1", "2", ""]) for k in "abc"})})

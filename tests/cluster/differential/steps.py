@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -76,6 +76,13 @@ class Player:
                 return self.wire.ask("PATCH", f"{one}{query}{force}", _whole(step, self.namespace), APPLY)
             case "status":
                 return self.wire.ask("PATCH", f"{one}/status{query}", {"status": step.body}, MERGE)
+            case "apply status":
+                whole = {**_whole(replace(step, body={}), self.namespace), "status": step.body}
+                force = "&force=true" if options["force"] else ""
+                return self.wire.ask("PATCH", f"{one}/status{query}{force}", whole, APPLY)
+            case "apply with status":
+                whole = {**_whole(replace(step, body=LAST[kind.plural]), self.namespace), "status": step.body}
+                return self.wire.ask("PATCH", f"{one}{query}&force=true", whole, APPLY)
             case "delete":
                 return self.wire.ask("DELETE", one, step.body)
             case "get":
@@ -148,6 +155,8 @@ def _steps_of(kind: Kind) -> st.SearchStrategy[Step]:
     ]
     if kind.statuses is not None:
         choices.append(step("status", kind.statuses, _options(manager=manager)))
+        choices.append(step("apply status", kind.statuses, applied))
+        choices.append(step("apply with status", kind.statuses, _options(manager=manager)))
     return st.one_of(choices)
 
 
