@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from isvc.local.api_server import ApiServer
 from isvc.local.home import Home, Running
+from isvc.local.node.ports import Ports, is_free
 from isvc.local.node.process import Reaper
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ log = logging.getLogger("isvc.up")
 
 API_PORT = 6443
 GATEWAY_PORT = 8080
-WEBHOOK_PORT = 9443
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +67,10 @@ class Stack:
             log.info("ended %d processes of an earlier start", len(strays))
         self._reaper.start()
         self._stack.push_async_callback(asyncio.to_thread, self._reaper.stop)
-        api_port = port_or_free(self._choices.api_port, API_PORT)
-        gateway_port = port_or_free(self._choices.gateway_port, GATEWAY_PORT)
-        webhook_port = port_or_free(None, WEBHOOK_PORT)
+        spare = Ports()
+        api_port = port_or_free(self._choices.api_port, API_PORT, spare)
+        gateway_port = port_or_free(self._choices.gateway_port, GATEWAY_PORT, spare)
+        webhook_port = spare.one()
         self._api_server.spawn(api_port, ephemeral=self._choices.ephemeral)
         self._stack.push_async_callback(self._api_server.stop)
         from isvc.local import parts  # imports nearly everything, while the API server starts
@@ -145,17 +145,11 @@ async def _finish(task: asyncio.Task[None]) -> None:
         await asyncio.wait_for(task, 10)
 
 
-def port_or_free(wanted: int | None, default: int) -> int:
-    """The port, if nobody listens there; a free one in place of a default that is taken."""
-    for port in (default if wanted is None else wanted, 0):
-        with contextlib.closing(socket.socket()) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError as error:
-                if wanted is not None:
-                    raise PortBusy(f"cannot use port {wanted}: {error.strerror}") from None
-                continue
-            chosen: int = probe.getsockname()[1]
-            return chosen
-    raise AssertionError("the system has no free port")
+def port_or_free(wanted: int | None, default: int, spare: Ports) -> int:
+    """The port, if nobody listens there; a free one in place of a default that is taken, or when 0 asks for one."""
+    if wanted == 0 or (wanted is None and not is_free(default)):
+        return spare.one()
+    port = default if wanted is None else wanted
+    if not is_free(port):
+        raise PortBusy(f"cannot use port {port}: somebody listens there")
+    return port

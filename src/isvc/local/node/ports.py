@@ -28,22 +28,24 @@ class Ports:
 
     def allocate(self, wanted: Iterable[int]) -> dict[int, int]:
         """A free local port for each container port."""
-        return {port: self._free() for port in wanted}
+        return {port: self.one() for port in wanted}
 
     def release(self, ports: Iterable[int]) -> None:
         self._taken.difference_update(ports)
 
-    def _free(self) -> int:
+    def one(self) -> int:
         """The next port that nobody has; one that was given back comes round last."""
         for port in itertools.islice(self._candidates, _LAST - _FIRST + 1):
-            if port not in self._taken and _is_free(port):
+            if port not in self._taken and is_free(port):
                 self._taken.add(port)
                 return port
         raise OSError(f"no port from {_FIRST} to {_LAST} is free")
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether a server could listen there; connections that have just ended do not count."""
     with contextlib.closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("", port))
         except OSError:

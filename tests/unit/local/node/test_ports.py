@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import socket
 
+import pytest
+
 from isvc.local.node.ports import PORTS_ANNOTATION, Ports, local_ports
+from isvc.local.stack import PortBusy, port_or_free
 
 
 def test_every_port_is_given_once_and_comes_round_last():
@@ -29,3 +32,18 @@ def test_what_the_node_wrote_is_read_back():
     assert local_ports(pod('{"8080": 20001}')) == {8080: 20001}
     assert local_ports(pod("nonsense")) == {}
     assert local_ports({"metadata": {}}) == {}
+
+
+def test_a_default_gives_way_and_a_wish_does_not():
+    spare = Ports()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        assert port_or_free(None, taken, spare) != taken
+        assert port_or_free(0, 1, spare) >= 20_000
+        with pytest.raises(PortBusy, match=f"cannot use port {taken}"):
+            port_or_free(taken, 1, spare)
+    free = spare.one()
+    assert port_or_free(free, 1, spare) == free
+    assert port_or_free(None, free, spare) == free
