@@ -149,6 +149,17 @@ async def test_requests_sent_ahead_are_answered_in_order(http):
     assert [int(answer[:3]) for answer in answers] == [200, 404, 200]
 
 
+async def test_a_long_queue_of_requests_is_worked_off(http):
+    token = http.server.identity.admin_token
+    body = b'{"metadata":{"generateName":"q-"}}'
+    head = (
+        f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Length: {len(body)}\r\nContent-Type: application/json\r\n\r\n"
+    )
+    answers = await raw(http.server, (head.encode() + body) * 50)
+    assert answers.count(b"HTTP/1.1 201") == 50
+
+
 async def test_expect_continue(http):
     token = http.server.identity.admin_token
     body = b'{"metadata":{"name":"polite"}}'

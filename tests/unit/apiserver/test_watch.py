@@ -26,10 +26,12 @@ async def test_a_watch_goes_on_from_a_revision(http):
     watch.close()
 
 
+@pytest.mark.parametrize("accept", ["application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"])
 @pytest.mark.parametrize("revision", ["1", "999999"])
-async def test_what_is_forgotten_or_of_another_life_has_expired(http, revision):
+async def test_what_is_forgotten_or_of_another_life_has_expired(http, revision, accept):
     await http.create(CONFIG_MAPS, metadata={"name": "a"})
     http.server.store.compact(http.server.store.rv)
+    http.session.headers["Accept"] = accept
     watch = await http.watch(CONFIG_MAPS, resourceVersion=revision)
     event = await watch.next()
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
@@ -89,6 +91,11 @@ async def test_bookmarks_come_now_and_then(http, monkeypatch):
         assert event["type"] == "BOOKMARK"
         seen = event["object"]["metadata"]["resourceVersion"]
     watch.close()
+
+
+async def test_nonsense_is_refused_before_the_stream_begins(http):
+    for query in ("timeoutSeconds=x", "labelSelector=a%3D%3D%3Db", "fieldSelector=spec.x%3D1"):
+        assert (await http.ask("GET", f"{CONFIG_MAPS}?watch=true&{query}")).code == 400, query
 
 
 async def test_a_watch_ends_when_its_time_is_up(http):

@@ -23,7 +23,7 @@ from isvc.kube.errors import ApiError, BadRequest, InternalError, TooLarge
 
 MAX_BODY = 3 << 20
 MAX_HEAD = 1 << 16
-MAX_AHEAD = 32
+MAX_AHEAD = 4
 LINGER = 5.0
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._task: asyncio.Task[None] | None = None
         self._waiting: deque[Request] = deque()
+        self._paused = False
         self._refused = False
         self._closing = False
         self._reset()
@@ -139,7 +140,8 @@ class Connection(asyncio.Protocol):
             self._begin(request)
             return
         self._waiting.append(request)
-        if len(self._waiting) > MAX_AHEAD:
+        if len(self._waiting) > MAX_AHEAD and not self._paused:
+            self._paused = True
             self._transport.pause_reading()
 
     # Requests
@@ -172,7 +174,8 @@ class Connection(asyncio.Protocol):
     def _next(self) -> None:
         while self._waiting and self._task is None and not self._closing:
             self._begin(self._waiting.popleft())
-        if not self._waiting and not self._closing:
+        if self._paused and not self._waiting and not self._closing:
+            self._paused = False
             self._transport.resume_reading()
 
     def _send(self, response: Response, request: Request) -> None:

@@ -20,7 +20,7 @@ from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, encode
 from isvc.apiserver.verbs import listing
 from isvc.apiserver.verbs.pipeline import Api, from_stored, refresh
-from isvc.kube.errors import ApiError, Gone
+from isvc.kube.errors import ApiError, BadRequest, Gone
 from isvc.kube.objects import Object
 
 MAX_BACKLOG = 32 << 20
@@ -53,7 +53,7 @@ class Watcher:
         self._form = forms.of(call.request)
         # Plain watchers are sent the stored bytes; the others need conversion, which may wait for a webhook.
         self._plain = self._form == forms.OBJECT and self._description.resource == self._description.stored
-        self._timeout = float(query.get("timeoutSeconds") or 0) or random.uniform(1800, 3600)  # noqa: S311
+        self._timeout = float(_seconds(query.get("timeoutSeconds", ""))) or random.uniform(1800, 3600)  # noqa: S311
         self._lines: list[bytes] = []
         self._queue: asyncio.Queue[tuple[str, Entry, int]] = asyncio.Queue()
         self._writer: Writer
@@ -86,8 +86,7 @@ class Watcher:
             self._api.registry.off_change(self._on_registry)
             for task in tasks:
                 task.cancel()
-        if self._plain:
-            self._flush()
+            self._flush()  # before the stream ends, not in the next turn of the loop
 
     def _begin(self) -> bool:
         """Sends what happened before now; everything later comes through the subscription."""
@@ -191,6 +190,12 @@ class Watcher:
     def _on_registry(self, crd: str) -> None:
         if crd == self._description.shelf:
             self._over.set()
+
+
+def _seconds(text: str) -> int:
+    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    return int(text or 0)
 
 
 def at_revision(obj: Object, rv: int) -> Object:
