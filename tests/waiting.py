@@ -9,7 +9,7 @@ from typing import Any
 DEADLINE = 60.0
 
 
-async def until(condition: Callable[[], Any], what: str = "", within: float = DEADLINE) -> Any:
+async def until(condition: Callable[[], Any], what: str = "", within: float = DEADLINE, every: float = 0.02) -> Any:
     """The first true value of `condition()`, which may be a coroutine function."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
@@ -21,4 +21,4 @@ async def until(condition: Callable[[], Any], what: str = "", within: float = DE
             return value
         if loop.time() > deadline:
             raise AssertionError(f"still not true after {within:.0f} s: {what or condition}")
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(every)

@@ -56,7 +56,7 @@ class Writer(Protocol):
 
     async def create(self, resource: Resource, obj: Object) -> Object: ...
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
-    async def update(self, resource: Resource, obj: Object) -> Object: ...
+    async def update(self, resource: Resource, obj: Object, *, dry_run: bool = False) -> Object: ...
     async def delete(
         self, resource: Resource, name: str, namespace: str, *, uid: str | None, propagation: str | None
     ) -> Object: ...
@@ -140,6 +140,9 @@ class Engine:
     async def _update(self, owner: Object, child: Child, live: Object) -> Result:
         place, version, wanted = _place(child), resource_version_of(live), _wanted(child)
         witness = self._witnesses.get(place)
+        if witness is None and await self._comes_to_the_same(owner, child, live):
+            self._witnesses[place] = _Witness(wanted, _made(child, live), version)
+            return Unchanged(live)
         if witness is not None and witness.wanted != wanted:
             witness = None  # it saw another manifest
         if witness is not None and witness.version == version:
@@ -151,6 +154,21 @@ class Engine:
         updated = await self._client.update(child.resource, _replacement(owner, child, live))
         self._remember(child, updated)
         return Updated(updated, repaired=witness is not None)
+
+    async def _comes_to_the_same(self, owner: Object, child: Child, live: Object) -> bool:
+        """Of a child that we do not remember: whether an update would change nothing.
+
+        It may have more than we ask for because a webhook added it, or because we asked for it before a restart. Only
+        the API server can tell, by a dry run.
+        """
+        if not _has_all(child, live):
+            return False
+        if not _has_more(child, live):
+            return True
+        if _left_over(child, live) or not covers(_heeded(child, live), _heeded(child, child.manifest)):
+            return False  # it certainly would
+        answer = await self._client.update(child.resource, _replacement(owner, child, live), dry_run=True)
+        return _made(child, answer) == _made(child, live)
 
     def _remember(self, child: Child, live: Object) -> None:
         self._memory.note(child.resource, live)

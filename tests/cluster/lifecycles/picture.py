@@ -31,6 +31,10 @@ def _child(obj: Object, namespace: str) -> Object:
         obj["metadata"].pop(field, None)
     obj.pop("status", None)
     spec = obj.get("spec") or {}
+    if obj["kind"] in ("Service", "Ingress", "HorizontalPodAutoscaler"):
+        # As in KServe, these follow what they do; labels and annotations alone do not bring them up to date.
+        for field in ("labels", "annotations"):
+            obj["metadata"].pop(field, None)
     if obj["kind"] == "Service":
         for field in ("clusterIP", "clusterIPs"):
             spec.pop(field, None)

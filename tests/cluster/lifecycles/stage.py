@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import AsyncIterator
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -68,9 +69,14 @@ def foreign_crd(resource: Resource) -> Object:
     }
 
 
+@cache
+def our_crds() -> list[Object]:
+    texts = ((CRDS / f"serving.kserve.io_{kind}.yaml").read_text() for kind in OURS)
+    return [yaml.load(text, yaml.CSafeLoader) for text in texts]
+
+
 async def set_up(client: Client, system_namespace: str, mode: str) -> None:
-    crds = [yaml.safe_load((CRDS / f"serving.kserve.io_{kind}.yaml").read_text()) for kind in OURS]
-    for crd in [*crds, foreign_crd(KNATIVE_SERVICES), foreign_crd(VIRTUAL_SERVICES)]:
+    for crd in [*our_crds(), foreign_crd(KNATIVE_SERVICES), foreign_crd(VIRTUAL_SERVICES)]:
         with contextlib.suppress(AlreadyExists):
             await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
     for resource in (INFERENCE_SERVICES, KNATIVE_SERVICES, CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS):

@@ -40,14 +40,14 @@ class Shelves:
             raise NotFound(name)
         return self.objects[resource, name]
 
-    async def update(self, resource, obj):
-        self._request("PUT", resource, name_of(obj))
+    async def update(self, resource, obj, *, dry_run=False):
+        self._request("DRY-RUN" if dry_run else "PUT", resource, name_of(obj))
         live = self.objects.get((resource, name_of(obj)))
         if live is None:
             raise NotFound(name_of(obj))
         if obj["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"]:
             raise Conflict("modified")
-        return self._store(resource, obj)
+        return self.admit(deep_copy(obj)) if dry_run else self._store(resource, obj)
 
     async def delete(self, resource, name, namespace, *, uid, propagation):
         self._request("DELETE", resource, name)
@@ -157,7 +157,7 @@ async def test_a_new_manifest_is_an_update_and_an_edit_a_repair(engine, shelves)
     assert repaired.live["data"] == {"x": "3"}
 
 
-async def test_what_the_server_insists_on_is_asked_for_once(engine, shelves):
+async def test_what_a_webhook_insists_on_costs_a_dry_run_after_a_restart_and_no_write(engine, shelves):
     def admit(obj):
         obj["data"]["added"] = "by a webhook"
         return obj
@@ -170,7 +170,15 @@ async def test_what_the_server_insists_on_is_asked_for_once(engine, shelves):
     fresh = Engine(shelves, Memory(shelves))
     for _ in range(3):
         await fresh.apply(OWNER, plan(config("a", x="1")))
-    assert shelves.taken_requests() == ["PUT ConfigMap a"]
+    assert shelves.taken_requests() == ["DRY-RUN ConfigMap a"]
+
+
+async def test_what_we_asked_for_before_a_restart_and_no_longer_want_goes(engine, shelves):
+    await engine.apply(OWNER, plan(config("a", x="1", y="2")))
+    shelves.taken_requests()
+    await Engine(shelves, Memory(shelves)).apply(OWNER, plan(config("a", x="1")))
+    assert shelves.taken_requests() == ["DRY-RUN ConfigMap a", "PUT ConfigMap a"]
+    assert shelves.objects[CONFIG_MAPS, "a"]["data"] == {"x": "1"}
 
 
 async def test_yielded_fields_are_given_once(engine, shelves):
