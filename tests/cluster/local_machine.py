@@ -101,7 +101,8 @@ class Machine:
 
     def predict(self, name: str, body: str, namespace: str = "default") -> dict:
         url = self.kubectl("get", "isvc", name, "-n", namespace, "-o", "jsonpath={.status.url}")
-        return json.loads(self.run("curl", "-sS", f"{url}/v1/models/{name}:predict", "-d", body))
+        json_type = ("-H", "Content-Type: application/json")
+        return json.loads(self.run("curl", "-sS", *json_type, f"{url}/v1/models/{name}:predict", "-d", body))
 
     def processes(self) -> list[int]:
         """Every process that was started by this home, however it is related to it."""

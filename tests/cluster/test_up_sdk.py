@@ -7,7 +7,7 @@ import os
 import subprocess
 
 import pytest
-from tests.cluster.local_machine import machine, needs_embedded
+from tests.cluster.local_machine import machine, needs_embedded, service
 
 SDK = os.environ.get("ISVC_SDK_PYTHON", "")
 pytestmark = pytest.mark.skipif(not SDK, reason="needs the kserve package: make test-sdk")
@@ -56,5 +56,45 @@ def test_the_sdk_creates_waits_and_predicts(request, tmp_path):
         answers = [line for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
         assert answers, done.stdout + done.stderr
         assert json.loads(answers[0].removeprefix("ANSWER ")) == {"predictions": [0, 2]}
+    finally:
+        here.stop()
+
+
+TRANSFORMER = """
+import argparse
+from kserve import Model, ModelServer, model_server
+from kserve.predictor_config import PredictorConfig
+
+class Halver(Model):
+    async def preprocess(self, payload, headers=None):
+        return {"instances": [[value / 2 for value in row] for row in payload["instances"]]}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(parents=[model_server.parser])
+    args, _ = parser.parse_known_args()
+    model = Halver(args.model_name)
+    model.load()
+    ModelServer(predictor_config=PredictorConfig(args.predictor_host), enable_grpc=False).start([model])
+"""
+
+
+def test_a_transformer_written_for_kserve_runs_as_it_is(request, tmp_path):
+    from isvc.local.examples import train
+
+    needs_embedded(request)
+    train(tmp_path / "models")
+    (tmp_path / "transformer.py").write_text(TRANSFORMER)
+    here = machine(tmp_path, tmp_path / "models")
+    command = [SDK, str(tmp_path / "transformer.py"), "--http_port", "{port}"]
+    (here.home / "images.yaml").write_text(json.dumps({"images": {"example.com/halver": {"command": command}}}))
+    both = service("halved", "pvc://models/iris")
+    container = {"name": "kserve-container", "image": "example.com/halver", "args": ["--model_name=halved"]}
+    both["spec"]["transformer"] = {"containers": [container]}
+    try:
+        here.start()
+        here.apply(both)
+        here.wait_ready("halved")
+        rows = json.dumps({"instances": [[10.2, 7.0, 2.8, 0.4], [12.6, 6.6, 12.0, 5.0]]})
+        assert here.predict("halved", rows) == {"predictions": [0, 2]}
     finally:
         here.stop()

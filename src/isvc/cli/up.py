@@ -83,9 +83,11 @@ async def _up(home: Home, choices: Choices) -> int:
 
 
 def _manager(webhook_port: int, cert_dir: str) -> Manager:
+    from isvc.api.resources import INFERENCE_SERVICES
     from isvc.cli.manager import Options, build
+    from isvc.local.news import News
 
-    return build(
+    manager = build(
         Options(
             metrics_addr="0",
             health_probe_addr="0",
@@ -94,6 +96,8 @@ def _manager(webhook_port: int, cert_dir: str) -> Manager:
             host="127.0.0.1",
         )
     )
+    manager.cache.subscribe(INFERENCE_SERVICES, News(click.echo).changed)
+    return manager
 
 
 async def _train(home: Home) -> None:

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from isvc.local.news import News
+
+
+def service(ready=None, **status):
+    conditions = [{"type": "Ready", "status": ready}] if ready else []
+    return {"metadata": {"name": "iris", "namespace": "default"}, "status": {"conditions": conditions, **status}}
+
+
+def test_every_turn_is_told_once():
+    told = []
+    news = News(told.append)
+    failed = {"transitionStatus": "BlockedByFailedLoad", "lastFailureInfo": {"message": "no such file"}}
+    turns = [
+        service(),
+        service("False"),
+        service("False"),
+        service("False", modelStatus=failed),
+        service("True", url="http://iris"),
+        service("True", url="http://iris"),
+    ]
+    before = None
+    for after in turns:
+        news.changed(before, after)
+        before = after
+    news.changed(before, None)
+    assert told == [
+        "default/iris is starting",
+        "default/iris does not load: no such file",
+        "default/iris is ready at http://iris",
+        "default/iris is gone",
+    ]
