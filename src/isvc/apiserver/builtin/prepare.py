@@ -76,9 +76,9 @@ def job(obj: Object) -> None:
     template = spec["template"]["metadata"]
     own = {
         "batch.kubernetes.io/controller-uid": meta["uid"],
-        "batch.kubernetes.io/job-name": meta["name"],
+        "batch.kubernetes.io/job-name": meta.get("name", ""),
         "controller-uid": meta["uid"],
-        "job-name": meta["name"],
+        "job-name": meta.get("name", ""),
     }
     before = template.get("labels") or {}
     template["labels"] = {**before, **own}
@@ -111,7 +111,7 @@ def _protect(obj: Object, finalizer: str) -> None:
 
 
 def namespace(obj: Object) -> None:
-    obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+    obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"].get("name", "")
     finalizers = obj["spec"].setdefault("finalizers", [])
     if "kubernetes" not in finalizers:
         finalizers.append("kubernetes")

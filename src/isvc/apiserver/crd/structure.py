@@ -161,6 +161,8 @@ def _check_list_kind(schema: Schema, path: str) -> Iterator[FieldError]:
         words = "must not be empty if x-kubernetes-list-type is map"
         yield field_errors.required(f"{path}.x-kubernetes-list-map-keys", words)
     item = schema.get("items") or {}
+    if not isinstance(item, dict):
+        return
     properties = item.get("properties") or {}
     for key in keys or ():
         inner = f"{path}.items.properties[{key}]"

@@ -79,6 +79,11 @@ def outline(value: Any, description: Description) -> Object:
     gvk = description.gvk
     if not isinstance(value, dict):
         raise _no_object(value, gvk.kind)
+    for field in ("apiVersion", "kind"):
+        if not isinstance(value.get(field) or "", str):
+            why = f"json: cannot unmarshal {go_type(value[field])} into Go struct field .{field} of type string"
+            told = f"couldn't get version/kind; json parse error: {why}"
+            raise refusals.unrecognized(gvk.kind, orjson.dumps(value), told)
     if description.custom and not value.get("kind"):
         text = orjson.dumps(value)
         raise refusals.unrecognized(gvk.kind, text, f"Object 'Kind' is missing in '{text.decode()}'")
@@ -101,8 +106,13 @@ def check_types(value: Object, description: Description) -> None:
         raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {complaint}')
 
 
+def go_type(value: Any) -> str:
+    """What Go's JSON decoder calls the type of a value."""
+    return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+
+
 def _no_object(value: Any, kind: str) -> BadRequest:
-    found = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+    found = go_type(value)
     struct = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
     why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {struct}"
     return refusals.unrecognized(kind, orjson.dumps(value), why)

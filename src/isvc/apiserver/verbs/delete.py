@@ -23,9 +23,12 @@ from isvc.kube.errors import BadRequest, NotFound
 from isvc.kube.objects import Object, deep_copy, dig
 
 ORPHAN = "orphan"
+#: Jobs are older than garbage collection: who deletes one without a word about its pods keeps them.
+ORPHANED_BY_DEFAULT = {"jobs.batch": "Orphan"}
 FOREGROUND = "foregroundDeletion"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 INSTANCES_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+MAX_GRACE = 2**31
 POLICIES = ("Orphan", "Background", "Foreground")
 
 
@@ -106,7 +109,7 @@ async def _store(api: Api, call: Call, entry: Entry, new: Object, old: Object) -
 def mark(call: Call, obj: Object, options: Object) -> Object:
     """The object with its deletion asked for."""
     meta = obj["metadata"]
-    _propagate(meta, options)
+    _propagate(meta, options, ORPHANED_BY_DEFAULT.get(call.description.shelf, ""))
     grace = _grace(call, obj, options)
     if not meta.get("deletionTimestamp"):
         due = datetime.now(UTC) + timedelta(seconds=grace)
@@ -146,9 +149,11 @@ def _announce(call: Call, obj: Object) -> None:
         )
 
 
-def _propagate(meta: dict[str, Any], options: Object) -> None:
+def _propagate(meta: dict[str, Any], options: Object, by_default: str) -> None:
     policy = options.get("propagationPolicy")
     orphan = options.get("orphanDependents")
+    if policy is None and orphan is None and by_default:
+        policy = by_default
     finalizers = list(meta.get("finalizers") or ())
     if policy is None and orphan is None:
         return
@@ -197,13 +202,23 @@ def read_options(call: Call) -> Object:
             options["orphanDependents"] = call.request.flag("orphanDependents")
     if options.get("dryRun"):
         call.dry_run = True
-    try:
-        if options.get("gracePeriodSeconds") is not None:
-            options["gracePeriodSeconds"] = int(options["gracePeriodSeconds"])
-    except (TypeError, ValueError):
-        raise BadRequest("gracePeriodSeconds must be a number") from None
+    _check_types(options)
     _check_policy(call, options)
     return options
+
+
+def _check_types(options: Object) -> None:
+    grace = options.get("gracePeriodSeconds")
+    if grace is not None:
+        if isinstance(grace, str) and grace.removeprefix("-").isdigit():  # from the query
+            grace = options["gracePeriodSeconds"] = int(grace)
+        if isinstance(grace, bool) or not isinstance(grace, int) or abs(grace) > MAX_GRACE:
+            raise BadRequest("gracePeriodSeconds must be a number of seconds")
+    wanted = options.get("preconditions") or {}
+    if not isinstance(wanted, dict) or not all(isinstance(value, str | None) for value in wanted.values()):
+        raise BadRequest("preconditions must map uid and resourceVersion to strings")
+    if not isinstance(options.get("propagationPolicy"), str | None):
+        raise BadRequest("propagationPolicy must be a string")
 
 
 def _check_policy(call: Call, options: Object) -> None:

@@ -116,6 +116,8 @@ async def apply(api: Api, call: Call) -> Response:
     if not isinstance(intent, dict) or not intent.get("kind") or not intent.get("apiVersion"):
         raise BadRequest("invalid object type: /, Kind=")
     intent = body.outline(intent, call.description)
+    if not isinstance(intent["metadata"], dict):
+        raise BadRequest("metadata must be an object")
     settle_namespace(intent, call)
     named = bool(intent["metadata"].get("name"))
     name = intent["metadata"].setdefault("name", call.name)

@@ -48,8 +48,10 @@ async def _change(api: Api, call: Call, edit: patch.Edit) -> Response:
             why = f"Invalid value: {replicas}: must be greater than or equal to 0"
             raise refusals.invalid(SCALE, call.name, [FieldError("FieldValueInvalid", "spec.replicas", why)])
         _set(live, path, replicas)
-        version = after.get("metadata", {}).get("resourceVersion")
-        live["metadata"]["resourceVersion"] = version or ""
+        version = (after.get("metadata") or {}).get("resourceVersion") or ""
+        if not isinstance(version, str):
+            raise BadRequest("metadata.resourceVersion of a Scale is a string")
+        live["metadata"]["resourceVersion"] = version
         return live
 
     response = await update.change(api, call, scaled)
@@ -57,8 +59,8 @@ async def _change(api: Api, call: Call, edit: patch.Edit) -> Response:
 
 
 def _check(value: Any) -> Object:
-    if not isinstance(value, dict) or not isinstance(value.get("spec") or {}, dict):
-        raise BadRequest("a Scale is an object with a spec")
+    if not isinstance(value, dict) or not all(isinstance(value.get(part) or {}, dict) for part in ("metadata", "spec")):
+        raise BadRequest("a Scale is an object with metadata and a spec")
     if not isinstance((value.get("spec") or {}).get("replicas") or 0, int):
         raise BadRequest("spec.replicas of a Scale is a number")
     return value
