@@ -53,6 +53,7 @@ def command(api_port: int | None, port: int | None, ephemeral: bool, simulate: b
 async def _up(home: Home, choices: Choices) -> int:
     from isvc.kube.errors import ApiError
     from isvc.local.api_server import DidNotStart
+    from isvc.local.news import News
     from isvc.local.stack import PortBusy, Stack
     from isvc.toolkit.failure import ClusterError
 
@@ -65,6 +66,7 @@ async def _up(home: Home, choices: Choices) -> int:
         running = await stack.start()
         click.echo(f"ready in {stack.seconds:.1f} s")
         _next_steps(home, running)
+        stack.follow(News(click.echo).changed)
         training = asyncio.create_task(_train(home))
         try:
             await stack.run()
@@ -83,11 +85,9 @@ async def _up(home: Home, choices: Choices) -> int:
 
 
 def _manager(webhook_port: int, cert_dir: str) -> Manager:
-    from isvc.api.resources import INFERENCE_SERVICES
     from isvc.cli.manager import Options, build
-    from isvc.local.news import News
 
-    manager = build(
+    return build(
         Options(
             metrics_addr="0",
             health_probe_addr="0",
@@ -96,8 +96,6 @@ def _manager(webhook_port: int, cert_dir: str) -> Manager:
             host="127.0.0.1",
         )
     )
-    manager.cache.subscribe(INFERENCE_SERVICES, News(click.echo).changed)
-    return manager
 
 
 async def _train(home: Home) -> None:

@@ -22,6 +22,7 @@ from isvc.local.node.ports import Ports, is_free
 from isvc.local.node.process import Reaper
 
 if TYPE_CHECKING:
+    from isvc.kube.objects import Object
     from isvc.toolkit.client import Client
     from isvc.toolkit.manager import Manager
 
@@ -59,6 +60,7 @@ class Stack:
         self._api_server = ApiServer(home, self._reaper)
         self._stack = contextlib.AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
+        self._manager: Manager | None = None
         self._began = self._mark = time.perf_counter()
 
     async def start(self) -> Running:
@@ -85,7 +87,7 @@ class Stack:
         local = parts.Local(client, self.home, self._reaper, gateway_port, simulate=self._choices.simulate)
         await local.start()
         self._stack.push_async_callback(local.stop)
-        manager = self._run_managers(local.manager, webhook_port)
+        self._manager = manager = self._run_managers(local.manager, webhook_port)
         await self._unless_broken(parts.ready(manager, local.manager))
         self._done("controllers, node, gateway")
         await parts.install_webhooks(client, webhook_port, authority)
@@ -105,6 +107,13 @@ class Stack:
             self._stack.push_async_callback(_finish, task)
             self._stack.callback(each.stop)
         return manager
+
+    def follow(self, handler: Callable[[Object | None, Object | None], None]) -> None:
+        """Tells of InferenceServices: of those that are there, and of every change."""
+        from isvc.api.resources import INFERENCE_SERVICES
+
+        if self._manager is not None:
+            self._manager.cache.subscribe(INFERENCE_SERVICES, handler)
 
     async def run(self) -> None:
         """Until something that should run for ever has ended; raises why."""
