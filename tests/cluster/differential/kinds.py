@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from hypothesis import strategies as st
+from tests.cluster.differential.kind import Json, Kind, listed, metadata, some
+from tests.cluster.differential.more_kinds import MORE_EXAMPLES, MORE_KINDS
 
 GROUP = "differential.isvc.dev"
-Json = dict[str, Any]
 
 WIDGET_SCHEMA: Json = {
     "type": "object",
@@ -90,44 +88,7 @@ WIDGETS: Json = {
 }
 
 
-@dataclass(frozen=True, repr=False)
-class Kind:
-    prefix: str
-    plural: str
-    kind: str
-    bodies: st.SearchStrategy[Json]
-    statuses: st.SearchStrategy[Json] | None = None
-
-    def __repr__(self) -> str:
-        return self.plural
-
-    @property
-    def api_version(self) -> str:
-        return self.prefix.removeprefix("/apis/").removeprefix("/api/")
-
-    def path(self, namespace: str, name: str = "", subresource: str = "") -> str:
-        return "/".join(
-            part for part in (f"{self.prefix}/namespaces/{namespace}/{self.plural}", name, subresource) if part
-        )
-
-
-def some(fields: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Json]:
-    """An object with any of the fields."""
-    return st.fixed_dictionaries({}, optional=fields)
-
-
-def listed(items: list[Any], least: int = 0) -> st.SearchStrategy[list[Any]]:
-    return st.lists(st.sampled_from(items), min_size=least, max_size=3)
-
-
-_metadata = some(
-    {
-        "labels": some({"app": st.sampled_from(["a", "b"]), "tier": st.just("x")}),
-        "annotations": some({"note": st.sampled_from(["1", "2"])}),
-        "finalizers": st.just(["isvc.dev/hold"]),
-    }
-)
-_config_map = some({"metadata": _metadata, "data": some({k: st.sampled_from(["1", "2", ""]) for k in "abc"})})
+_config_map = some({"metadata": metadata, "data": some({k: st.sampled_from(["1", "2", ""]) for k in "abc"})})
 
 _container = st.fixed_dictionaries(
     {"name": st.sampled_from(["main", "side"]), "image": st.sampled_from(["one:1", "two"])},
@@ -170,7 +131,7 @@ _deployment = st.fixed_dictionaries(
             },
         )
     },
-    optional={"metadata": _metadata},
+    optional={"metadata": metadata},
 )
 _deployment_status = some(
     {
@@ -199,7 +160,7 @@ _service = st.fixed_dictionaries(
             },
         )
     },
-    optional={"metadata": _metadata},
+    optional={"metadata": metadata},
 )
 _widget_spec = st.fixed_dictionaries(
     {"size": st.sampled_from([1, 2, 5, 1, 2, 11, "x"])},
@@ -216,7 +177,7 @@ _widget_spec = st.fixed_dictionaries(
         "unknown": st.just({"deep": True}),
     },
 )
-_widget = some({"metadata": _metadata, "spec": _widget_spec})
+_widget = some({"metadata": metadata, "spec": _widget_spec})
 _widget_status = some(
     {
         "phase": st.sampled_from(["On", "Off"]),
@@ -229,7 +190,7 @@ _widget_status = some(
 
 _secret = some(
     {
-        "metadata": _metadata,
+        "metadata": metadata,
         "data": st.sampled_from([{"a": "eA=="}, {"a": "eQ=="}, {"a": "bad!"}]),
         "stringData": st.sampled_from([{"a": "z"}, {"b": ""}]),
         "type": st.sampled_from(["Opaque", "isvc.dev/x"]),
@@ -261,7 +222,7 @@ _ingress = st.fixed_dictionaries(
             }
         )
     },
-    optional={"metadata": _metadata},
+    optional={"metadata": metadata},
 )
 _autoscaler = st.fixed_dictionaries(
     {
@@ -294,11 +255,11 @@ _autoscaler = st.fixed_dictionaries(
             },
         )
     },
-    optional={"metadata": _metadata},
+    optional={"metadata": metadata},
 )
 _role = some(
     {
-        "metadata": _metadata,
+        "metadata": metadata,
         "rules": listed([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}, {"verbs": ["get"]}], least=1),
     }
 )
@@ -314,7 +275,7 @@ _pod = st.fixed_dictionaries(
             },
         )
     },
-    optional={"metadata": _metadata},
+    optional={"metadata": metadata},
 )
 _pod_status = some(
     {
@@ -334,6 +295,7 @@ KINDS = [
     Kind("/apis/autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", _autoscaler),
     Kind("/apis/rbac.authorization.k8s.io/v1", "roles", "Role", _role),
     Kind(f"/apis/{GROUP}/v1", "widgets", "Widget", _widget, _widget_status),
+    *MORE_KINDS,
 ]
 LAST: dict[str, Json] = {
     "configmaps": {},
@@ -352,4 +314,5 @@ LAST: dict[str, Json] = {
     },
     "roles": {},
     "widgets": {"spec": {"size": 1}},
+    **MORE_EXAMPLES,
 }

@@ -9,6 +9,7 @@ from typing import Any
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _PATCHED = re.compile(r'(?<=patch: )Invalid value: ".*": .*|^Invalid value: "(\{|map\[).*": .*', re.DOTALL)
+_DUMPED = re.compile(r"Invalid value: \{.*\}: field is immutable", re.DOTALL)
 _HIDDEN = {"resourceVersion", "uid", "continue", "selfLink"}
 
 
@@ -23,6 +24,7 @@ def normal(value: Any) -> Any:
     if isinstance(value, list):
         return [normal(each) for each in value]
     if isinstance(value, str):
+        value = _DUMPED.sub("DUMPED", value)
         return _PATCHED.sub("PATCHED: ", _TIME.sub("TIME", _UUID.sub("UID", value)).partition("\n@@ ")[0])
     return value
 
@@ -40,9 +42,10 @@ def _status(status: dict[str, Any]) -> dict[str, Any]:
     causes = (status.get("details") or {}).get("causes")
     if "failed to create typed" in status.get("message", ""):
         return {**status, "message": "failed to create typed object"}
-    if causes and len(causes) > 1:
+    if causes:
         listed = sorted({_rank(each) for each in causes})
-        return {**status, "message": "", "details": {**status["details"], "causes": listed}}
+        message = status["message"] if len(listed) == 1 else ""
+        return {**status, "message": message, "details": {**status["details"], "causes": listed}}
     return status
 
 

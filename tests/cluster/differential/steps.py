@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.cluster.differential.kinds import KINDS, LAST, Json, Kind
+from tests.cluster.differential.kind import Json, Kind
+from tests.cluster.differential.kinds import KINDS, LAST
 from tests.cluster.differential.wire import Answer, Wire
 
 NAMES = ["x", "x", "x", "y"]

@@ -57,8 +57,10 @@ class _Shaper:
         for key, item in value.items():
             field = by_name.get(key)
             if field is None:
-                if not (top and key in ("apiVersion", "kind")):
+                if key not in ("apiVersion", "kind") or not message.is_kind:
                     self.unknown.append(_join([*self.path, key]))
+                elif not top and item:
+                    shaped[key] = item
                 continue
             if item is None:
                 continue

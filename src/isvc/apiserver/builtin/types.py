@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from isvc.kube.objects import GVK
-from isvc.kube.schemas import definition_name
+from isvc.kube.schemas import definition_name, kinds
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
@@ -55,6 +55,7 @@ class Message(NamedTuple):
     fields: tuple[Field, ...]
     by_name: dict[str, Field]  # with the fields of embedded structs
     always: tuple[Field, ...]  # those that JSON shows even when nothing was said about them
+    is_kind: bool  # has apiVersion and kind of its own, also inside other objects
 
     @property
     def go_name(self) -> str:
@@ -71,7 +72,13 @@ def message(name: str) -> Message:
             by_name[field.name] = field
         else:
             by_name.update(message(field.kind).by_name)
-    return Message(name, fields, by_name, tuple(f for f in by_name.values() if _is_always_shown(f)))
+    always = tuple(each for each in by_name.values() if _is_always_shown(each))
+    return Message(name, fields, by_name, always, name in _kinds())
+
+
+@cache
+def _kinds() -> frozenset[str | None]:
+    return frozenset(definition_name(gvk) for gvk in kinds())
 
 
 def message_of(gvk: GVK) -> Message | None:

@@ -2,7 +2,15 @@ import pytest
 
 from isvc.apiserver.builtin import strategy_of
 from isvc.kube.errors import BadRequest
-from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SECRETS, SERVICES
+from isvc.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    PODS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+)
 
 
 def pod(**spec):
@@ -105,6 +113,18 @@ def test_defaults_of_a_service():
 def test_an_image_that_may_change_is_pulled_again(image, policy):
     shaped, _ = decode(PODS, pod(containers=[{"name": "a", "image": image}]))
     assert shaped["spec"]["containers"][0]["imagePullPolicy"] == policy
+
+
+def test_claim_templates_are_objects_of_their_own():
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
+    spec = {"selector": {}, "template": {}, "volumeClaimTemplates": [claim]}
+    obj = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s"}, "spec": spec}
+    shaped, unknown = decode(STATEFUL_SETS, obj)
+    assert unknown == []
+    assert shaped["spec"]["volumeClaimTemplates"][0]["kind"] == "PersistentVolumeClaim"
+    assert decode(STATEFUL_SETS, shaped) == (shaped, [])
+    _, unknown = decode(PODS, pod(kind="Pod"))
+    assert unknown == ["spec.kind"]
 
 
 async def test_autoscalers_convert_without_loss():

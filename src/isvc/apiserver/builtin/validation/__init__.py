@@ -53,6 +53,7 @@ CHANGES: dict[tuple[str, str], Change] = {
     ("apps", "ReplicaSet"): workloads.selector_unchanged,
     ("apps", "StatefulSet"): workloads.stateful_set_update,
     ("batch", "Job"): workloads.job_update,
+    ("discovery.k8s.io", "EndpointSlice"): services.endpoint_slice_update,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): access.role_binding_update,
     ("rbac.authorization.k8s.io", "RoleBinding"): access.role_binding_update,
 }

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable
 
 from isvc.apiserver import field_errors, names
-from isvc.apiserver.builtin.validation.checks import Errors, address, labels, named, one_of, port
+from isvc.apiserver.builtin.validation.checks import Errors, address, labels, named, one_of, port, unchanged
 from isvc.apiserver.builtin.validation.containers import PROTOCOLS
 from isvc.apiserver.field_errors import Struct
 from isvc.apiserver.strategy import FieldError
@@ -189,12 +189,26 @@ def endpoint_slice(obj: Object) -> Errors:
         for at, value in enumerate(each.get("addresses") or ()):
             if kind in ("IPv4", "IPv6"):
                 yield from address(f"{path}[{at}]", value)
+                yield from _family(path, value, kind)
     seen: set[str] = set()
     for index, each in enumerate(obj.get("ports") or ()):
         if each["name"] in seen:
             yield field_errors.duplicate(f"ports[{index}].name", each["name"])
         seen.add(each["name"])
         yield from one_of(f"ports[{index}].protocol", each["protocol"], PROTOCOLS)
+
+
+def _family(path: str, value: str, kind: str) -> Errors:
+    try:
+        found = ipaddress.ip_address(value).version
+    except ValueError:
+        return
+    if f"IPv{found}" != kind:
+        yield field_errors.invalid(path, value, f"must be an {kind} address")
+
+
+def endpoint_slice_update(new: Object, old: Object) -> Errors:
+    yield from unchanged("addressType", new.get("addressType"), old.get("addressType"))
 
 
 def network_policy(obj: Object) -> Errors:

@@ -147,10 +147,13 @@ def job(obj: Object) -> Errors:
     yield from job_spec("spec", obj["spec"])
     spec, uid = obj["spec"], obj["metadata"].get("uid")
     own = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-    if not spec.get("manualSelector") and spec.get("selector") != own:
-        yield field_errors.invalid("spec.selector", spec.get("selector"), "`selector` not auto-generated")
-    found = spec["template"]["metadata"].get("labels") or {}
-    if not selects(spec.get("selector") or {}, found):
+    is_new = not obj["metadata"].get("resourceVersion")
+    if spec.get("selector") is None:
+        yield field_errors.required("spec.selector")
+    elif is_new and not spec.get("manualSelector") and spec["selector"] != own:
+        yield field_errors.invalid("spec.selector", spec["selector"], "`selector` not auto-generated")
+    found = spec["template"]["metadata"].get("labels")
+    if spec.get("selector") is None or not selects(spec["selector"], found or {}):
         words = "`selector` does not match template `labels`"
         yield field_errors.invalid("spec.template.metadata.labels", found, words)
 
