@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from isvc.apiserver.request import Call, Request, User
 from isvc.apiserver.store.entry import Entry
@@ -13,10 +11,6 @@ from isvc.apiserver.verbs import delete, update
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Object
-
-log = logging.getLogger(__name__)
-
-RETRY_SECONDS = 1.0
 
 
 class Actor:
@@ -61,38 +55,3 @@ class Actor:
 
         with contextlib.suppress(NotFound):
             await update.change(self.api, call, edited)
-
-
-class Worker:
-    """A queue of things to look at, each looked at again after a failure; one at a time, no duplicates."""
-
-    def __init__(self, name: str, work: Callable[[str], Awaitable[None]]) -> None:
-        self._name = name
-        self._work = work
-        self._due: dict[str, None] = {}
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def add(self, item: str) -> None:
-        self._due[item] = None
-        self._wake.set()
-
-    def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    def stop(self) -> None:
-        if self._task:
-            self._task.cancel()
-
-    async def _run(self) -> None:
-        while True:
-            while self._due:
-                item = next(iter(self._due))
-                del self._due[item]
-                try:
-                    await self._work(item)
-                except Exception:
-                    log.warning("%s: %s failed, trying again", self._name, item, exc_info=True)
-                    asyncio.get_running_loop().call_later(RETRY_SECONDS, self.add, item)
-            self._wake.clear()
-            await self._wake.wait()

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from isvc.apiserver.background.actor import Actor, Worker
+from isvc.apiserver.background.follower import Follower
 from isvc.apiserver.store.entry import Event
 from isvc.apiserver.verbs.delete import DEFINITIONS, INSTANCES_FINALIZER
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import Object
 
 
-class DefinitionFinalizer:
+class DefinitionFinalizer(Follower):
     def __init__(self, api: Api) -> None:
-        self._api = api
-        self._actor = Actor(api, "apiextensions-apiserver")
+        super().__init__(api, "apiextensions-apiserver")
         self._ending: set[str] = set()
-        self._worker = Worker("definitions", self._clear)
         for entry in api.store.list(DEFINITIONS):
             self._note(entry.name, entry.parse())
-        self._unsubscribe = api.store.subscribe("", self._on_event)
 
-    def start(self) -> None:
-        self._worker.start()
-
-    def stop(self) -> None:
-        self._unsubscribe()
-        self._worker.stop()
-
-    def _on_event(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         if event.entry.shelf == DEFINITIONS:
             self._note(event.entry.name, event.entry.parse())
         elif event.entry.shelf in self._ending:
@@ -40,15 +30,15 @@ class DefinitionFinalizer:
         else:
             self._ending.discard(name)
 
-    async def _clear(self, name: str) -> None:
+    async def work(self, name: str) -> None:
         """A definition's name is the name of its objects' shelf."""
-        left = self._api.store.list(name)
+        left = self._store.list(name)
         for entry in left:
             meta = entry.parse()["metadata"]
             if not meta.get("deletionTimestamp"):
                 await self._actor.delete(entry, meta["uid"])
-        definition = self._api.store.get(DEFINITIONS, "", name)
-        if definition and not self._api.store.list(name):
+        definition = self._store.get(DEFINITIONS, "", name)
+        if definition and not self._store.list(name):
             await self._actor.change(definition, _release)
 
 

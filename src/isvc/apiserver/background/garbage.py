@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isvc.apiserver.background.actor import Actor, Worker
+from isvc.apiserver.background.follower import Follower
 from isvc.apiserver.store.entry import DELETED, Entry, Event
 from isvc.apiserver.verbs.delete import FOREGROUND, ORPHAN
 from isvc.apiserver.verbs.pipeline import Api
@@ -37,27 +37,18 @@ class Node:
         return self.deleting and FOREGROUND in self.finalizers
 
 
-class GarbageCollector:
+class GarbageCollector(Follower):
     def __init__(self, api: Api) -> None:
-        self._actor = Actor(api, "generic-garbage-collector")
+        super().__init__(api, "generic-garbage-collector")
         self._nodes: dict[str, Node] = {}
         self._dependents: dict[str, set[str]] = {}
-        self._worker = Worker("garbage collector", self._look)
         for shelf in api.store.shelves():
             for entry in api.store.list(shelf):
                 self._put(entry)
-        self._unsubscribe = api.store.subscribe("", self._on_event)
-
-    def start(self) -> None:
-        self._worker.start()
-
-    def stop(self) -> None:
-        self._unsubscribe()
-        self._worker.stop()
 
     # The graph
 
-    def _on_event(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         if event.type == DELETED:
             self._remove(event.entry)
         else:
@@ -103,7 +94,7 @@ class GarbageCollector:
 
     # The decisions
 
-    async def _look(self, uid: str) -> None:
+    async def work(self, uid: str) -> None:
         node = self._nodes.get(uid)
         if node is None:
             return

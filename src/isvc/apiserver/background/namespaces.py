@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.apiserver.background.actor import Actor, Worker
+from isvc.apiserver.background.follower import Follower
 from isvc.apiserver.store.entry import DELETED, Event
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import Object
@@ -11,24 +11,14 @@ SHELF = "namespaces"
 FINALIZER = "kubernetes"
 
 
-class NamespaceFinalizer:
+class NamespaceFinalizer(Follower):
     def __init__(self, api: Api) -> None:
-        self._api = api
-        self._actor = Actor(api, "namespace-controller")
+        super().__init__(api, "namespace-controller")
         self._ending: set[str] = set()
-        self._worker = Worker("namespaces", self._clear)
         for entry in api.store.list(SHELF):
             self._note(entry.name, entry.parse())
-        self._unsubscribe = api.store.subscribe("", self._on_event)
 
-    def start(self) -> None:
-        self._worker.start()
-
-    def stop(self) -> None:
-        self._unsubscribe()
-        self._worker.stop()
-
-    def _on_event(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         entry = event.entry
         if entry.shelf == SHELF:
             if event.type == DELETED:
@@ -43,15 +33,15 @@ class NamespaceFinalizer:
             self._ending.add(name)
             self._worker.add(name)
 
-    async def _clear(self, name: str) -> None:
+    async def work(self, name: str) -> None:
         left = False
-        for shelf in self._api.store.shelves():
-            for entry in self._api.store.list(shelf, name):
+        for shelf in self._store.shelves():
+            for entry in self._store.list(shelf, name):
                 left = True
                 meta = entry.parse()["metadata"]
                 if not meta.get("deletionTimestamp"):
                     await self._actor.delete(entry, meta["uid"])
-        namespace = self._api.store.get(SHELF, "", name)
+        namespace = self._store.get(SHELF, "", name)
         if namespace and not left:
             await self._actor.change(namespace, _release, "finalize")
 
