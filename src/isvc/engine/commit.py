@@ -1,13 +1,14 @@
-"""The writes on the owner itself: its status, once and only if it says something new, and its finalizer."""
+"""Writes on objects that are nobody's children: an owner's status, once and only if it says something new, and more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from isvc.kube.equality import equivalent
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Object, labels_of, name_of, namespace_of, resource_version_of
+from isvc.kube.objects import Object, labels_of, name_of, namespace_of, resource_version_of, uid_of
 from isvc.kube.resource import Resource
 
 
@@ -17,6 +18,8 @@ class Patcher(Protocol):
     ) -> Object: ...
 
     async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object: ...
+
+    async def delete(self, resource: Resource, name: str, namespace: str = "", *, uid: str | None = None) -> Object: ...
 
 
 class Noted(Protocol):
@@ -62,3 +65,13 @@ class Commit:
         written = await self._client.patch(resource, name_of(owner), {"metadata": change}, namespace_of(owner))
         self._memory.note(resource, written)
         return written
+
+    async def data(self, resource: Resource, obj: Object, data: Mapping[str, str]) -> None:
+        """Change entries of a ConfigMap that others write to as well: a Conflict is raised if one of them just did."""
+        patch = {"metadata": {"resourceVersion": resource_version_of(obj)}, "data": dict(data)}
+        await self._client.patch(resource, name_of(obj), patch, namespace_of(obj))
+
+    async def deletion(self, resource: Resource, obj: Object) -> None:
+        """Delete this very object, if it is still there."""
+        with suppress(NotFound):
+            await self._client.delete(resource, name_of(obj), namespace_of(obj), uid=uid_of(obj))

@@ -29,7 +29,7 @@ from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
 from isvc.kube.conditions import is_true
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.serving import knative
 from isvc.serving.credentials import NotLookedUp
@@ -182,15 +182,11 @@ class Reconciler:
         models = self._cache.list(TRAINED_MODELS, observed.namespace) if self._cache.serves(TRAINED_MODELS) else []
         for model in models:
             if labels_of(model).get("inferenceservice") == observed.name:
-                await self._delete_model(model)
+                await self._commit.deletion(TRAINED_MODELS, model)
         others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
         with suppress(NotFound):
             await self._commit.finalizers(INFERENCE_SERVICES, observed.raw, others)
         return None
-
-    async def _delete_model(self, model: Object) -> None:
-        with suppress(NotFound):
-            await self._client.delete(TRAINED_MODELS, name_of(model), namespace_of(model), uid=uid_of(model))
 
     async def _read(self, resource: Resource, names: tuple[str, ...], namespace: str) -> dict[str, Object | None]:
         async def one(name: str) -> Object | None:

@@ -13,7 +13,7 @@ from isvc.controllers.trainedmodel.model_list import FILE
 from isvc.controllers.trainedmodel.plan import FINALIZER, SHARD, Observed, Plan, plan
 from isvc.engine.commit import Commit
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, name_of, namespace_of, resource_version_of, uid_of
+from isvc.kube.objects import Key, Object, namespace_of
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
 from isvc.toolkit.cache import Cache
@@ -40,7 +40,7 @@ class Reconciler:
         observed = await self._observe(model)
         wanted = plan(observed)
         if wanted.delete:
-            await self._client.delete(TRAINED_MODELS, key.name, key.namespace, uid=uid_of(model))
+            await self._commit.deletion(TRAINED_MODELS, model)
             return None
         await self._apply(observed, wanted)
         if wanted.waits_for:
@@ -77,11 +77,7 @@ class Reconciler:
         if wanted.status is not None:
             await self._commit.status(TRAINED_MODELS, model, wanted.status)
         if wanted.models is not None and observed.config_map is not None:
-            await self._write_list(observed.config_map, wanted.models)
+            await self._commit.data(CONFIG_MAPS, observed.config_map, {FILE: wanted.models})
         if not wanted.finalizer and FINALIZER in finalizers:
             others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
             await self._commit.metadata(TRAINED_MODELS, model, finalizers=others)
-
-    async def _write_list(self, config_map: Object, models: str) -> None:
-        patch = {"metadata": {"resourceVersion": resource_version_of(config_map)}, "data": {FILE: models}}
-        await self._client.patch(CONFIG_MAPS, name_of(config_map), patch, namespace_of(config_map))

@@ -11,7 +11,7 @@ from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import CONFIGURATION_READY, READY_OF, ROUTE_READY, StatusEdit
 from isvc.controllers.inferenceservice.status.revisions import component_status
 from isvc.kube.conditions import FALSE, TRUE, find, is_true
-from isvc.kube.objects import Object, annotations_of, dig, labels_of
+from isvc.kube.objects import Object, dig, labels_of
 from isvc.kube.resource import Resource
 from isvc.serving import knative
 from isvc.serving.knative import Revision, Scale
@@ -36,7 +36,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
         concurrency=scale.get("containerConcurrency"),
     )
     rolled_out = dig(observed.raw, "status", "components", kind, "latestRolledoutRevision") or ""
-    tagged = annotations_of(observed.raw).get(knative.TAG_ROUTING_ANNOTATION) == "true"
+    tagged = given.get(knative.TAG_ROUTING_ANNOTATION) == "true"
     traffic = knative.traffic(scale.get("canaryTrafficPercent"), rolled_out, tagged=tagged)
     child = knative.service(component.name, component.namespace, component.labels, revision, traffic)
     return Deployed(kind, component, (child,), url="")
