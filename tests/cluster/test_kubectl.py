@@ -88,6 +88,22 @@ def test_apply_refuses_what_does_not_fit(kubectl: Kubectl):
     assert "cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32" in said
 
 
+LIST = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: b}}
+- {apiVersion: v1, kind: Service, metadata: {name: two}, spec: {ports: [{port: 80}]}}
+"""
+
+
+def test_a_list_is_checked_against_the_older_document(kubectl: Kubectl):
+    said = kubectl("apply", "-f", "-", stdin=LIST.replace("port: 80", "prot: 80"), fails=True)
+    assert 'ValidationError(Service.spec.ports[0]): unknown field "prot"' in said
+    assert kubectl("apply", "-f", "-", stdin=LIST).split("\n")[:2] == ["configmap/one created", "service/two created"]
+    assert "service/two unchanged" in kubectl("apply", "-f", "-", stdin=LIST)
+
+
 def test_server_side_apply_by_two_managers(kubectl: Kubectl):
     """A release manager and a user upgrade the same Deployment; each has to take over what the other owns."""
     assert "serverside-applied" in kubectl("apply", "--server-side", "--field-manager=release", "-f", "-", stdin=WEB)

@@ -9,9 +9,10 @@ import orjson
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Request
-from isvc.kube.errors import NotAcceptable
 
-PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+#: What clients ask for; it is no valid media type, so it is not what they get.
+PROTOBUF_V2_ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 
 class OpenApi:
@@ -24,8 +25,9 @@ class OpenApi:
         if self._revision != self._registry.revision:
             self._made.clear()
             self._revision = self._registry.revision
-        if path == "v2" and PROTOBUF_V2 in request.accept and "json" not in request.accept:
-            raise NotAcceptable("only the following media types are accepted: application/json")
+        protobuf = path == "v2" and any(each in request.accept for each in (PROTOBUF_V2, PROTOBUF_V2_ASKED))
+        if protobuf:
+            path = "v2 protobuf"
         if path not in self._made:
             body = self._make(path)
             self._made[path] = None if body is None else (body, hashlib.sha256(body).hexdigest()[:32].upper())
@@ -36,7 +38,7 @@ class OpenApi:
         tag = f'"{digest}"'
         if request.headers.get("if-none-match") == tag:
             return Response(b"", 304, headers={"Etag": tag})
-        return Response(body, 200, "application/json", {"Etag": tag})
+        return Response(body, 200, PROTOBUF_V2 if protobuf else "application/json", {"Etag": tag})
 
     def _make(self, path: str) -> bytes | None:
         from isvc.apiserver import openapi
@@ -44,6 +46,8 @@ class OpenApi:
         served = list(self._registry)
         if path == "v2":
             return openapi.v2(served)
+        if path == "v2 protobuf":
+            return openapi.v2_protobuf(served)
         if path == "v3":
             return orjson.dumps(openapi.v3_index(served))
         if path.startswith("v3/"):

@@ -5,6 +5,6 @@ kubectl reads them to explain fields, to find out what a server can validate, an
 
 from __future__ import annotations
 
-from isvc.apiserver.openapi.documents import v2, v3, v3_index
+from isvc.apiserver.openapi.documents import v2, v2_protobuf, v3, v3_index
 
-__all__ = ["v2", "v3", "v3_index"]
+__all__ = ["v2", "v2_protobuf", "v3", "v3_index"]

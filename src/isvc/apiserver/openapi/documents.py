@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import orjson
 
 from isvc.apiserver.description import Description
+from isvc.apiserver.openapi import gnostic
 from isvc.apiserver.openapi.paths import paths_of
 from isvc.apiserver.openapi.schemas import V2, V3, Dialect, custom_schemas, name_of_kind, needed_by, published
 from isvc.kube.objects import GVK, Object
@@ -40,13 +41,20 @@ def v3(descriptions: Sequence[Description], path: str) -> bytes | None:
 
 
 def v2(descriptions: Sequence[Description]) -> bytes:
-    document = {
+    return orjson.dumps(_v2(descriptions))
+
+
+def v2_protobuf(descriptions: Sequence[Description]) -> bytes:
+    return gnostic.encode(_v2(descriptions))
+
+
+def _v2(descriptions: Sequence[Description]) -> Object:
+    return {
         "swagger": "2.0",
         "info": _INFO,
         "paths": _paths(descriptions, V2),
         "definitions": _schemas(descriptions, V2),
     }
-    return orjson.dumps(document)
 
 
 def _path(description: Description) -> str:
