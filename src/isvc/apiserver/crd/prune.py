@@ -13,50 +13,27 @@ _NOTHING: Schema = {}
 
 def prune(obj: dict[str, Any], schema: Schema | None, unknown: list[str]) -> None:
     """Removes unknown fields in place and appends their paths; apiVersion, kind and metadata are left alone."""
-    if schema is None or schema.get("x-kubernetes-preserve-unknown-fields"):
-        _keep(obj, schema or _NOTHING, "", unknown, is_resource=True)
-    else:
-        _prune_map(obj, schema, "", unknown, is_resource=True)
+    preserve = schema is None or bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    _prune_map(obj, schema or _NOTHING, "", unknown, preserve=preserve, is_resource=True)
 
 
 def _prune(value: Any, schema: Schema, path: str, unknown: list[str]) -> None:
+    preserve = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     if isinstance(value, dict):
-        if schema.get("x-kubernetes-preserve-unknown-fields"):
-            _keep(value, schema, path, unknown)
-        else:
-            _prune_map(value, schema, path, unknown)
+        _prune_map(value, schema, path, unknown, preserve=preserve)
     elif isinstance(value, list):
         items = schema.get("items") or _NOTHING
-        preserve = schema.get("x-kubernetes-preserve-unknown-fields")
         for index, item in enumerate(value):
             if not preserve:
                 _prune(item, items, f"{path}[{index}]", unknown)
             elif isinstance(item, dict):
-                _keep(item, items, f"{path}[{index}]", unknown)
+                _prune_map(item, items, f"{path}[{index}]", unknown, preserve=True)
 
 
 def _prune_map(
-    value: dict[str, Any], schema: Schema, path: str, unknown: list[str], *, is_resource: bool = False
+    value: dict[str, Any], schema: Schema, path: str, unknown: list[str], *, preserve: bool, is_resource: bool = False
 ) -> None:
-    properties = schema.get("properties") or _NOTHING
-    others = schema.get("additionalProperties")
-    embedded = is_resource or schema.get("x-kubernetes-embedded-resource")
-    for key in list(value):
-        if embedded and key in _META:
-            if not is_resource:
-                _coerce_metadata(value, key, path, unknown)
-        elif key in properties:
-            _prune_child(value[key], properties[key], path, key, unknown)
-        elif others:
-            if isinstance(others, dict):
-                _prune_child(value[key], others, path, key, unknown)
-        else:
-            unknown.append(f"{path}.{key}" if path else key)
-            del value[key]
-
-
-def _keep(value: dict[str, Any], schema: Schema, path: str, unknown: list[str], *, is_resource: bool = False) -> None:
-    """Nothing is dropped here, but known properties below are looked at again."""
+    """Where unknown fields are preserved nothing is dropped, but known properties below are looked at again."""
     properties = schema.get("properties") or _NOTHING
     others = schema.get("additionalProperties")
     embedded = is_resource or schema.get("x-kubernetes-embedded-resource")
@@ -68,6 +45,9 @@ def _keep(value: dict[str, Any], schema: Schema, path: str, unknown: list[str], 
             _prune_child(value[key], properties[key], path, key, unknown)
         elif isinstance(others, dict):
             _prune_child(value[key], others, path, key, unknown)
+        elif not others and not preserve:
+            unknown.append(f"{path}.{key}" if path else key)
+            del value[key]
 
 
 def _prune_child(value: Any, schema: Schema, path: str, key: str, unknown: list[str]) -> None:
