@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
+from isvc.api.resources import INFERENCE_SERVICES
+from isvc.kube.errors import ApiError
 from isvc.local.controllers import controllers
 from isvc.local.gateway.backends import Endpoint
 from isvc.local.gateway.server import Gateway
@@ -17,10 +20,11 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.certificates import is_due, issue_authority, issue_serving
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
 
-__all__ = ["Local", "certificate", "connect", "install", "install_webhooks", "ready"]
+__all__ = ["Local", "certificate", "connect", "install", "install_webhooks", "ready", "warm_up"]
 
 _HOSTS = ("localhost", "127.0.0.1")
 
@@ -41,6 +45,19 @@ def certificate(folder: Path) -> bytes:
         key.touch(mode=0o600)
         key.write_bytes(pair.key)
     return authority.read_bytes()
+
+
+async def warm_up(client: Client) -> None:
+    """Has the API server do now what it would do at the first apply: read schemas, compile rules, meet the webhooks."""
+    service = {
+        "apiVersion": INFERENCE_SERVICES.api_version,
+        "kind": INFERENCE_SERVICES.kind,
+        "metadata": {"name": "warm-up", "namespace": "default"},
+        "spec": {"predictor": {"model": {"modelFormat": {"name": "sklearn"}, "storageUri": "pvc://models/iris"}}},
+    }
+    with contextlib.suppress(ApiError, ClusterError):
+        await client.create(INFERENCE_SERVICES, service, dry_run=True)
+        await client.request_bytes("GET", f"/openapi/v3/apis/{INFERENCE_SERVICES.api_version}")
 
 
 async def ready(*managers: Manager) -> None:

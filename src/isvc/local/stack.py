@@ -93,6 +93,8 @@ class Stack:
         await parts.install_webhooks(client, webhook_port, authority)
         local.forget_folders()
         self._done("webhooks")
+        warming = asyncio.create_task(parts.warm_up(client))
+        self._stack.push_async_callback(_finish, warming)
         running = self._running(client, gateway_port)
         self.home.tell(running)
         return running
