@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.cel import CelError, compile_expression
+from isvc.apiserver.crd.patterns import problem_with
 from isvc.apiserver.crd.prune import prune
 from isvc.apiserver.crd.rules import program_of
 from isvc.apiserver.crd.validate import validate
@@ -212,8 +212,7 @@ def _shown(rule: dict[str, Any]) -> Struct:
 
 
 def _check_pattern(pattern: str, path: str) -> Iterator[FieldError]:
-    try:
-        re.compile(pattern.replace(r"\z", r"\Z"))
-    except re.error as error:
-        words = f"must be a valid regular expression, but isn't: {error}"
+    problem = problem_with(pattern)
+    if problem:
+        words = f"must be a valid regular expression, but isn't: {problem}"
         yield field_errors.invalid(f"{path}.pattern", pattern, words)

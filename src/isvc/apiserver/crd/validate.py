@@ -6,14 +6,13 @@ only in proportion to the object. On an update, parts equal to what was stored b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, Final
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.crd.correlate import counterpart
 from isvc.apiserver.crd.formats import is_well_formed
+from isvc.apiserver.crd.patterns import matches
 from isvc.apiserver.strategy import FieldError
 from isvc.kube.schemas import Schema
 
@@ -153,20 +152,12 @@ def _check_text(value: str, schema: Schema, path: str, errors: list[FieldError])
         errors.append(field_errors.too_long(path, longest))
     elif shortest is not None and len(value) < shortest:
         errors.append(field_errors.invalid(path, value, f"{path} in body should be at least {shortest} chars long"))
-    elif pattern and not _go_pattern(pattern).search(value):
+    elif pattern and not matches(pattern, value):
         errors.append(field_errors.invalid(path, value, f"{path} in body should match '{pattern}'"))
     name = schema.get("format")
     if name and schema.get("type") == "string" and not is_well_formed(value, name):
         words = f"{path} in body must be of type {name}: {field_errors.quoted(value)}"
         errors.append(field_errors.type_invalid(path, value, words))
-
-
-@lru_cache(maxsize=1024)
-def _go_pattern(pattern: str) -> re.Pattern[str]:
-    """Go's RE2 syntax as Python's: `$` means the very end, `\\z` is `\\Z`, POSIX classes are spelled out."""
-    pattern = pattern.replace(r"\z", r"\Z").replace("[[:alpha:]]", "[a-zA-Z]").replace("[:alnum:]", "a-zA-Z0-9")
-    pattern = re.sub(r"(?<!\\)((?:\\\\)*)\$$", r"\1\\Z", pattern)
-    return re.compile(pattern)
 
 
 def _check_number(value: float, schema: Schema, path: str, errors: list[FieldError]) -> None:

@@ -1,0 +1,39 @@
+import pytest
+
+from isvc.apiserver.crd.patterns import matches, problem_with
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("^a+$", "aaa", True),
+        ("^a+$", "aaa\n", False),
+        ("^(a$|b$)", "b\n", False),
+        (r"^a\$$", "a$", True),
+        (r"^\d+$", "٣", False),
+        ("b", "abc", True),
+        ("^[[:alpha:]]+$", "abc", True),
+        ("^[[:alpha:]]+$", "ab1", False),
+        (r"^\p{Greek}+$", "αβ", True),
+        ("^a(?i)b$", "aB", True),
+        (r"^a\z", "a", True),
+    ],
+)
+def test_patterns_mean_what_they_mean_in_go(pattern, text, found):
+    assert matches(pattern, text) is found
+    assert problem_with(pattern) == ""
+
+
+@pytest.mark.parametrize("pattern", ["(", "a{2,1}", "[z-a]", "(?=look)", r"(a)\1"])
+def test_what_re2_refuses(pattern):
+    assert problem_with(pattern)
+    assert not matches(pattern, "a")
+
+
+def test_every_pattern_of_a_quantity():
+    pattern = (
+        r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+        r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+    )
+    assert matches(pattern, "1.5Gi")
+    assert not matches(pattern, "much")
