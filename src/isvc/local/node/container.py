@@ -15,7 +15,7 @@ from isvc.local.node.environment import Missing
 from isvc.local.node.images import ImageTableError, Program
 from isvc.local.node.launch import Launch, Surroundings, launch
 from isvc.local.node.logs import Log, last_lines
-from isvc.local.node.process import CannotStart, Exit, Process
+from isvc.local.node.process import CannotStart, Exit, Process, Reaper
 from isvc.local.node.status import ContainerState
 from isvc.toolkit.clock import timestamp
 
@@ -121,7 +121,7 @@ class Container:
         started = self._now()
         try:
             plan = launch(self.spec, program, self._around, termination_log)
-            process = await Process.start(plan.command, plan.env, plan.folder, log, self._around.reaper)
+            process = await _start(plan, log, self._around.reaper)
         except (CannotStart, Missing) as error:
             return self._did_not_start(error, log, started)
         self._process, self._plan = process, plan
@@ -131,10 +131,13 @@ class Container:
         watchers = self._watchers(plan, process)
         try:
             ended = await process.wait()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
         finally:
             for watcher in watchers:
                 watcher.cancel()
-            process.kill()
             self._process = None
             self._ended.set()
         message = _read(termination_log)
@@ -232,6 +235,18 @@ class Container:
                 process.kill()
                 return
             await asyncio.sleep(_MEMORY_PERIOD)
+
+
+async def _start(plan: Launch, log: Log, reaper: Reaper) -> Process:
+    """Starts the process; whoever is cancelled meanwhile leaves none behind."""
+    starting = asyncio.ensure_future(Process.start(plan.command, plan.env, plan.folder, log, reaper))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        process = await starting
+        process.kill()
+        await process.wait()
+        raise
 
 
 def _read(path: Path) -> str:

@@ -26,7 +26,7 @@ from isvc.local.node.images import ImageTable
 from isvc.local.node.launch import Surroundings
 from isvc.local.node.ports import PORTS_ANNOTATION, Ports
 from isvc.local.node.process import Reaper
-from isvc.local.node.status import ContainerState, phase_of, pod_status
+from isvc.local.node.status import ContainerState, pod_status
 from isvc.local.node.translate import container_ports
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
@@ -66,8 +66,8 @@ class PodWorker:
         self.containers: list[Container] = []
         self._node = node
         self._started = dig(pod, "status", "startTime") or timestamp(node.clock.now())
-        self._init_states = self._states("initContainers", "initContainerStatuses")
-        self._states_of_containers = self._states("containers", "containerStatuses")
+        self._init_states = self._first_states("initContainers", "initContainerStatuses")
+        self._main_states = self._first_states("containers", "containerStatuses")
         self._written: Object | None = None
         self._dirty = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
@@ -76,7 +76,7 @@ class PodWorker:
         self._sidecars: list[asyncio.Task[None]] = []
         self._local_ports: dict[int, int] = {}
 
-    def _states(self, specs: str, statuses: str) -> list[ContainerState]:
+    def _first_states(self, specs: str, statuses: str) -> list[ContainerState]:
         """States of a pod's containers; one that ran before the node was started again has one restart more."""
         before = {item["name"]: item for item in dig(self.pod, "status", statuses) or []}
         states = []
@@ -132,10 +132,10 @@ class PodWorker:
         policy = dig(self.pod, "spec", "restartPolicy") or "Always"
         if not await self._run_init(around, policy):
             return
-        for state in self._states_of_containers:
+        for state in self._main_states:
             state.wait("ContainerCreating")
         specs = dig(self.pod, "spec", "containers") or []
-        main = [Container(spec, state, around) for spec, state in zip(specs, self._states_of_containers, strict=True)]
+        main = [Container(spec, state, around) for spec, state in zip(specs, self._main_states, strict=True)]
         self.containers += main
         async with asyncio.TaskGroup() as group:
             for container in main:
@@ -144,14 +144,14 @@ class PodWorker:
 
     def _is_pretended(self) -> bool:
         """With --simulate, a pod with a container that cannot run here is pretended as a whole."""
-        images = [state.image for state in (*self._init_states, *self._states_of_containers)]
+        images = [state.image for state in (*self._init_states, *self._main_states)]
         return self._node.simulate and any(self._node.images.find(image) is None for image in images)
 
     def _pretend(self) -> None:
         now = timestamp(self._node.clock.now())
         for state in self._init_states:
             state.end({"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now})
-        for state in self._states_of_containers:
+        for state in self._main_states:
             state.run(now, 0)
             state.ready = state.started = True
         self._touch()
@@ -269,7 +269,8 @@ class PodWorker:
         await asyncio.gather(*(container.stop(grace) for container in self.containers))
 
     async def _cancel(self) -> None:
-        tasks = [task for task in (self._life, self._writer, *self._sidecars) if task is not None]
+        everything = (self._life, self._writer, self._end, *self._sidecars)
+        tasks = [task for task in everything if task is not None and task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -284,7 +285,7 @@ class PodWorker:
         self._dirty.set()
 
     def _all_wait(self, reason: str, message: str) -> None:
-        for state in [*self._init_states, *self._states_of_containers]:
+        for state in [*self._init_states, *self._main_states]:
             state.wait(reason, message)
         self._touch()
 
@@ -296,18 +297,17 @@ class PodWorker:
             await self._dirty.wait()
             self._dirty.clear()
             now = timestamp(self._node.clock.now())
-            status = pod_status(self.pod, self._init_states, self._states_of_containers, self._started, now)
+            known = {**self.pod, "status": self._written} if self._written else self.pod
+            status = pod_status(known, self._init_states, self._main_states, self._started, now)
             if status == self._written:
                 continue
             await self._until_possible(lambda told=status: self._put(told))  # type: ignore[misc]
 
     async def _put(self, status: Object) -> None:
         patch = {"metadata": {"uid": uid_of(self.pod)}, "status": status}
-        pod = await self._node.client.patch(
-            PODS, name_of(self.pod), patch, namespace_of(self.pod), subresource="status"
-        )
+        name, namespace = name_of(self.pod), namespace_of(self.pod)
+        await self._node.client.patch(PODS, name, patch, namespace, subresource="status")
         self._written = status
-        self.pod = {**self.pod, "status": pod.get("status") or {}}
 
     async def _until_possible(self, attempt: Callable[[], Awaitable[Any]]) -> None:
         """Tries until the API server accepts it; NotFound is raised: the pod is gone."""
@@ -329,14 +329,9 @@ class PodWorker:
             await part
         except NotFound:
             log.debug("pod %s is gone", self._title)
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
+        except Exception as error:
             log.exception("pod %s", self._title)
-
-    @property
-    def phase(self) -> str:
-        return phase_of(self.pod, self._init_states, self._states_of_containers)
+            self._all_wait("RunContainerError", f"the node failed: {error}")
 
     @property
     def _title(self) -> str:

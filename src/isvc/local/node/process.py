@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isvc.local.node.logs import Log
+from isvc.local.node.reaper import started_at
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -55,8 +56,9 @@ class Reaper:
         )
 
     def add(self, group: int) -> None:
-        (self._record / str(group)).write_text(_started_at(group))
-        self._tell(f"+{group}\n")
+        started = started_at(group)
+        (self._record / str(group)).write_text(started)
+        self._tell(f"+{group} {started}\n")
 
     def remove(self, group: int) -> None:
         self._tell(f"-{group}\n")
@@ -67,7 +69,7 @@ class Reaper:
         killed = []
         for path in self._record.glob("[0-9]*"):
             group = int(path.name)
-            if path.read_text() and path.read_text() == _started_at(group):
+            if path.read_text() and path.read_text() == started_at(group):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(group, signal.SIGKILL)
                     killed.append(group)
@@ -92,21 +94,13 @@ class Reaper:
 def _wait_until_gone(pid: int, seconds: float = 2.0) -> None:
     """Its ports are free only then."""
     deadline = time.monotonic() + seconds
-    while _started_at(pid) and _state(pid) != "Z" and time.monotonic() < deadline:
+    while started_at(pid) and _state(pid) != "Z" and time.monotonic() < deadline:
         time.sleep(0.005)
 
 
 def _state(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
-
-
-def _started_at(pid: int) -> str:
-    """What tells a process from a later one with the same number."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""
 
