@@ -85,7 +85,7 @@ def _check_type(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
         yield field_errors.required(f"{path}.properties", words)
     elif not kind and not free:
         yield field_errors.required(f"{path}.type", _NEEDS_TYPE[level])
-    if kind == "array" and not schema.get("items"):
+    if kind == "array" and schema.get("items") is None:
         yield field_errors.required(f"{path}.items", "must be specified")
     if level == "root" and kind and kind != "object":
         yield field_errors.invalid(f"{path}.type", kind, "must be object at the root")
