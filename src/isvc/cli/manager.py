@@ -124,11 +124,12 @@ def _certificates(options: Options, client: Client) -> tuple[Path, list[Service]
     """The folder with the webhooks' certificate, and who keeps it: somebody else if it is given, or else we do."""
     from isvc.toolkit.rotation import Certificates, Targets
 
-    mounted = Path(tempfile.gettempdir()) / "k8s-webhook-server" / "serving-certs"
-    folder = Path(options.webhook_cert_dir) if options.webhook_cert_dir else mounted
+    temporary = Path(tempfile.gettempdir())
+    mounted = temporary / "k8s-webhook-server" / "serving-certs"  # where KServe's manifests mount the Secret
     if options.webhook_cert_dir or (mounted / "tls.crt").exists():
-        return folder, []
-    folder.mkdir(parents=True, exist_ok=True)
+        return Path(options.webhook_cert_dir or mounted), []
+    folder = temporary / "isvc-webhook-certificates"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     service = f"{WEBHOOK_SERVICE}.{options.namespace}.svc"
     return folder, [
         Certificates(

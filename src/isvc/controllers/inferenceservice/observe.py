@@ -49,6 +49,7 @@ class Observed:
     ca_bundle: Object | None = None
     lookup: Lookup = field(default_factory=lambda: Lookup(""))
     system_namespace: str = "kserve"
+    kubernetes: tuple[str, str] | None = None  # its version, where that matters
     zero_initial_scale: bool = False
     knative_domains: Sequence[str] = ()
     now: str = ""

@@ -65,6 +65,7 @@ class Reconciler:
         self._settings = Remembered(client, clock)
         self._commit = Commit(client, cache)
         self._recovering: dict[Key, float] = {}
+        self._version: tuple[str, str] | None = None
 
     async def reconcile(self, key: Key) -> Result | None:
         config = self._observer.configuration.in_force()
@@ -92,6 +93,7 @@ class Reconciler:
             if observed.mode is DeploymentMode.MODEL_MESH and not observed.predictor_url:
                 return Result(requeue_after=WAIT_FOR_MODEL_MESH)
             observed = await self._with_knative_settings(observed)
+        observed = await self._with_version(observed)
         observed, planned = await self._plan(observed, builders)
         if pause := self._pause(observed, planned):
             return Result(requeue_after=pause)
@@ -121,6 +123,15 @@ class Reconciler:
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 log.exception("%s/%s cannot be planned", observed.namespace, observed.name)
                 return observed, unplannable(observed, error)
+
+    async def _with_version(self, observed: Observed) -> Observed:
+        """The version of Kubernetes, asked for once and only if models may come as image volumes."""
+        if observed.config.storage_initializer.oci_mode != "native":
+            return observed
+        if self._version is None:
+            told = await self._client.request("GET", "/version")
+            self._version = (str(told.get("major", "")), str(told.get("minor", "")))
+        return replace(observed, kubernetes=self._version)
 
     async def _with_knative_settings(self, observed: Observed) -> Observed:
         """What Knative's own configuration says about scaling from zero and about domains."""

@@ -10,7 +10,7 @@ from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.mode import Rooms
 from isvc.controllers.inferenceservice.observe import Observed
 from isvc.controllers.inferenceservice.planned import Planned, Stop
-from isvc.controllers.inferenceservice.status import model
+from isvc.controllers.inferenceservice.status import image_volumes, model
 from isvc.controllers.inferenceservice.status.edit import (
     CANARY_READY,
     PREDICTOR_READY,
@@ -68,6 +68,7 @@ def unreadable(raw: Object, now: str, message: str) -> Object:
 def _once(status: Object, observed: Observed, planned: Planned, outcome: Outcome, rooms: Rooms) -> Object:
     edit = StatusEdit(status, observed.now)
     edit.initialize()
+    image_volumes.report(edit, observed)
     stop = halted(planned, outcome)
     if _components(edit, observed, planned, outcome, rooms, stop):
         _stopped(edit, stopped=observed.stopped)
