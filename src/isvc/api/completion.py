@@ -1,7 +1,8 @@
-"""An object as KServe's own server would write it down again: checked for types, required fields filled with zeros.
+"""An object as KServe's own server would write it down again: types checked, zeros for required fields, one spelling.
 
 KServe's defaulters read an object into a Go struct and write it out, and that writes `name: ""` where the CRD asks
-for a name. Users rely on it without knowing: what they may leave out, they may leave out here.
+for a name, and `500m` where somebody wrote 0.5. Users rely on it without knowing: what they may leave out, they may
+leave out here.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from isvc.api.codec import DecodeError
+from isvc.kube.quantity import Quantity, QuantityError
 from isvc.kube.schemas import Schema
 
 _NAMES = {
@@ -42,7 +44,7 @@ def complete(value: Any, schema: Schema, path: str = "") -> Any:
             for index, item in enumerate(value)
         ]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    return value
+    return value if isinstance(value, str) or not _is_quantity(schema) else str(value)
 
 
 def _completed_object(value: dict[str, Any], schema: Schema, path: str) -> dict[str, Any]:
@@ -51,13 +53,28 @@ def _completed_object(value: dict[str, Any], schema: Schema, path: str) -> dict[
     for name, item in value.items():
         below = properties.get(name, others)
         if isinstance(below, dict) and item is not None:
-            new = complete(item, below, f"{path}.{name}" if path else name)
-            if new is not item:
+            where = f"{path}.{name}" if path else name
+            new = complete(item, below, where)
+            if name not in properties and _is_quantity(below):
+                new = _amount(new, where)
+            if new is not item and new != item:
                 changes[name] = new
     for name in schema.get("required", ()):
         if value.get(name) is None and (zero := _zero(properties.get(name, {}))) is not None:
             changes[name] = zero
     return value | changes if changes else value
+
+
+def _is_quantity(schema: Schema) -> bool:
+    return bool(schema.get("x-kubernetes-int-or-string")) and "pattern" in schema
+
+
+def _amount(text: str, path: str) -> str:
+    """The amount of a resource in its canonical spelling; quantities elsewhere are kept as they are written."""
+    try:
+        return str(Quantity.parse(text))
+    except QuantityError:
+        raise DecodeError(path, f"expected an amount such as 500m or 2Gi, got {text!r}") from None
 
 
 def _zero(schema: Schema) -> Any:

@@ -143,3 +143,26 @@ def test_llm_services(version: str):
     assert done["spec"]["model"] == {"uri": "hf://a", "name": "llama"}
     assert done["spec"]["template"] == {"containers": []}
     assert done["metadata"]["labels"] == {ROUTING_GROUP: "g", LABEL: "mine"}
+
+
+def test_amounts_are_spelled_in_one_way():
+    limits = {"cpu": 0.5, "memory": "1024Mi", "nvidia.com/gpu": 1}
+    done = default_service(service(model(resources={"limits": limits, "requests": {"cpu": "1500m"}})), DEFAULTS)
+    resources = done["spec"]["predictor"]["model"]["resources"]
+    assert resources["limits"] == {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "1"}
+    assert resources["requests"] == {"cpu": "1500m"}
+
+
+def test_a_metrics_target_keeps_its_text():
+    targets = [{"type": "Value", "value": 5}, {"type": "Value", "value": "1024Mi"}]
+    metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": target}} for target in targets]
+    spec = model()
+    spec["predictor"]["autoScaling"] = {"metrics": metrics}
+    done = default_service(service(spec), DEFAULTS)["spec"]["predictor"]["autoScaling"]["metrics"]
+    assert [metric["resource"]["target"]["value"] for metric in done] == ["5", "1024Mi"]
+
+
+def test_an_amount_that_is_none_is_named():
+    with pytest.raises(DecodeError) as error:
+        default_service(service(model(resources={"limits": {"memory": "lots"}})), DEFAULTS)
+    assert error.value.path == "spec.predictor.model.resources.limits.memory"
