@@ -12,6 +12,7 @@ from typing import Any
 
 from isvc.engine.plan import Child
 from isvc.kube.objects import Object, dig
+from isvc.kube.quantity import Quantity
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
 NAMESPACE = "knative-serving"
@@ -60,7 +61,7 @@ class Revision:
     concurrency: int | None = None
 
     def template(self) -> Object:
-        spec: Object = dict(self.pod)
+        spec: Object = _spelled_as_in_pods(self.pod)
         if self.timeout is not None:
             spec["timeoutSeconds"] = self.timeout
             if self.first_byte:
@@ -100,6 +101,22 @@ def service(
     return Child(
         KNATIVE_SERVICES, manifest, heeds=heeds, includes=("metadata.annotations",), keeps=("metadata.annotations",)
     )
+
+
+def _spelled_as_in_pods(pod: Object) -> Object:
+    """The pod with resources as Kubernetes spells them: Knative keeps what it is given, and so does the comparison."""
+    lists = {field: pod[field] for field in ("containers", "initContainers") if pod.get(field)}
+    return pod | {field: [_with_amounts(container) for container in each] for field, each in lists.items()}
+
+
+def _with_amounts(container: Object) -> Object:
+    resources: Object = container.get("resources") or {}
+    amounts = {
+        kind: {name: str(Quantity.parse(amount)) for name, amount in resources[kind].items()}
+        for kind in ("limits", "requests")
+        if resources.get(kind)
+    }
+    return {**container, "resources": resources | amounts} if amounts else container
 
 
 def traffic(canary_percent: int | None, rolled_out: str, *, tagged: bool) -> list[Object]:

@@ -144,7 +144,7 @@ def _canonical_resources(resources: Object) -> Object:
 def _resources(spec: Object, config: RouterConfig) -> Object:
     """What the graph asks for, limits and requests alone, or else the configuration's defaults, all of them."""
     if own := spec.get("resources"):
-        return {kind: own[kind] for kind in ("limits", "requests") if own.get(kind)}
+        return {kind: amounts for kind, amounts in _canonical_resources(own).items() if kind != "claims"}
     return {
         "limits": {"cpu": config.cpu_limit, "memory": config.memory_limit},
         "requests": {"cpu": config.cpu_request, "memory": config.memory_request},

@@ -42,7 +42,8 @@ _VISIBLE: Final = ("predictor", "transformer", "explainer")
 def plan(observed: Observed, planned: Planned, ready: StatusEdit) -> tuple[Part, ...]:
     """`ready` has this pass's conditions and component URLs."""
     alias = external_name(observed.name, observed.namespace, observed.config.ingress.local_gateway_service)
-    wanted = Want((Child(SERVICES, alias, heeds=("spec",)),)) if _virtual_host(observed) else Retire("no virtual host")
+    child = Child(SERVICES, alias, heeds=("spec",), keeps=("metadata.labels", "metadata.annotations"))
+    wanted = Want((child,)) if _virtual_host(observed) else Retire("no virtual host")
     return (
         Part("ingress", _route(observed, planned, ready), frozenset({VIRTUAL_SERVICES})),
         Part("ingress alias", wanted, frozenset({SERVICES}), frozenset({observed.name})),
