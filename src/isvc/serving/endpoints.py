@@ -89,7 +89,8 @@ def is_multi_model(predictor: Object) -> bool:
     model = predictor.get("model") or {}
     if dig(model, "modelFormat", "name") == "huggingface":
         return False  # it can fetch a model by its identifier, without storage
-    return not (model.get("storageUri") or model.get("storage") or predictor.get("storageUris"))
+    own = any(model.get(field) is not None for field in ("storageUri", "storage"))
+    return not own and not predictor.get("storageUris")
 
 
 def _name_argument(arguments: Sequence[str]) -> str:

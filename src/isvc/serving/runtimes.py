@@ -124,7 +124,7 @@ def _offers(runtime: Runtime, model: ModelSpec, *, multi_node: bool) -> bool:
         not spec.is_disabled
         and not spec.is_multi_model
         and spec.is_multi_node == multi_node
-        and spec.speaks(model.protocol_version or Protocol.V1)
+        and spec.speaks(Protocol.V1 if model.protocol_version is None else model.protocol_version)
         and runtime.supports(model.model_format, chosen=False)
     )
 
@@ -134,5 +134,9 @@ def _ranked(runtimes: Iterable[Runtime], model_format: str) -> list[Runtime]:
     ranked = sorted(runtimes, key=lambda runtime: runtime.name)
     ranked.sort(key=lambda runtime: runtime.created, reverse=True)
     ranked.sort(key=lambda runtime: rank(runtime.spec.protocol_versions))
-    ranked.sort(key=lambda runtime: -(runtime.priority(model_format) or 0))
+    ranked.sort(key=lambda runtime: _falling(runtime.priority(model_format)))
     return ranked
+
+
+def _falling(priority: int | None) -> tuple[bool, int]:
+    return priority is None, -(priority or 0)

@@ -65,3 +65,8 @@ def test_a_service_without_an_address_has_no_endpoint_yet():
 )
 def test_an_empty_server_takes_trained_models(predictor, multi):
     assert endpoints.is_multi_model(predictor) is multi
+
+
+@pytest.mark.parametrize(("model", "multi"), [({}, True), ({"storage": {}}, False), ({"storageUri": ""}, False)])
+def test_a_model_that_says_where_it_is_is_the_only_one(model, multi):
+    assert endpoints.is_multi_model({"model": {"modelFormat": {"name": "sklearn"}, **model}}) is multi

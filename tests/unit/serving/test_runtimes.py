@@ -88,3 +88,12 @@ def test_server_types_are_told_or_known_by_name():
     assert runtime("x", annotations={"serving.kserve.io/server-type": "mlserver"}).server_type == "mlserver"
     assert runtime("kserve-tritonserver").server_type == "tritonserver"
     assert runtime("x").server_type == ""
+
+
+def test_any_priority_beats_none():
+    silent = runtime("silent", offer("f"), created="2026-02-02T00:00:00Z")
+    assert chosen([silent, runtime("least", offer("f", priority=0))], [], model("f")) == "least"
+
+
+def test_a_model_with_an_empty_protocol_takes_any():
+    assert chosen([runtime("two", offer("f"), protocolVersions=["v2"])], [], model("f", protocolVersion="")) == "two"

@@ -9,6 +9,7 @@ from isvc.api.models import ModelStorageSpec, PredictorExtensionSpec
 from isvc.api.validation import Problem
 
 _SCHEMES = ("s3://", "hdfs://", "webhdfs://")
+_WITH_STORAGE_RULES = ("tensorflow", "pytorch", "onnx", "huggingface", "pmml")
 _GPU_IMAGE = "-gpu"
 _GPU, _GPU_SLICE = "nvidia.com/gpu", "nvidia.com/mig"
 
@@ -17,10 +18,10 @@ def framework_problems(name: str, spec: PredictorExtensionSpec, path: str) -> It
     if name in ("tensorflow", "pytorch") and spec.runtime_version is not None:
         yield from _gpu_image(spec.runtime_version, _wants_gpu(spec), path)
     if name == "onnx" and spec.storage_uri is not None:
-        ending = posixpath.splitext(spec.storage_uri)[1]
-        if ending not in ("", ".onnx"):
+        _, dot, ending = posixpath.basename(spec.storage_uri).rpartition(".")
+        if dot and ending != "onnx":
             yield Problem(f"{path}.storageUri", f"must be a folder or end in .onnx, got {spec.storage_uri!r}")
-    if spec.storage is not None:
+    if spec.storage is not None and name in _WITH_STORAGE_RULES:
         yield from _storage(spec.storage, spec.storage_uri, path)
 
 
