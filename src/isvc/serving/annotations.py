@@ -43,6 +43,10 @@ PULLER_CONFIG_VOLUME: Final = f"{INTERNAL}/configVolumeName"
 PULLER_CONFIG_PATH: Final = f"{INTERNAL}/configMountPath"
 PULLER_MODEL_DIR: Final = f"{INTERNAL}/modelDir"
 
+# Where ModelMesh's predictor answers, and in which protocol.
+PREDICTOR_HOST: Final = f"{INTERNAL}/predictor-host"
+PREDICTOR_PROTOCOL: Final = f"{INTERNAL}/predictor-protocol"
+
 # Metrics and hardware.
 METRIC_AGGREGATION: Final = f"{GROUP}/enable-metric-aggregation"
 PROMETHEUS_SCRAPING: Final = f"{GROUP}/enable-prometheus-scraping"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from isvc.api.codec import decode, encode
+from isvc.api.formats import FRAMEWORKS
 from isvc.api.inferenceservice import CanarySpec, PredictorSpec
 from isvc.controllers.inferenceservice.components import predictor
 from isvc.controllers.inferenceservice.components.predictor import Variant
@@ -25,9 +26,18 @@ def canaries_of(observed: Observed, stable: Variant, workload: Workload) -> tupl
     base = encode(stable.spec)
     written = (observed.raw.get("spec") or {}).get("canary") or ()
     return tuple(
-        _canary(observed, base, canary, overlay.get("predictor") or {}, stable, workload)
+        _canary(observed, base, canary, _with_model(overlay.get("predictor") or {}), stable, workload)
         for canary, overlay in zip(observed.service.spec.canary, written, strict=True)
     )
+
+
+def _with_model(overlay: Object) -> Object:
+    """A canary's framework field as `model`, which is what it has become in the stable predictor."""
+    framework = next((name for name in FRAMEWORKS if overlay.get(name) is not None), None)
+    if framework is None:
+        return overlay
+    others = {key: value for key, value in overlay.items() if key != framework}
+    return {**others, "model": {**overlay[framework], "modelFormat": {"name": framework}}}
 
 
 def _canary(

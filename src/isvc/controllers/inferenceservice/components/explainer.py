@@ -7,10 +7,11 @@ from typing import Any
 
 from isvc.api.inferenceservice import ExplainerSpec
 from isvc.api.models import ARTExplainerSpec
+from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.components import metadata
 from isvc.controllers.inferenceservice.components.predictor import STORAGE_URI
 from isvc.controllers.inferenceservice.components.storage import with_models
-from isvc.controllers.inferenceservice.components.transformer import add_argument
+from isvc.controllers.inferenceservice.components.transformer import add_argument, predictor_in_mesh
 from isvc.controllers.inferenceservice.observe import Observed
 from isvc.kube.objects import Object, labels_of
 from isvc.serving import annotations as told
@@ -26,6 +27,8 @@ def build(observed: Observed, spec: ExplainerSpec, scale: Mapping[str, Any], ser
     if spec.art is None and not containers:
         raise Refused("the explainer has no container: set spec.explainer.art or spec.explainer.containers")
     annotations = {**observed.annotations}
+    if observed.mode is DeploymentMode.MODEL_MESH:
+        annotations[told.PREDICTOR_HOST], annotations[told.PREDICTOR_PROTOCOL] = predictor_in_mesh(observed)
     if (source := _storage_uri(spec)) is not None:
         annotations[told.SOURCE_URI] = source
         metadata.check_storage_uri(source, observed.storage_containers)

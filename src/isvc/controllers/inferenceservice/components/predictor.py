@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from isvc.api.codec import encode
 from isvc.api.inferenceservice import PredictorSpec
 from isvc.api.models import ModelSpec
 from isvc.controllers.inferenceservice.components import metadata, multinode
@@ -95,7 +96,7 @@ def _annotations(observed: Observed, spec: PredictorSpec) -> dict[str, str]:
     model = spec.model
     annotations = {**observed.annotations, **metadata.agent_annotations(spec)}
     annotations |= metadata.storage_annotations(model.storage if model else None)
-    if is_multi_model(observed.raw.get("spec", {}).get("predictor") or {}):
+    if is_multi_model(encode(spec)):
         annotations |= {
             told.PULLER: "true",
             told.PULLER_CONFIG_VOLUME: names.model_config(observed.name, 0),

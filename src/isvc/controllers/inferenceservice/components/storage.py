@@ -48,10 +48,17 @@ def _initialized(
         lookup=observed.lookup,
         annotations=component.annotations,
         storage_container=choose_storage_container(uris[0].uri, observed.storage_containers, container_name),
-        storage_spec=StorageSpec(storage.key or "", storage.parameters or {}) if storage else None,
+        storage_spec=_credential(storage),
         system_namespace=observed.system_namespace,
     )
     worker = component.worker
     if worker is not None:
         worker = replace(worker, pod=initialize(worker.pod, replace(request, annotations=worker.annotations)))
     return replace(component, pod=initialize(component.pod, request), worker=worker)
+
+
+def _credential(storage: ModelStorageSpec | None) -> StorageSpec | None:
+    """The entry of the storage secret that the model names together with parameters; a key alone names nothing."""
+    if storage is None or storage.key is None or storage.parameters is None:
+        return None
+    return StorageSpec(storage.key, storage.parameters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from isvc.api.inferenceservice import TransformerSpec
@@ -18,6 +18,8 @@ from isvc.serving import names
 from isvc.serving.containers import named, set_env
 from isvc.serving.refused import Refused
 from isvc.serving.workload.component import Component
+
+_MESH_PROTOCOLS: Final = {"grpc": "grpc-v2", "http": "v2", "https": "v2"}
 
 
 def build(observed: Observed, spec: TransformerSpec, scale: Mapping[str, Any], service: Object) -> Component:
@@ -50,9 +52,8 @@ def _told(container: Object, observed: Observed, spec: TransformerSpec) -> Objec
     host = f"{predictor}.{observed.namespace}"
     args = list(container.get("args") or ())
     if observed.mode is DeploymentMode.MODEL_MESH:
-        mesh = urlsplit(observed.predictor_url)
-        host = mesh.netloc
-        add_argument(args, "--protocol", "grpc-v2" if mesh.scheme == "grpc" else "v2")
+        host, protocol = predictor_in_mesh(observed)
+        add_argument(args, "--protocol", protocol)
     add_argument(args, "--model_name", observed.name)
     add_argument(args, "--predictor_host", host)
     add_argument(args, "--http_port", "8080")
@@ -61,6 +62,15 @@ def _told(container: Object, observed: Observed, spec: TransformerSpec) -> Objec
     container = {**container, "args": args, "env": [dict(entry) for entry in container.get("env") or ()]}
     set_env(container, INFERENCE_SERVICE_NAME, observed.name)
     return container
+
+
+def predictor_in_mesh(observed: Observed) -> tuple[str, str]:
+    """Where ModelMesh's predictor answers, and the protocol that it speaks there."""
+    address = urlsplit(observed.predictor_url)
+    protocol = _MESH_PROTOCOLS.get(address.scheme)
+    if protocol is None:
+        raise Refused(f"Predictor URL Scheme not supported: {address.scheme}")
+    return address.netloc, protocol
 
 
 def add_argument(args: list[str], name: str, value: str) -> None:
