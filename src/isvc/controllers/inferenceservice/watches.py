@@ -60,6 +60,8 @@ def _watches(cache: Cache) -> Sequence[Watch]:
         Watch(PODS, to=_service_keys_of_pod, when=_news_of_pod),
         Watch(SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed),
         Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed, optional=True),
+        Watch(SERVING_RUNTIMES, to=affected.by_lost_runtime, when=_is_gone),
+        Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_lost_runtime, when=_is_gone, optional=True),
         Watch(CLUSTER_STORAGE_CONTAINERS, to=affected.by_storage, when=_spec_changed, optional=True),
         Watch(CONFIG_MAPS, to=affected.by_config, when=_data_changed),
     )
@@ -78,6 +80,12 @@ class _Affected:
         for service in self._cache.list(INFERENCE_SERVICES, namespace):
             status = service.get("status") or {}
             if status.get(field) == name or _waits_for_runtime(status):
+                yield Key.of(service)
+
+    def by_lost_runtime(self, runtime: Object) -> Iterable[Key]:
+        """Those that were refused, which may now be refused for another reason."""
+        for service in self._cache.list(INFERENCE_SERVICES, namespace_of(runtime)):
+            if _waits_for_runtime(service.get("status") or {}):
                 yield Key.of(service)
 
     def by_storage(self, container: Object) -> Iterable[Key]:
@@ -106,6 +114,10 @@ def _waits_for_runtime(status: Object) -> bool:
 def _runtime_changed(before: Object | None, after: Object | None) -> bool:
     """A new runtime may be what somebody waits for; one that goes is still what its users run with."""
     return after is not None and _spec_changed(before, after)
+
+
+def _is_gone(before: Object | None, after: Object | None) -> bool:
+    return after is None
 
 
 def _spec_changed(before: Object | None, after: Object | None) -> bool:

@@ -25,8 +25,14 @@ def controller(client: Client, cache: Cache, clock: Clock) -> Controller:
         place = f"{namespace_of(service)}/{name_of(service)}"
         return [Key.of(model) for model in cache.by_index(TRAINED_MODELS, BY_SERVICE, place)]
 
+    def siblings_of(model: Object) -> Iterable[Key]:
+        """The models that share a service with this one, which may now have room or no longer have it."""
+        for place in _service(model):
+            yield from map(Key.of, cache.by_index(TRAINED_MODELS, BY_SERVICE, place))
+
     watches = (
         Watch(TRAINED_MODELS, optional=True),
+        Watch(TRAINED_MODELS, to=siblings_of, when=_made_room, optional=True),
         Watch(INFERENCE_SERVICES, to=models_of, when=_readiness_changed),
     )
     return Controller("trainedmodel", reconciler.reconcile, watches, workers=1, clock=clock)
@@ -35,6 +41,11 @@ def controller(client: Client, cache: Cache, clock: Clock) -> Controller:
 def _service(model: Object) -> Iterable[str]:
     parent = dig(model, "spec", "inferenceService")
     return (f"{namespace_of(model)}/{parent}",) if parent else ()
+
+
+def _made_room(before: Object | None, after: Object | None) -> bool:
+    """A model that goes or moves leaves memory to the others of its service."""
+    return before is not None and (after is None or list(_service(before)) != list(_service(after)))
 
 
 def _readiness_changed(before: Object | None, after: Object | None) -> bool:
