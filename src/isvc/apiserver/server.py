@@ -28,6 +28,7 @@ from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Request, User
 from isvc.apiserver.resources import CustomResources
 from isvc.apiserver.router import Router, nothing_here, parse
+from isvc.apiserver.store.lock import FolderLock
 from isvc.apiserver.store.store import Store
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import ApiError, Unauthorized
@@ -67,7 +68,15 @@ class Server:
         self._users: dict[Connection, User | None] = {}
 
     async def start(self) -> None:
-        """Loads what is kept, and listens."""
+        """Loads what is kept, and listens. Raises InUse or OSError when another holds the folder or the port."""
+        self._lock = FolderLock(self._folder)
+        try:
+            await self._start()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    async def _start(self) -> None:
         hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self._host]))
         self.identity = identity.load(self._folder / "pki", hosts)
         self._bearer = f"Bearer {self.identity.admin_token}"
@@ -117,6 +126,7 @@ class Server:
             connection.abort()
         await self._admission.close()
         self.store.close()
+        self._lock.release()
 
     async def _sweep(self) -> None:
         """Drops connections that have been silent for long and have nothing under way."""

@@ -37,5 +37,9 @@ def command(kubeconfig: Path, folder: Path, port: int, host: str, ephemeral: boo
     (mode 0600) when the server is ready. Ctrl-C or SIGTERM stops it.
     """
     from isvc.apiserver.run import Options, run
+    from isvc.apiserver.store.lock import InUse
 
-    run(Options(folder, kubeconfig, host, port, ephemeral, controllers))
+    try:
+        run(Options(folder, kubeconfig, host, port, ephemeral, controllers))
+    except (InUse, OSError) as error:
+        raise click.ClickException(str(error)) from None

@@ -118,6 +118,23 @@ async def test_the_same_certificates_and_token_after_a_restart(process):
     assert os.stat(process.folder / "state" / "objects.db").st_mode & 0o077 == 0
 
 
+async def test_a_folder_and_a_port_have_one_server_at_a_time(process, start):
+    await process.start()
+    options = ["--kubeconfig", str(process.folder / "other"), "--dir", str(process.folder / "state")]
+    for more, told in (
+        (options, "another API server is running on"),
+        ([*options[:3], str(process.folder / "free"), "--port", process.url.rsplit(":", 1)[1]], "in use"),
+    ):
+        second = await asyncio.create_subprocess_exec(
+            str(PROGRAM), "apiserver", *more, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        )
+        _, error = await asyncio.wait_for(second.communicate(), 60)
+        assert second.returncode == 1
+        assert told in error.decode()
+        assert "Traceback" not in error.decode()
+    assert not (process.folder / "other").exists()
+
+
 async def test_another_name_gets_another_certificate_of_the_same_authority(start):
     first = await start(ephemeral=True)
     before = {name: (first.identity.folder / name).read_bytes() for name in ("ca.crt", "apiserver.crt", "admin.token")}
