@@ -9,6 +9,7 @@ from pathlib import Path
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
 from isvc.local.controllers import controllers
+from isvc.local.controllers.world import World
 from isvc.local.gateway.backends import Endpoint
 from isvc.local.gateway.server import Gateway
 from isvc.local.home import Home
@@ -72,7 +73,7 @@ class Local:
         clock = SystemClock()
         self._cache = Cache(client)
         self._port = gateway_port
-        recorder = Recorder(client, "isvc-node", clock)
+        recorder = Recorder(client, "isvc", clock)
         self._gateway = Gateway(self._cache)
         self._node = Node(
             client,
@@ -88,7 +89,7 @@ class Local:
         self.manager = Manager(
             client,
             self._cache,
-            controllers=controllers(client, self._cache, Recorder(client, "isvc-controllers", clock), clock),
+            controllers=controllers(World(client, self._cache, recorder, clock)),
             services=[recorder],
         )
 

@@ -12,9 +12,16 @@ import orjson
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
 
-from isvc.modelserver.errors import InvalidInput, ModelNotFound, ModelNotReady, ServingError, Unsupported
+from isvc.modelserver.errors import ModelNotFound, ModelNotReady, ServingError, Unsupported
 from isvc.modelserver.model import Headers, Model, Payload
-from isvc.modelserver.tensors import BINARY_HEADER, InferRequest, InferResponse, decode_request, encode_response
+from isvc.modelserver.tensors import (
+    BINARY_HEADER,
+    InferRequest,
+    InferResponse,
+    decode_request,
+    encode_response,
+    json_object,
+)
 
 log = logging.getLogger("isvc.modelserver")
 
@@ -169,13 +176,7 @@ async def _decode_v1(request: web.Request) -> Payload:
     body = await request.read()
     if request.content_type not in _JSON_LIKE and not request.content_type.endswith("+json"):
         return body
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput(f"Unrecognized request format: {error}") from None
-    if not isinstance(document, dict):
-        raise InvalidInput("Unrecognized request format: expected a JSON object")
-    return document
+    return json_object(body)
 
 
 async def _encode(request: web.Request, result: Any) -> web.StreamResponse:

@@ -100,7 +100,7 @@ def decode_request(body: bytes, header_length: str | None) -> InferRequest:
     if header_length is not None and not header_length.isdigit():
         raise InvalidInput(f"{BINARY_HEADER} is not a number: {header_length}")
     end = len(body) if header_length is None else int(header_length)
-    document = _json_object(body[:end])
+    document = json_object(body[:end])
     inputs = document.get("inputs")
     if not isinstance(inputs, list) or not inputs:
         raise InvalidInput('Expected "inputs" to be a list')
@@ -135,7 +135,8 @@ def encode_response(response: InferResponse, request: InferRequest) -> tuple[byt
     return (head + tail, len(head)) if tail else (head, None)
 
 
-def _json_object(body: bytes) -> dict[str, Any]:
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a request."""
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:

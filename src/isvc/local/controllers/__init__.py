@@ -7,19 +7,11 @@ and a default ServiceAccount for every namespace. Names, conditions and words ar
 from __future__ import annotations
 
 from isvc.local.controllers import accounts, autoscalers, claims, deployments, endpoints, replicasets
-from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock
+from isvc.local.controllers.world import World
 from isvc.toolkit.controller import Controller
-from isvc.toolkit.recorder import Recorder
+
+_PARTS = (deployments, replicasets, endpoints, autoscalers, accounts, claims)
 
 
-def controllers(client: Client, cache: Cache, recorder: Recorder, clock: Clock) -> list[Controller]:
-    return [
-        deployments.controller(client, cache, recorder, clock),
-        replicasets.controller(client, cache, recorder, clock),
-        endpoints.controller(client, cache),
-        autoscalers.controller(client, cache, clock),
-        accounts.controller(client, cache),
-        claims.controller(client, cache),
-    ]
+def controllers(world: World) -> list[Controller]:
+    return [part.controller(world) for part in _PARTS]

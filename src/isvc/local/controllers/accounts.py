@@ -5,14 +5,15 @@ from __future__ import annotations
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, dig, is_being_deleted
 from isvc.kube.resource import NAMESPACES, SERVICE_ACCOUNTS
-from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
+from isvc.local.controllers.world import World
 from isvc.toolkit.controller import Controller, Watch
 
 NAME = "default"
 
 
-def controller(client: Client, cache: Cache) -> Controller:
+def controller(world: World) -> Controller:
+    client, cache = world.client, world.cache
+
     async def reconcile(key: Key) -> None:
         namespace = cache.get(NAMESPACES, key.name)
         if namespace is None or is_being_deleted(namespace) or dig(namespace, "status", "phase") == "Terminating":

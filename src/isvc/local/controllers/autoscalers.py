@@ -6,21 +6,20 @@ from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
 from isvc.local.controllers.rollout import replicas_of
-from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
+from isvc.local.controllers.world import World
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Controller, Watch
 
 _NO_METRICS = "a local node has no metrics server: replicas stay within the bounds"
 
 
-def controller(client: Client, cache: Cache, clock: Clock) -> Controller:
+def controller(world: World) -> Controller:
     def scalers_of(deployment: Object) -> list[Key]:
-        scalers = cache.list(HORIZONTAL_POD_AUTOSCALERS, namespace_of(deployment))
+        scalers = world.cache.list(HORIZONTAL_POD_AUTOSCALERS, namespace_of(deployment))
         return [Key.of(scaler) for scaler in scalers if _targets(scaler, name_of(deployment))]
 
     watches = [Watch(HORIZONTAL_POD_AUTOSCALERS), Watch(DEPLOYMENTS, to=scalers_of, when=_resized)]
-    return Controller("horizontalpodautoscaler", Autoscalers(client, cache, clock).reconcile, watches)
+    return Controller("horizontalpodautoscaler", Autoscalers(world).reconcile, watches)
 
 
 def _targets(scaler: Object, deployment: str) -> bool:
@@ -33,41 +32,35 @@ def _resized(before: Object | None, after: Object | None) -> bool:
 
 
 class Autoscalers:
-    def __init__(self, client: Client, cache: Cache, clock: Clock) -> None:
-        self._client = client
-        self._cache = cache
-        self._clock = clock
+    def __init__(self, world: World) -> None:
+        self._world = world
 
     async def reconcile(self, key: Key) -> None:
-        scaler = self._cache.get(HORIZONTAL_POD_AUTOSCALERS, key.name, key.namespace)
+        scaler = self._world.cache.get(HORIZONTAL_POD_AUTOSCALERS, key.name, key.namespace)
         target = dig(scaler, "spec", "scaleTargetRef", "name")
-        deployment = self._cache.get(DEPLOYMENTS, target, key.namespace) if target else None
+        deployment = self._world.cache.get(DEPLOYMENTS, target, key.namespace) if target else None
         if scaler is None or deployment is None:
             return
         current = replicas_of(deployment)
         wanted = bounded(scaler, current)
         if wanted != current:
             try:
-                answer = await self._client.patch(DEPLOYMENTS, target, {"spec": {"replicas": wanted}}, key.namespace)
+                await self._world.patch(DEPLOYMENTS, deployment, {"spec": {"replicas": wanted}})
             except NotFound:
                 return
-            self._cache.note(DEPLOYMENTS, answer)
         await self._write(scaler, wanted)
 
     async def _write(self, scaler: Object, replicas: int) -> None:
         before = scaler.get("status") or {}
         if before.get("desiredReplicas") == replicas and before.get("currentReplicas") == replicas:
             return
+        clock = self._world.clock
         conditions = [
-            _condition("AbleToScale", "True", "SucceededGetScale", "", self._clock),
-            _condition("ScalingActive", "False", "FailedGetResourceMetric", _NO_METRICS, self._clock),
+            _condition("AbleToScale", "True", "SucceededGetScale", "", clock),
+            _condition("ScalingActive", "False", "FailedGetResourceMetric", _NO_METRICS, clock),
         ]
         status = {"currentReplicas": replicas, "desiredReplicas": replicas, "conditions": conditions}
-        name, namespace = name_of(scaler), namespace_of(scaler)
-        answer = await self._client.patch(
-            HORIZONTAL_POD_AUTOSCALERS, name, {"status": status}, namespace, subresource="status"
-        )
-        self._cache.note(HORIZONTAL_POD_AUTOSCALERS, answer)
+        await self._world.write_status(HORIZONTAL_POD_AUTOSCALERS, scaler, status)
 
 
 def bounded(scaler: Object, replicas: int) -> int:

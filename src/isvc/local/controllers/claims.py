@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, dig, is_being_deleted
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS
-from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
+from isvc.local.controllers.world import World
 from isvc.toolkit.controller import Controller, Watch
 
 
-def controller(client: Client, cache: Cache) -> Controller:
+def controller(world: World) -> Controller:
     async def reconcile(key: Key) -> None:
-        claim = cache.get(PERSISTENT_VOLUME_CLAIMS, key.name, key.namespace)
+        claim = world.cache.get(PERSISTENT_VOLUME_CLAIMS, key.name, key.namespace)
         if claim is None or is_being_deleted(claim) or dig(claim, "status", "phase") == "Bound":
             return
         capacity = dig(claim, "spec", "resources", "requests") or {}
         status = {"phase": "Bound", "accessModes": dig(claim, "spec", "accessModes") or [], "capacity": capacity}
-        try:
-            answer = await client.patch(
-                PERSISTENT_VOLUME_CLAIMS, key.name, {"status": status}, key.namespace, subresource="status"
-            )
-        except NotFound:
-            return
-        cache.note(PERSISTENT_VOLUME_CLAIMS, answer)
+        await world.write_status(PERSISTENT_VOLUME_CLAIMS, claim, status)
 
     return Controller("persistentvolumeclaim", reconcile, [Watch(PERSISTENT_VOLUME_CLAIMS)])

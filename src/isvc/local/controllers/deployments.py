@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isvc.kube.errors import AlreadyExists, NotFound
+from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref, is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS
@@ -23,27 +23,22 @@ from isvc.local.controllers.rollout import (
     revision_of,
     scale_annotations,
 )
-from isvc.toolkit.cache import OWNER, Cache
-from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock
+from isvc.local.controllers.world import World
+from isvc.toolkit.cache import OWNER
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
-from isvc.toolkit.recorder import Recorder
 
 _HISTORY = 10
 
 
-def controller(client: Client, cache: Cache, recorder: Recorder, clock: Clock) -> Controller:
-    reconciler = Deployments(client, cache, recorder, clock)
+def controller(world: World) -> Controller:
     watches = [Watch(DEPLOYMENTS), Watch(REPLICA_SETS, to=owner_of(DEPLOYMENTS))]
-    return Controller("deployment", reconciler.reconcile, watches, workers=4, clock=clock)
+    return Controller("deployment", Deployments(world).reconcile, watches, workers=4, clock=world.clock)
 
 
 class Deployments:
-    def __init__(self, client: Client, cache: Cache, recorder: Recorder, clock: Clock) -> None:
-        self._client = client
-        self._cache = cache
-        self._recorder = recorder
-        self._clock = clock
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._cache = world.cache
 
     async def reconcile(self, key: Key) -> Result | None:
         deployment = self._cache.get(DEPLOYMENTS, key.name, key.namespace)
@@ -54,9 +49,9 @@ class Deployments:
             created = await self._progress(deployment)
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
-        now = self._clock.now()
+        now = self._world.clock.now()
         status = deployment_status(deployment, new, replica_sets, created, now)
-        await self._write_status(deployment, status)
+        await self._world.write_status(DEPLOYMENTS, deployment, status)
         progressing: Object = next((c for c in status["conditions"] if c["type"] == "Progressing"), {})
         left = seconds_left(deployment, progressing, now)
         return Result(requeue_after=max(left, 0.0) + 1) if left is not None else None
@@ -100,15 +95,15 @@ class Deployments:
         wanted = new_replica_set(deployment, limits, revision, owner)
         wanted["spec"]["replicas"] = new_size(limits, wanted, old)
         try:
-            made = await self._client.create(REPLICA_SETS, wanted)
+            made = await self._world.client.create(REPLICA_SETS, wanted)
         except AlreadyExists:
-            made = await self._client.get(REPLICA_SETS, name_of(wanted), namespace_of(wanted))
+            made = await self._world.client.get(REPLICA_SETS, name_of(wanted), namespace_of(wanted))
             if not is_controlled_by(made, uid_of(deployment)):
                 raise
         self._cache.note(REPLICA_SETS, made)
         size = replicas_of(made)
         words = f"Scaled up replica set {name_of(made)} from 0 to {size}"
-        self._recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
+        self._world.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
         await self._annotate(deployment, revision)
         return made
 
@@ -119,16 +114,14 @@ class Deployments:
         annotations = {**copied_annotations(deployment), REVISION: str(revision)}
         if not annotations.items() <= annotations_of(new).items():
             patch = {"metadata": {"annotations": annotations}}
-            new = await self._client.patch(REPLICA_SETS, name_of(new), patch, namespace_of(new))
-            self._cache.note(REPLICA_SETS, new)
+            new = await self._world.patch(REPLICA_SETS, new, patch)
         await self._annotate(deployment, revision)
         return new
 
     async def _annotate(self, deployment: Object, revision: int) -> None:
         if annotations_of(deployment).get(REVISION) != str(revision):
             patch = {"metadata": {"annotations": {REVISION: str(revision)}}}
-            answer = await self._client.patch(DEPLOYMENTS, name_of(deployment), patch, namespace_of(deployment))
-            self._cache.note(DEPLOYMENTS, answer)
+            await self._world.patch(DEPLOYMENTS, deployment, patch)
 
     async def _resize(self, deployment: Object, item: Object, size: int, limits: Limits) -> Object:
         before = replicas_of(item)
@@ -136,12 +129,11 @@ class Deployments:
         if before == size and (size == 0 or told.items() <= annotations_of(item).items()):
             return item
         patch = {"metadata": {"annotations": told}, "spec": {"replicas": size}}
-        answer = await self._client.patch(REPLICA_SETS, name_of(item), patch, namespace_of(item))
-        self._cache.note(REPLICA_SETS, answer)
+        answer = await self._world.patch(REPLICA_SETS, item, patch)
         if before != size:
             way = "up" if size > before else "down"
             words = f"Scaled {way} replica set {name_of(item)} from {before} to {size}"
-            self._recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
+            self._world.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
         return answer
 
     async def _forget_history(self, deployment: Object, new: Object, old: Sequence[Object]) -> None:
@@ -151,20 +143,7 @@ class Deployments:
             return
         idle = [item for item in old if not replicas_of(item) and not self._has_pods(item)]
         for item in sorted(idle, key=revision_of)[: max(0, len(idle) - keep)]:
-            await self._client.delete(REPLICA_SETS, name_of(item), namespace_of(item), uid=uid_of(item))
+            await self._world.client.delete(REPLICA_SETS, name_of(item), namespace_of(item), uid=uid_of(item))
 
     def _has_pods(self, item: Object) -> bool:
         return any(is_active(pod) for pod in self._cache.by_index(PODS, OWNER, uid_of(item)))
-
-    async def _write_status(self, deployment: Object, status: Object) -> None:
-        before = deployment.get("status") or {}
-        if status == before:
-            return
-        gone = {key: None for key in before if key not in status}
-        patch = {"metadata": {"uid": uid_of(deployment)}, "status": {**gone, **status}}
-        try:
-            name, namespace = name_of(deployment), namespace_of(deployment)
-            answer = await self._client.patch(DEPLOYMENTS, name, patch, namespace, subresource="status")
-        except NotFound:
-            return
-        self._cache.note(DEPLOYMENTS, answer)

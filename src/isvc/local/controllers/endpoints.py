@@ -14,20 +14,20 @@ from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, nam
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICES
 from isvc.local.controllers.pods import is_ready
+from isvc.local.controllers.world import World
 from isvc.local.node.ports import local_ports
 from isvc.local.node.translate import port_number
-from isvc.toolkit.cache import OWNER, Cache
-from isvc.toolkit.client import Client
+from isvc.toolkit.cache import OWNER
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 
 
-def controller(client: Client, cache: Cache) -> Controller:
+def controller(world: World) -> Controller:
     def services_of(pod: Object) -> Iterable[Key]:
         labels = labels_of(pod)
-        for service in cache.list(SERVICES, namespace_of(pod)):
+        for service in world.cache.list(SERVICES, namespace_of(pod)):
             selector = dig(service, "spec", "selector")
             if selector and selector.items() <= labels.items():
                 yield Key.of(service)
@@ -37,7 +37,7 @@ def controller(client: Client, cache: Cache) -> Controller:
         Watch(PODS, to=services_of, when=_matters),
         Watch(ENDPOINT_SLICES, to=owner_of(SERVICES)),
     ]
-    return Controller("endpointslice", EndpointSlices(client, cache).reconcile, watches, workers=4)
+    return Controller("endpointslice", EndpointSlices(world).reconcile, watches, workers=4)
 
 
 def _matters(before: Object | None, after: Object | None) -> bool:
@@ -51,9 +51,9 @@ def _face(pod: Object) -> tuple[object, ...]:
 
 
 class EndpointSlices:
-    def __init__(self, client: Client, cache: Cache) -> None:
-        self._client = client
-        self._cache = cache
+    def __init__(self, world: World) -> None:
+        self._client = world.client
+        self._cache = world.cache
 
     async def reconcile(self, key: Key) -> None:
         service = self._cache.get(SERVICES, key.name, key.namespace)

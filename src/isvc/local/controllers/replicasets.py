@@ -10,27 +10,23 @@ from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, lab
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import PODS, REPLICA_SETS
 from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
-from isvc.toolkit.cache import OWNER, Cache
-from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, timestamp
+from isvc.local.controllers.world import World
+from isvc.toolkit.cache import OWNER
+from isvc.toolkit.clock import timestamp
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
-from isvc.toolkit.recorder import Recorder
 
 _BURST = 500
 
 
-def controller(client: Client, cache: Cache, recorder: Recorder, clock: Clock) -> Controller:
-    reconciler = ReplicaSets(client, cache, recorder, clock)
+def controller(world: World) -> Controller:
     watches = [Watch(REPLICA_SETS), Watch(PODS, to=owner_of(REPLICA_SETS))]
-    return Controller("replicaset", reconciler.reconcile, watches, workers=4, clock=clock)
+    return Controller("replicaset", ReplicaSets(world).reconcile, watches, workers=4, clock=world.clock)
 
 
 class ReplicaSets:
-    def __init__(self, client: Client, cache: Cache, recorder: Recorder, clock: Clock) -> None:
-        self._client = client
-        self._cache = cache
-        self._recorder = recorder
-        self._clock = clock
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._cache = world.cache
 
     async def reconcile(self, key: Key) -> Result | None:
         replica_set = self._cache.get(REPLICA_SETS, key.name, key.namespace)
@@ -43,10 +39,9 @@ class ReplicaSets:
             except ApiError as error:
                 failure = error
         pods = [pod for pod in self._pods(replica_set) if is_active(pod)]
-        now = self._clock.now()
+        now = self._world.clock.now()
         status = replica_set_status(replica_set, pods, failure, now)
-        if status != (replica_set.get("status") or {}):
-            await self._write(replica_set, status)
+        await self._world.write_status(REPLICA_SETS, replica_set, status)
         if failure is not None:
             raise failure
         return _next_look(replica_set, pods, now)
@@ -64,31 +59,21 @@ class ReplicaSets:
 
     async def _create(self, replica_set: Object) -> None:
         try:
-            pod = await self._client.create(PODS, pod_of(replica_set))
+            pod = await self._world.client.create(PODS, pod_of(replica_set))
         except ApiError as error:
-            self._recorder.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
+            self._world.recorder.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
             raise
         self._cache.note(PODS, pod)
-        self._recorder.event(replica_set, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
+        self._world.recorder.event(replica_set, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
 
     async def _delete(self, replica_set: Object, pod: Object) -> None:
         try:
-            answer = await self._client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod))
+            answer = await self._world.client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod))
         except NotFound:
             return
         if answer.get("kind") == "Pod" and dig(answer, "metadata", "deletionGracePeriodSeconds"):
             self._cache.note(PODS, answer)
-        self._recorder.event(replica_set, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
-
-    async def _write(self, replica_set: Object, status: Object) -> None:
-        gone = {key: None for key in replica_set.get("status") or {} if key not in status}
-        name, namespace = name_of(replica_set), namespace_of(replica_set)
-        patch = {"metadata": {"uid": uid_of(replica_set)}, "status": {**gone, **status}}
-        try:
-            answer = await self._client.patch(REPLICA_SETS, name, patch, namespace, subresource="status")
-        except NotFound:
-            return
-        self._cache.note(REPLICA_SETS, answer)
+        self._world.recorder.event(replica_set, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
 
 
 def pod_of(replica_set: Object) -> Object:

@@ -1,0 +1,39 @@
+"""What the controllers share: how they see the cluster, write to it, tell about it, and know the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Object, name_of, namespace_of, uid_of
+from isvc.kube.resource import Resource
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    client: Client
+    cache: Cache
+    recorder: Recorder
+    clock: Clock
+
+    async def patch(self, resource: Resource, obj: Object, patch: Object, *, subresource: str = "") -> Object:
+        """The object after a merge patch, which the cache knows at once."""
+        answer = await self.client.patch(resource, name_of(obj), patch, namespace_of(obj), subresource=subresource)
+        self.cache.note(resource, answer)
+        return answer
+
+    async def write_status(self, resource: Resource, obj: Object, status: Object) -> None:
+        """The status as a whole, if it says something new; an object that is gone needs none."""
+        before = obj.get("status") or {}
+        if status == before:
+            return
+        gone = {key: None for key in before if key not in status}
+        patch = {"metadata": {"uid": uid_of(obj)}, "status": {**gone, **status}}
+        try:
+            await self.patch(resource, obj, patch, subresource="status")
+        except NotFound:
+            return
