@@ -1,4 +1,4 @@
-"""Go templates, as far as Kubernetes configuration uses them: fields, `index`, `if`, `with`, `range` and comparisons.
+"""Go templates, as far as Kubernetes configuration uses them: fields, variables, `if`, `with`, `range`, comparisons.
 
 Runtimes carry placeholders such as `{{.Name}}`, and the ingress settings carry templates of domains and paths; both
 were written for Go's text/template. Whatever is not supported is refused by name, never passed through silently.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +35,17 @@ class _Scope:
     root: Any
     missing: str
     escape: bool
+    variables: dict[str, Any] = field(default_factory=dict)
+
+    def block(self) -> _Scope:
+        """What is declared inside a block is gone after it."""
+        return replace(self, variables=dict(self.variables))
+
+
+class _Html(str):
+    """Text that is escaped already."""
+
+    __slots__ = ()
 
 
 class _Missing:
@@ -45,6 +56,7 @@ _MISSING = _Missing()
 _Node = Callable[[_Scope, Any, list[str]], None]
 _ACTION = re.compile(r"\{\{(?:- )?(.*?)(?: -)?\}\}", re.DOTALL)
 _TOKEN = re.compile(r'\s*(?:("(?:\\.|[^"\\])*")|(`[^`]*`)|(-?\d+)|(\$?(?:\.?[A-Za-z_]\w*)+|\$|\.)|([()|,])|(\S))')
+_DECLARATION = re.compile(r"\s*(\$\w+)(?:\s*,\s*(\$\w+))?\s*:=(.*)", re.DOTALL)
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;", "+": "&#43;"}
 
 
@@ -54,6 +66,7 @@ class _Block:
 
     keyword: str
     condition: _Expression | None
+    declares: tuple[str, ...] = ()
     body: list[_Node] = field(default_factory=list)
     otherwise: list[_Node] | None = None
     nested: int = 0  # how many `else if` this block was opened by
@@ -73,13 +86,15 @@ def _parse(template: str) -> Sequence[_Node]:
             continue
         keyword, _, rest = action.partition(" ")
         if keyword in ("if", "with", "range"):
-            stack.append(_Block(keyword, _expression(rest)))
+            stack.append(_block(keyword, rest))
         elif keyword == "else":
             _otherwise(stack, rest.strip())
         elif action == "end":
             _close(stack)
         elif not action.startswith("/*"):
-            stack[-1].open.append(_value(_expression(action)))
+            declares, source = _declared(action)
+            value = _expression(source)
+            stack[-1].open.append(_assignment(declares, value) if declares else _value(value))
     if len(stack) > 1:
         raise TemplateError(f"{{{{{stack[-1].keyword}}}}} has no end")
     return stack[0].body
@@ -98,6 +113,17 @@ def _pieces(template: str) -> Iterable[tuple[str, str | None]]:
     yield rest.lstrip() if trim else rest, None
 
 
+def _block(keyword: str, source: str) -> _Block:
+    declares, condition = _declared(source)
+    return _Block(keyword, _expression(condition), declares)
+
+
+def _declared(source: str) -> tuple[tuple[str, ...], str]:
+    """The variables that a pipeline declares, and the pipeline."""
+    match = _DECLARATION.match(source)
+    return (tuple(filter(None, match.groups()[:2])), match[3]) if match else ((), source)
+
+
 def _otherwise(stack: list[_Block], rest: str) -> None:
     block = stack[-1]
     if not block.keyword or block.otherwise is not None:
@@ -105,7 +131,7 @@ def _otherwise(stack: list[_Block], rest: str) -> None:
     block.otherwise = []
     if rest:
         keyword, _, condition = rest.partition(" ")
-        stack.append(_Block(keyword, _expression(condition), nested=block.nested + 1))
+        stack.append(replace(_block(keyword, condition), nested=block.nested + 1))
 
 
 def _close(stack: list[_Block]) -> None:
@@ -113,34 +139,56 @@ def _close(stack: list[_Block]) -> None:
         block = stack.pop()
         if not block.keyword or block.condition is None:
             raise TemplateError("unexpected {{end}}")
-        stack[-1].open.append(_branch(block.keyword, block.condition, block.body, block.otherwise or []))
+        stack[-1].open.append(_branch(block, block.condition))
 
 
 def _text(literal: str) -> _Node:
     return lambda scope, dot, out: out.append(literal)
 
 
+def _assignment(names: tuple[str, ...], expression: _Expression) -> _Node:
+    if len(names) > 1:
+        raise TemplateError("too many declarations")
+
+    def node(scope: _Scope, dot: Any, out: list[str]) -> None:
+        scope.variables[names[0]] = expression(scope, dot)
+
+    return node
+
+
 def _value(expression: _Expression) -> _Node:
     def node(scope: _Scope, dot: Any, out: list[str]) -> None:
-        text = _printed(expression(scope, dot), scope)
-        out.append("".join(_HTML.get(c, c) for c in text) if scope.escape else text)
+        value = expression(scope, dot)
+        text = _printed(value, scope)
+        out.append(_escaped(text) if scope.escape and not isinstance(value, _Html) else text)
 
     return node
 
 
-def _branch(keyword: str, condition: _Expression, body: list[_Node], otherwise: list[_Node]) -> _Node:
+def _escaped(text: str) -> str:
+    return "".join(_HTML.get(c, c) for c in text)
+
+
+def _branch(block: _Block, condition: _Expression) -> _Node:
     def node(scope: _Scope, dot: Any, out: list[str]) -> None:
         value = condition(scope, dot)
-        chosen = body if _truth(value) else otherwise
-        if keyword == "range" and chosen is body:
-            rounds = list(value.values()) if isinstance(value, Mapping) else list(value)
-        else:
-            rounds = [value if keyword == "with" and chosen is body else dot]
-        for inner in rounds:
-            for child in chosen:
-                child(scope, inner, out)
+        holds = _truth(value)
+        for key, inner in _rounds(block.keyword, value, dot) if holds else [(None, dot)]:
+            local = scope.block()
+            if holds:
+                told = inner if block.keyword == "range" else value
+                local.variables.update(zip(reversed(block.declares), (told, key), strict=False))
+            for child in block.body if holds else block.otherwise or ():
+                child(local, inner, out)
 
     return node
+
+
+def _rounds(keyword: str, value: Any, dot: Any) -> list[tuple[Any, Any]]:
+    """How often a body runs, and with which key and dot. Maps are walked in the order of their keys."""
+    if keyword != "range":
+        return [(None, value if keyword == "with" else dot)]
+    return sorted(value.items()) if isinstance(value, Mapping) else list(enumerate(value))
 
 
 def _printed(value: Any, scope: _Scope) -> str:
@@ -220,12 +268,17 @@ def _operand(tokens: list[str]) -> _Expression:
     if word in ("true", "false"):
         return lambda scope, dot: word == "true"
     if word[0] in ".$":
-        path = [part for part in word.lstrip("$").split(".") if part]
-        from_root = word[0] == "$"
-        if from_root and not (word == "$" or word.startswith("$.")):
-            raise TemplateError(f"undefined variable {word!r}")
-        return lambda scope, dot: _walk(scope.root if from_root else dot, path)
+        variable, *path = word.split(".")
+        return lambda scope, dot: _walk(_start(variable, scope, dot), [part for part in path if part])
     raise TemplateError(f"function {word!r} not defined")
+
+
+def _start(variable: str, scope: _Scope, dot: Any) -> Any:
+    if variable in ("", "$"):
+        return scope.root if variable else dot
+    if variable not in scope.variables:
+        raise TemplateError(f"undefined variable {variable!r}")
+    return scope.variables[variable]
 
 
 def _walk(value: Any, path: list[str]) -> Any:
@@ -275,6 +328,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "len": len,
     "eq": lambda first, *others: any(first == other for other in others),
     "ne": lambda first, second: first != second,
+    "lt": lambda first, second: first < second,
+    "le": lambda first, second: first <= second,
+    "gt": lambda first, second: first > second,
+    "ge": lambda first, second: first >= second,
+    "html": lambda *values: _Html(_escaped("".join(map(str, values)))),
     "print": lambda *values: "".join(map(str, values)),
     "printf": _printf,
 }
