@@ -126,7 +126,7 @@ def wrong_kind(found: Object, expected: GVK, custom: bool) -> ApiError:
             )
         why = f'Invalid value: "{gvk.kind}": must be {expected.kind}'
         name = name_of(found) if isinstance(found.get("metadata"), dict) else ""
-    return invalid(gvk, name, [FieldError("FieldValueInvalid", "kind", why)])
+        return invalid(gvk, name, [FieldError("FieldValueInvalid", "kind", why)])
     if definition_name(gvk):
         package = expected.group.partition(".")[0] or "core"
         why = f"converting ({gvk.version}.{gvk.kind}) to ({package}.{expected.kind}): unknown conversion"
