@@ -131,6 +131,12 @@ def machine(folder: Path, models: Path) -> Machine:
     return Machine(home)
 
 
+def strange_pod() -> dict:
+    """A pod whose image nobody knows."""
+    containers = [{"name": "c", "image": "example.com/strange:1"}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "strange"}, "spec": {"containers": containers}}
+
+
 def service(name: str, uri: str, **predictor: object) -> dict:
     model = {"modelFormat": {"name": "sklearn"}, "storageUri": uri}
     return {

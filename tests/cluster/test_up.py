@@ -14,7 +14,16 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, service, until
+from tests.cluster.local_machine import (
+    EXAMPLES,
+    HAS_TOOLS,
+    Machine,
+    machine,
+    needs_embedded,
+    service,
+    strange_pod,
+    until,
+)
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
@@ -180,13 +189,7 @@ def test_a_model_that_does_not_load_is_told(here):
 
 
 def test_an_image_without_a_local_program_is_told(here):
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "strange"},
-        "spec": {"containers": [{"name": "c", "image": "example.com/strange:1"}]},
-    }
-    here.apply(pod)
+    here.apply(strange_pod())
     waiting = until(
         lambda: container(here.get("pod", "strange")).get("state", {}).get("waiting", {}).get("message"), "a reason"
     )

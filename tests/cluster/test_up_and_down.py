@@ -7,7 +7,7 @@ import signal
 import socket
 
 import pytest
-from tests.cluster.local_machine import HAS_TOOLS, machine, needs_embedded, service, until
+from tests.cluster.local_machine import HAS_TOOLS, machine, needs_embedded, service, strange_pod, until
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
@@ -66,13 +66,7 @@ def test_ports_and_a_memory_that_forgets(here):
     assert "cannot use port" in refused.stderr
     here.flags = ("--port", "0", "--api-port", "0")
     here.start("--ephemeral", "--simulate")
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "strange"},
-        "spec": {"containers": [{"name": "c", "image": "example.com/strange:1"}]},
-    }
-    here.apply(pod)
+    here.apply(strange_pod())
     here.kubectl("wait", "--for=condition=Ready", "pod/strange", "--timeout=60s")
     here.stop()
     here.start("--ephemeral")
