@@ -110,3 +110,15 @@ def test_a_canary_with_a_model_needs_no_puller_beside_a_multi_model_server() -> 
     of_canary = child(done, DEPLOYMENTS, "iris-next-predictor").manifest["spec"]["template"]["metadata"]
     assert puller not in of_canary["annotations"]
     assert puller in child(done, DEPLOYMENTS, "iris-predictor").manifest["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_a_worker_by_another_name_is_refused() -> None:
+    formats = [{"name": "sklearn", "autoSelect": True}]
+    worker = {"containers": [{"name": "worker-container", "image": "w:1"}]}
+    spec = {"supportedModelFormats": formats, "containers": [CONTAINER], "workerSpec": worker}
+    server = Runtime.of({"metadata": {"name": "server"}, "spec": spec}, cluster=True)
+    workers = {"containers": [{"name": "other", "image": "o:1"}]}
+    done = planned({"predictor": {"model": SKLEARN, "workerSpec": workers}}, "Standard", server=server)
+    assert done.stop is not None
+    assert done.stop.reason == "InvalidGPUAllocation"
+    assert "target container(worker-container) does not exist" in done.stop.message

@@ -131,6 +131,11 @@ def _worker_pod(theirs: RuntimeWorkerSpec, mine: WorkerSpec) -> Object:
         raise WorkersRefused(message, told=message)
     overlay = (mine.pod.get("containers") or [{}])[0]
     container = merge_containers(base, overlay)
+    if container["name"] != WORKER:
+        raise WorkersRefused(
+            f"failed to add RAY_NODE_COUNT environment to the container({WORKER}): "
+            f"target container({WORKER}) does not exist"
+        )
     env = [dict(entry) for entry in container.get("env") or ()]
     return {**merge_pods(theirs.pod, mine.pod), "containers": [{**container, "env": env}]}
 
