@@ -49,11 +49,6 @@ def domain_name(name: str, owner: Object, settings: IngressSettings) -> str:
     )
 
 
-def internal_domain_name(name: str, owner: Object, settings: IngressSettings) -> str:
-    """The same template with the cluster's own domain."""
-    return render_domain(name, namespace_of(owner), labels_of(owner), annotations_of(owner), CLUSTER_DOMAIN, settings)
-
-
 def render_domain(
     name: str,
     namespace: str,
@@ -68,7 +63,7 @@ def render_domain(
     except TemplateError as error:
         raise Refused(f"error rendering the domain template: {error}") from error
     if fault := _fault(without_port(host).removesuffix(".")):
-        raise Refused(f'invalid domain name "{host}": url: Invalid value: "{host}": {fault}')
+        raise Refused(f'invalid domain name "{host}": url: Invalid value: {fault}')
     return host
 
 
@@ -76,13 +71,15 @@ def _fault(host: str) -> str:
     """What keeps a host from being a fully qualified domain name, in the words of Kubernetes; "" if nothing does."""
     if not is_subdomain(host):
         return (
+            f'"{host}": '
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
             "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
             r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
         )
     if "." not in host:
-        return "should be a domain with at least two segments separated by dots"
-    return "must be no more than 63 characters" if max(map(len, host.split("."))) > 63 else ""
+        return f'"{host}": should be a domain with at least two segments separated by dots'
+    long = next((label for label in host.split(".") if len(label) > 63), None)
+    return f'"{long}": must be no more than 63 characters' if long else ""
 
 
 def additional_hosts(host: str, settings: IngressSettings, domains: Sequence[str] | None = None) -> list[str]:

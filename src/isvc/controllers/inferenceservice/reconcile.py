@@ -86,12 +86,12 @@ class Reconciler:
         observed = await self._with_finalizer(observed)
         if _is_pinned(observed):
             return None
+        if observed.mode is DeploymentMode.MODEL_MESH and not observed.predictor_url:
+            return Result(requeue_after=WAIT_FOR_MODEL_MESH)
         builders = rooms(observed)
         if builders is None:
             return await self._reject_mode(observed)
         if observed.mode is not DeploymentMode.STANDARD:
-            if observed.mode is DeploymentMode.MODEL_MESH and not observed.predictor_url:
-                return Result(requeue_after=WAIT_FOR_MODEL_MESH)
             observed = await self._with_knative_settings(observed)
         observed = await self._with_version(observed)
         observed, planned = await self._plan(observed, builders)

@@ -122,3 +122,11 @@ def test_a_worker_by_another_name_is_refused() -> None:
     assert done.stop is not None
     assert done.stop.reason == "InvalidGPUAllocation"
     assert "target container(worker-container) does not exist" in done.stop.message
+
+
+def test_a_mode_that_does_not_exist_is_told_where_the_default_is_standard() -> None:
+    annotations = {"serving.kserve.io/deploymentMode": "serverless"}
+    done = planned({"predictor": {"model": SKLEARN, "annotations": annotations}}, "Standard")
+    assert done.stop is not None
+    assert done.stop.reason == "ReconcileFailed"
+    assert done.stop.message.endswith("unsupported deployment mode for workload: serverless")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, parse_mode, today
 from isvc.controllers.inferenceservice.observe import Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Stop
 from isvc.controllers.inferenceservice.status import model
@@ -36,6 +37,9 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     """All children of a component, up to the first whose kind this cluster does not have."""
     config = observed.config
     ingress = config.ingress
+    asked = component.annotations.get(DEPLOYMENT_MODE, "")
+    if asked and parse_mode(asked) is not DeploymentMode.STANDARD:
+        return _refused(kind, component, f"unsupported deployment mode for workload: {today(asked)}")
     try:
         scaler = autoscaler(component, config)
         domain = ingress.ingress_domain
@@ -44,8 +48,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
         )
     except Refused as error:
         what = error.message if "autoscaler" in error.message else f"failed creating host name: {error.message}"
-        message = f"fails to create NewRawKubeReconciler for {kind}: {what}"
-        return Deployed(kind, component, (), "", Stop(kind, message, reason="ReconcileFailed"))
+        return _refused(kind, component, what)
     wanted: list[Child | None] = [
         *services(component, headless=config.service.service_cluster_ip_none),
         collector(component, config),
@@ -62,14 +65,15 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     return Deployed(kind, component, tuple(children), f"http://{host}")
 
 
+def _refused(kind: str, component: Component, what: str) -> Deployed:
+    message = f"fails to create NewRawKubeReconciler for {kind}: {what}"
+    return Deployed(kind, component, (), "", Stop(kind, message, reason="ReconcileFailed"))
+
+
 def _missing(kind: str, resource: Resource) -> Stop:
     what = f'no matches for kind "{resource.kind}" in version "{resource.api_version}"'
     message = f"fails to reconcile {kind}: {_MISSING[resource]}: {what}"
     return Stop(kind, message, reason="ReconcileFailed")
-
-
-def is_ready(deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> bool:
-    return verdict(_live(deployed, live)).status == "True"
 
 
 def report(edit: StatusEdit, deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> None:
