@@ -197,6 +197,14 @@ def test_an_image_without_a_local_program_is_told(here):
     here.kubectl("delete", "pod", "strange", "--timeout=60s")
 
 
+def test_a_service_without_a_local_program_is_told_too(here):
+    foreign = service("foreign", "")
+    foreign["spec"]["predictor"] = {"containers": [{"name": "kserve-container", "image": "example.com/foreign:1"}]}
+    here.apply(foreign)
+    until(lambda: "images.yaml" in here.kubectl("describe", "isvc", "foreign"), "a reason")
+    here.kubectl("delete", "isvc", "foreign")
+
+
 def test_rollback_history_and_scale(here):
     here.apply(service("back", "pvc://models/iris"))
     here.wait_ready("back")

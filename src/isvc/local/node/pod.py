@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError, NotFound
-from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, PODS, SECRETS, Resource
 from isvc.local.node import environment, volumes
 from isvc.local.node.container import Container
@@ -38,6 +39,8 @@ log = logging.getLogger("isvc.node")
 _GRACE = 30.0
 _RETRY = 2.0
 _DRAIN = 5.0
+_SERVICE_LABEL = "serving.kserve.io/inferenceservice"
+_CONCERN_SERVICE = ("ErrImageNeverPull", "FailedMount")  # what keeps a model server from even starting
 
 Drain = Callable[[list[int], float], Awaitable[None]]  # local ports, at most so many seconds
 
@@ -74,6 +77,7 @@ class PodWorker:
         self._writer: asyncio.Task[None] | None = None
         self._end: asyncio.Task[None] | None = None
         self._sidecars: list[asyncio.Task[None]] = []
+        self._telling: asyncio.Task[None] | None = None
         self._local_ports: dict[int, int] = {}
 
     def _first_states(self, specs: str, statuses: str) -> list[ContainerState]:
@@ -269,7 +273,7 @@ class PodWorker:
         await asyncio.gather(*(container.stop(grace) for container in self.containers))
 
     async def _cancel(self) -> None:
-        everything = (self._life, self._writer, self._end, *self._sidecars)
+        everything = (self._life, self._writer, self._end, self._telling, *self._sidecars)
         tasks = [task for task in everything if task is not None and task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
@@ -291,6 +295,14 @@ class PodWorker:
 
     def _event(self, kind: str, reason: str, message: str) -> None:
         self._node.recorder.event(self.pod, kind, reason, message)
+        if reason in _CONCERN_SERVICE and (service := labels_of(self.pod).get(_SERVICE_LABEL)):
+            self._telling = asyncio.create_task(self._tell_service(service, kind, reason, message))
+
+    async def _tell_service(self, name: str, kind: str, reason: str, message: str) -> None:
+        """The status of an InferenceService has no word for this; its events do."""
+        with contextlib.suppress(ApiError, ClusterError):
+            service = await self._node.client.get(INFERENCE_SERVICES, name, namespace_of(self.pod))
+            self._node.recorder.event(service, kind, reason, f"pod {name_of(self.pod)}: {message}")
 
     async def _write_status(self) -> None:
         while True:
