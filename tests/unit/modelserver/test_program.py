@@ -19,7 +19,9 @@ from isvc.modelserver import Model
 
 class Echo(Model):
     def predict(self, payload, headers):
-        time.sleep(payload.get("seconds", 0))
+        if "seconds" in payload:
+            open("began", "w").close()
+            time.sleep(payload["seconds"])
         return {"predictions": payload["instances"], "pid": os.getpid()}
 """
 
@@ -62,7 +64,7 @@ def predict(port: int, **body) -> dict:
             time.sleep(0.05)
 
 
-def test_workers_share_the_port_and_sigterm_lets_running_requests_end(program):
+def test_workers_share_the_port_and_sigterm_lets_running_requests_end(program, tmp_path):
     import threading
 
     port = free_port()
@@ -73,7 +75,10 @@ def test_workers_share_the_port_and_sigterm_lets_running_requests_end(program):
     answers = []
     slow = threading.Thread(target=lambda: answers.append(predict(port, seconds=1)))
     slow.start()
-    time.sleep(0.3)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "began").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
     slow.join(60)
     assert answers[0]["predictions"] == [1]
