@@ -5,7 +5,6 @@ from __future__ import annotations
 from isvc.kube.resource import Resource
 
 HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")
-GATEWAYS = Resource("gateway.networking.k8s.io", "v1", "gateways", "Gateway")
 KNATIVE_SERVICES = Resource("serving.knative.dev", "v1", "services", "Service")
 VIRTUAL_SERVICES = Resource("networking.istio.io", "v1beta1", "virtualservices", "VirtualService")
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject")

@@ -42,15 +42,11 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     return Deployed(kind, component, (child,), url="")
 
 
-def is_ready(deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> bool:
-    return is_true(_conditions(_status(deployed, live)), "Ready")
-
-
 def report(edit: StatusEdit, deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> None:
     """What the Knative Service says; a condition that it does not have (yet) leaves ours as it was."""
     kind, status = deployed.kind, _status(deployed, live)
     entry = edit.component(kind)
-    updated = component_status(entry, status, ready=is_ready(deployed, live))
+    updated = component_status(entry, status, ready=is_true(_conditions(status), "Ready"))
     entry.clear()
     entry.update(updated)
     names = {
