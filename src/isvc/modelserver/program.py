@@ -176,7 +176,11 @@ def _fork_workers(count: int) -> bool:
             return False
         children.add(pid)
 
+    stopping = False
+
     def forward(number: int, _frame: object) -> None:
+        nonlocal stopping
+        stopping = True
         for pid in children:
             os.kill(pid, number)
 
@@ -186,7 +190,7 @@ def _fork_workers(count: int) -> bool:
     while children:
         pid, status = os.wait()
         children.discard(pid)
-        if os.waitstatus_to_exitcode(status) and not failed:
+        if status and not stopping:  # one that is told to stop may be killed while it still loads
             failed = True
             forward(signal.SIGTERM, None)
     if failed:
