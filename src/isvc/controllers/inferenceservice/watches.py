@@ -12,11 +12,13 @@ from isvc.api.resources import (
     SERVING_RUNTIMES,
     TRAINED_MODELS,
 )
+from isvc.controllers.inferenceservice.affected import Affected
 from isvc.controllers.inferenceservice.observe import SERVICE_INDEX
 from isvc.controllers.inferenceservice.reconcile import Reconciler, Teller
-from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
+from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, PODS, SERVICES
 from isvc.serving.annotations import SERVICE
+from isvc.serving.configuration import Configuration
 from isvc.serving.thirdparty import (
     HTTP_ROUTES,
     KNATIVE_SERVICES,
@@ -38,15 +40,15 @@ def controller(client: Client, cache: Cache, recorder: Teller, clock: Clock, sys
     cache.watch(HORIZONTAL_POD_AUTOSCALERS)  # read and repaired, but their changes trigger nothing
     cache.watch(TRAINED_MODELS, optional=True)
     reconciler = Reconciler(client, cache, recorder, clock, system_namespace)
-    watches = _watches(cache)
+    watches = _watches(cache, Configuration(cache, system_namespace))
     return Controller(
         "inferenceservice", reconciler.reconcile, watches, workers=WORKERS, heeds_own_writes=False, clock=clock
     )
 
 
-def _watches(cache: Cache) -> Sequence[Watch]:
+def _watches(cache: Cache, configuration: Configuration) -> Sequence[Watch]:
     owner = owner_of(INFERENCE_SERVICES)
-    affected = _Affected(cache)
+    affected = Affected(cache, configuration.in_force)
     return (
         Watch(INFERENCE_SERVICES),
         Watch(DEPLOYMENTS, to=owner),
@@ -63,51 +65,7 @@ def _watches(cache: Cache) -> Sequence[Watch]:
         Watch(SERVING_RUNTIMES, to=affected.by_lost_runtime, when=_is_gone),
         Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_lost_runtime, when=_is_gone, optional=True),
         Watch(CLUSTER_STORAGE_CONTAINERS, to=affected.by_storage, when=_spec_changed, optional=True),
-        Watch(CONFIG_MAPS, to=affected.by_config, when=_data_changed),
-    )
-
-
-class _Affected:
-    """Which services a change of something shared concerns."""
-
-    def __init__(self, cache: Cache) -> None:
-        self._cache = cache
-
-    def by_runtime(self, runtime: Object) -> Iterable[Key]:
-        """Those that use the runtime, and those that found none and may find this one."""
-        name, namespace = name_of(runtime), namespace_of(runtime)
-        field = "servingRuntimeName" if namespace else "clusterServingRuntimeName"
-        for service in self._cache.list(INFERENCE_SERVICES, namespace):
-            status = service.get("status") or {}
-            if status.get(field) == name or _waits_for_runtime(status):
-                yield Key.of(service)
-
-    def by_lost_runtime(self, runtime: Object) -> Iterable[Key]:
-        """Those that were refused, which may now be refused for another reason."""
-        for service in self._cache.list(INFERENCE_SERVICES, namespace_of(runtime)):
-            if _waits_for_runtime(service.get("status") or {}):
-                yield Key.of(service)
-
-    def by_storage(self, container: Object) -> Iterable[Key]:
-        """Those that have not been deployed completely, perhaps for want of this container."""
-        for service in self._cache.list(INFERENCE_SERVICES):
-            conditions = dig(service, "status", "conditions") or ()
-            if not any(condition.get("type") == "Stopped" for condition in conditions):
-                yield Key.of(service)
-
-    def by_config(self, config_map: Object) -> Iterable[Key]:
-        """The configuration and the CA bundle concern everything."""
-        yield from map(Key.of, self._cache.list(INFERENCE_SERVICES))
-
-
-def _waits_for_runtime(status: Object) -> bool:
-    model = status.get("modelStatus") or {}
-    reason = dig(model, "lastFailureInfo", "reason")
-    return model.get("transitionStatus") == "InvalidSpec" and reason in (
-        "NoSupportingRuntime",
-        "RuntimeDisabled",
-        "RuntimeNotRecognized",
-        "InvalidPredictorSpec",
+        Watch(CONFIG_MAPS, to=affected.by_settings, when=affected.settings_changed),
     )
 
 
@@ -122,10 +80,6 @@ def _is_gone(before: Object | None, after: Object | None) -> bool:
 
 def _spec_changed(before: Object | None, after: Object | None) -> bool:
     return before is None or after is None or before.get("spec") != after.get("spec")
-
-
-def _data_changed(before: Object | None, after: Object | None) -> bool:
-    return before is None or after is None or before.get("data") != after.get("data")
 
 
 def _news_of_pod(before: Object | None, after: Object | None) -> bool:
