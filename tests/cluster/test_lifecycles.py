@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -175,11 +176,16 @@ async def lead(cluster, mode: str, happenings) -> None:
 
 
 async def assert_settled(client: Client, system: str, namespaces: list[str]) -> None:
-    """A controller that starts afresh looks at every service and writes nothing."""
-    async with running(client, system) as again:
-        keys = {Key(namespace, "life") for namespace in namespaces}
-        await until(lambda: keys <= again.reconciled.keys(), "every service is looked at")
-        assert again.writes() == 0
+    """A controller that starts afresh looks at every service and writes nothing.
+
+    The one before it was stopped as soon as the services were alike, perhaps with a last word unwritten; so that one
+    more is started first, and left to finish.
+    """
+    keys = {Key(namespace, "life") for namespace in namespaces}
+    for expected in (None, 0):
+        async with running(client, system) as again:
+            await until(partial(again.has_seen_to, keys), "all is seen to")
+            assert expected is None or again.writes() == expected
 
 
 async def bury(client: Client, namespaces: list[str]) -> None:

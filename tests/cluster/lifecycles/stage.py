@@ -125,6 +125,11 @@ class Running:
 
         self.controller._reconcile = counted
 
+    def has_seen_to(self, keys: set[Key]) -> bool:
+        """Each of these at least once, and there is nothing left to do."""
+        queue = self.controller.queue
+        return keys <= self.reconciled.keys() and not len(queue) and not queue.busy
+
     def writes(self) -> int:
         samples = self.manager.metrics.requests.collect()[0].samples
         written = (s for s in samples if s.name.endswith("_total") and s.labels["method"] != "GET")
