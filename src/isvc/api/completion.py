@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from isvc.api.codec import DecodeError
+from isvc.api.components import MetricTarget
+from isvc.api.schema import schema_for
 from isvc.kube.quantity import Quantity, QuantityError
 from isvc.kube.schemas import Schema
 
@@ -30,6 +32,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
 }
 _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
+_ALWAYS_WRITTEN = {"divisor"}
+"""Optional fields that Go cannot leave out."""
+_TARGET = schema_for(MetricTarget)["properties"]
+"""Of a metric's target, quantities are passed on as they are written."""
 
 
 def complete(value: Any, schema: Schema, path: str = "") -> Any:
@@ -44,7 +50,7 @@ def complete(value: Any, schema: Schema, path: str = "") -> Any:
             for index, item in enumerate(value)
         ]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    return value if isinstance(value, str) or not _is_quantity(schema) else str(value)
+    return _canonical(value, path) if _is_quantity(schema) else value
 
 
 def _completed_object(value: dict[str, Any], schema: Schema, path: str) -> dict[str, Any]:
@@ -53,13 +59,12 @@ def _completed_object(value: dict[str, Any], schema: Schema, path: str) -> dict[
     for name, item in value.items():
         below = properties.get(name, others)
         if isinstance(below, dict) and item is not None:
-            where = f"{path}.{name}" if path else name
-            new = complete(item, below, where)
-            if name not in properties and _is_quantity(below):
-                new = _amount(new, where)
-            if new is not item and new != item:
+            new = complete(item, below, f"{path}.{name}" if path else name)
+            if _is_quantity(below) and properties == _TARGET:
+                new = str(item)
+            if new is not item:
                 changes[name] = new
-    for name in schema.get("required", ()):
+    for name in (*schema.get("required", ()), *(_ALWAYS_WRITTEN & properties.keys())):
         if value.get(name) is None and (zero := _zero(properties.get(name, {}))) is not None:
             changes[name] = zero
     return value | changes if changes else value
@@ -69,12 +74,12 @@ def _is_quantity(schema: Schema) -> bool:
     return bool(schema.get("x-kubernetes-int-or-string")) and "pattern" in schema
 
 
-def _amount(text: str, path: str) -> str:
-    """The amount of a resource in its canonical spelling; quantities elsewhere are kept as they are written."""
+def _canonical(value: int | float | str, path: str) -> str:
     try:
-        return str(Quantity.parse(text))
+        canonical = str(Quantity.parse(value))
     except QuantityError:
-        raise DecodeError(path, f"expected an amount such as 500m or 2Gi, got {text!r}") from None
+        raise DecodeError(path, f"expected an amount such as 500m or 2Gi, got {value!r}") from None
+    return value if isinstance(value, str) and value == canonical else canonical
 
 
 def _zero(schema: Schema) -> Any:

@@ -166,3 +166,11 @@ def test_an_amount_that_is_none_is_named():
     with pytest.raises(DecodeError) as error:
         default_service(service(model(resources={"limits": {"memory": "lots"}})), DEFAULTS)
     assert error.value.path == "spec.predictor.model.resources.limits.memory"
+
+
+def test_amounts_elsewhere_in_a_pod_too():
+    spec = model(env=[{"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}])
+    spec["predictor"]["volumes"] = [{"name": "cache", "emptyDir": {"sizeLimit": "2048Mi"}}]
+    predictor = default_service(service(spec), DEFAULTS)["spec"]["predictor"]
+    assert predictor["volumes"][0]["emptyDir"]["sizeLimit"] == "2Gi"
+    assert predictor["model"]["env"][0]["valueFrom"]["resourceFieldRef"]["divisor"] == "0"

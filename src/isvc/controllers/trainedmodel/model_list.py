@@ -7,6 +7,7 @@ from typing import Any
 
 from isvc.kube import gojson
 from isvc.kube.objects import Object, dig
+from isvc.kube.quantity import Quantity
 
 FILE = "models.json"
 
@@ -49,4 +50,5 @@ def _models(config_map: Object) -> list[Object]:
 
 
 def _written(spec: Object) -> Object:
-    return {field: spec.get(field, "") for field in ("storageUri", "framework", "memory")}
+    written = {field: spec.get(field, "") for field in ("storageUri", "framework")}
+    return {**written, "memory": str(Quantity.parse(spec.get("memory") or 0))}
