@@ -15,7 +15,8 @@ import pytest
 from examples.greeter import Greeter
 from tests.waiting import until
 
-from isvc.kube.objects import Key, Object, name_of
+from isvc.kube.objects import Key, Object, name_of, uid_of
+from isvc.kube.owners import owner_refs
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES, Resource
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.client import Client, PatchKind
@@ -205,6 +206,19 @@ async def test_a_namesake_is_left_alone_and_told(cluster, client, namespace):
         await client.delete(SERVICES, "greeter-0", namespace)
         await state.settled(1)
         await until(lambda: not state.greeter.problems, "no problem left")
+
+
+async def test_the_children_of_a_deleted_namesake_are_inherited(cluster, client, namespace):
+    await client.create(CONFIG_MAPS, owner("g", namespace, greeting="hello"))
+    async with running(cluster, namespace) as state:
+        await state.settled(1)
+    await client.delete(CONFIG_MAPS, "g", namespace)
+    heir = await client.create(CONFIG_MAPS, owner("g", namespace, greeting="hello"))
+    async with running(cluster, namespace) as state:
+        await state.settled(1)
+        for kind in (DEPLOYMENTS, SERVICES):
+            (child,) = state.cache.list(kind, namespace)
+            assert [ref["uid"] for ref in owner_refs(child)] == [uid_of(heir)]
 
 
 async def test_a_refused_child_is_told_and_the_others_go_on(cluster, client, namespace):

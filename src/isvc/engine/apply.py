@@ -40,7 +40,7 @@ from isvc.kube.objects import (
     resource_version_of,
     uid_of,
 )
-from isvc.kube.owners import controller_of, controller_ref, is_controlled_by, owner_refs
+from isvc.kube.owners import controller_of, controller_ref, is_controlled_by, is_left_by_namesake, owner_refs
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import OWNER, Reader
 from isvc.toolkit.client import FIELD_MANAGER
@@ -111,10 +111,11 @@ class Engine:
                     return Created(await self._create(owner, child))
                 except AlreadyExists:  # the cache lags behind, or does not hold this child
                     live = await self._client.get(child.resource, name, namespace)
-            if child.owned and not is_controlled_by(live, uid_of(owner)):
+            inherited = child.owned and is_left_by_namesake(live, owner)
+            if child.owned and not inherited and not is_controlled_by(live, uid_of(owner)):
                 return Taken(_taken(child.resource, live))
             try:
-                return await self._update(owner, child, live)
+                return await (self._inherit if inherited else self._update)(owner, child, live)
             except NotFound:  # deleted a moment ago
                 return Created(await self._create(owner, child))
         except REFUSALS as error:
@@ -154,6 +155,12 @@ class Engine:
         updated = await self._client.update(child.resource, _replacement(owner, child, live))
         self._remember(child, updated)
         return Updated(updated, repaired=witness is not None)
+
+    async def _inherit(self, owner: Object, child: Child, live: Object) -> Result:
+        """A child of an owner that was deleted and created anew, before the garbage collector came."""
+        updated = await self._client.update(child.resource, _replacement(owner, child, live))
+        self._remember(child, updated)
+        return Updated(updated, repaired=False)
 
     async def _comes_to_the_same(self, owner: Object, child: Child, live: Object) -> bool:
         """Of a child that we do not remember: whether an update would change nothing.
@@ -272,7 +279,7 @@ def _replacement(owner: Object, child: Child, live: Object) -> Object:
     for name in _SHARED:
         if shared := {**_others(child, live, name), **(metadata.get(name) or {})}:
             metadata[name] = shared
-    owners = [ref for ref in owner_refs(live) if not (child.owned and ref.get("uid") == uid_of(owner))]
+    owners = [ref for ref in owner_refs(live) if not (child.owned and ref.get("controller"))]
     if references := ([controller_ref(owner)] if child.owned else []) + owners:
         metadata["ownerReferences"] = references
     for path in child.yields:

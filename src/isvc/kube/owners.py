@@ -26,6 +26,16 @@ def controller_of(obj: Object) -> Object | None:
     return next((ref for ref in owner_refs(obj) if ref.get("controller")), None)
 
 
+def is_left_by_namesake(obj: Object, owner: Object) -> bool:
+    """Whether the object was controlled by an owner of this kind and name that is gone: there is only one at a time."""
+    ref = controller_of(obj)
+    if ref is None or ref.get("uid") == uid_of(owner):
+        return False
+    group = owner["apiVersion"].rpartition("/")[0]
+    theirs = (str(ref.get("apiVersion", "")).rpartition("/")[0], ref.get("kind"), ref.get("name"))
+    return theirs == (group, owner["kind"], name_of(owner))
+
+
 def is_controlled_by(obj: Object, uid: str) -> bool:
     ref = controller_of(obj)
     return ref is not None and bool(uid) and ref.get("uid") == uid
