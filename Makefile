@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run test test-sdk check bench-up manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-api
+.PHONY: run test test-conformance test-sdk check bench-up manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -50,6 +50,9 @@ $(ENVTEST)/kube-apiserver:
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance -n 2 --dist load --cluster=kube-apiserver --owners=2000
+
+test-conformance: .venv ## the recorded cases on the embedded API server
+	$(BIN)/pytest tests/conformance -n 2 --dist load --cluster=embedded
 
 MANAGER := $(CURDIR)/$(BIN)/isvc-manager --leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port} \
   --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}
