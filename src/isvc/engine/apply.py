@@ -235,11 +235,11 @@ def _included(child: Child) -> tuple[str, ...]:
 
 
 def _left_over(child: Child, live: Object) -> set[tuple[str, str]]:
-    """Labels and annotations that we set once and no longer want, where the child cares for them at all."""
+    """Labels and annotations that we set once and no longer want, where that makes an update due."""
     return {
         (name, key)
         for name in _SHARED
-        if f"metadata.{name}" in _included(child)
+        if not child.heeds or f"metadata.{name}" in {*child.includes} & {*child.keeps}
         for key in _set_by_us(live, name) - (child.manifest["metadata"].get(name) or {}).keys()
     }
 

@@ -24,8 +24,9 @@ class Child:
     `yields`    fields that another controller may own: given when the child is created, and left as they are then
     `heeds`     fields of which a difference makes an update due; () means labels, annotations and all content.
                 An update that is due replaces the whole child.
-    `includes`  maps that others may add to: an update is due only when something of ours is missing there
-    `keeps`     maps of which an update leaves in place what others added; with `heeds` () these are both of metadata
+    `includes`  maps that others may add to: an update is due when something of ours is missing there
+    `keeps`     maps of which an update leaves in place what others added; with `heeds` () these are both of metadata.
+                Where a map is both included and kept, what we no longer want there makes an update due, too.
     `owned`     False for an object that several owners share: no owner reference, and never deleted
     """
 

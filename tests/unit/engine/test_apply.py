@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from isvc.engine.apply import Engine
@@ -207,6 +209,20 @@ async def test_labels_are_shared_ground(engine, shelves):
     del shelves.edit(CONFIG_MAPS, "a")["metadata"]["labels"]["ours"]
     live = (await engine.apply(OWNER, plan(config("a", {"ours": "1"}, x="1")))).live(CONFIG_MAPS, "a")
     assert live["metadata"]["labels"] == {"ours": "1", "theirs": "2"}
+
+
+async def test_labels_that_are_merely_included_go_with_the_next_update(engine, shelves):
+    def child(labels, value):
+        return replace(config("a", labels, x=value), heeds=("data",), includes=("metadata.labels",))
+
+    await engine.apply(OWNER, plan(child({"ours": "1", "old": "1"}, "1")))
+    fields = {"f:metadata": {"f:labels": {"f:ours": {}, "f:old": {}}}}
+    shelves.edit(CONFIG_MAPS, "a")["metadata"]["managedFields"] = [{"manager": "isvc", "fieldsV1": fields}]
+    shelves.taken_requests()
+    await engine.apply(OWNER, plan(child({"ours": "1"}, "1")))
+    assert shelves.taken_requests() == []
+    live = (await engine.apply(OWNER, plan(child({"ours": "1"}, "2")))).live(CONFIG_MAPS, "a")
+    assert live["metadata"]["labels"] == {"ours": "1"}
 
 
 async def test_a_child_that_the_cache_has_not_seen_is_compared_not_an_error(engine, shelves):
