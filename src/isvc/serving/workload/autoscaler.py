@@ -72,9 +72,13 @@ def _target(resource: Object) -> Object:
     if resource["name"] == "cpu":
         given = target.get("averageUtilization")
         return _utilization(CPU_UTILIZATION if given is None else given)
-    if target.get("type") == "Utilization":
-        return _utilization(target.get("averageUtilization"))
-    return {key: target[key] for key in ("type", "averageValue") if target.get(key) is not None}
+    match target.get("type"):
+        case "Utilization":
+            return _utilization(target.get("averageUtilization"))
+        case "AverageValue":
+            return {key: target[key] for key in ("type", "averageValue") if target.get(key) is not None}
+        case _:
+            return {}  # an HPA knows no other target for a resource, and is refused
 
 
 def _utilization(percent: int | None) -> Object:

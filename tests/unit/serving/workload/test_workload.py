@@ -97,3 +97,5 @@ def test_hpa_bounds_and_metrics():
     }
     target = scaled("hpa", autoScaling=given)["metrics"][0]["resource"]["target"]
     assert target == {"type": "AverageValue", "averageValue": "1Gi"}
+    given = {"metrics": [{"type": "Resource", "resource": {"name": "memory", "target": {"type": "Value"}}}]}
+    assert scaled("hpa", autoScaling=given)["metrics"][0]["resource"]["target"] == {}
