@@ -107,8 +107,9 @@ class Engine:
             if live is None:
                 live = await self._missed(child)
             if live is None:
+                known = _place(child) in self._witnesses
                 try:
-                    return Created(await self._create(owner, child))
+                    return Created(await self._create(owner, child), repaired=known)
                 except AlreadyExists:  # the cache lags behind, or does not hold this child
                     live = await self._client.get(child.resource, name, namespace)
             inherited = child.owned and is_left_by_namesake(live, owner)
@@ -117,7 +118,7 @@ class Engine:
             try:
                 return await (self._inherit if inherited else self._update)(owner, child, live)
             except NotFound:  # deleted a moment ago
-                return Created(await self._create(owner, child))
+                return Created(await self._create(owner, child), repaired=True)
         except REFUSALS as error:
             return Rejected(error)
 
@@ -157,10 +158,12 @@ class Engine:
         return Updated(updated, repaired=witness is not None)
 
     async def _inherit(self, owner: Object, child: Child, live: Object) -> Result:
-        """A child of an owner that was deleted and created anew, before the garbage collector came."""
-        updated = await self._client.update(child.resource, _replacement(owner, child, live))
-        self._remember(child, updated)
-        return Updated(updated, repaired=False)
+        """Adopt a child of an owner that was deleted and created anew, before the garbage collector comes for it."""
+        kept = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
+        metadata = {**kept, "ownerReferences": _owners(owner, child, live)}
+        adopted = await self._client.update(child.resource, {**live, "metadata": metadata})
+        self._memory.note(child.resource, adopted)
+        return await self._update(owner, child, adopted)
 
     async def _comes_to_the_same(self, owner: Object, child: Child, live: Object) -> bool:
         """Of a child that we do not remember: whether an update would change nothing.
@@ -279,8 +282,7 @@ def _replacement(owner: Object, child: Child, live: Object) -> Object:
     for name in _SHARED:
         if shared := {**_others(child, live, name), **(metadata.get(name) or {})}:
             metadata[name] = shared
-    owners = [ref for ref in owner_refs(live) if not (child.owned and ref.get("controller"))]
-    if references := ([controller_ref(owner)] if child.owned else []) + owners:
+    if references := _owners(owner, child, live):
         metadata["ownerReferences"] = references
     for path in child.yields:
         if (value := _at(live, path)) is not None:
@@ -290,6 +292,11 @@ def _replacement(owner: Object, child: Child, live: Object) -> Object:
                 target = target.setdefault(step, {})
             target[last] = value
     return body
+
+
+def _owners(owner: Object, child: Child, live: Object) -> list[Object]:
+    others = [ref for ref in owner_refs(live) if not (child.owned and ref.get("controller"))]
+    return [controller_ref(owner), *others] if child.owned else others
 
 
 def _others(child: Child, live: Object, name: str) -> Object:

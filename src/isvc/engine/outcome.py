@@ -18,6 +18,7 @@ class ChildKey(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Created:
     live: Object
+    repaired: bool = False  # it was there before, and somebody deleted it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +79,4 @@ class Outcome:
 
     @property
     def repaired(self) -> bool:
-        return any(isinstance(result, Updated) and result.repaired for result in self.results.values())
+        return any(isinstance(result, Created | Updated) and result.repaired for result in self.results.values())

@@ -240,6 +240,24 @@ async def test_a_child_deleted_a_moment_ago_is_created(engine, shelves):
     assert isinstance(result(await engine.apply(OWNER, plan(config("a", x="2"))), "a"), Created)
 
 
+async def test_a_child_that_somebody_deleted_is_a_repair(engine, shelves):
+    assert not (await engine.apply(OWNER, plan(config("a", x="1")))).repaired
+    del shelves.objects[CONFIG_MAPS, "a"]
+    assert (await engine.apply(OWNER, plan(config("a", x="1")))).repaired
+
+
+async def test_the_child_of_a_deleted_namesake_is_adopted_and_else_written_only_if_due(engine, shelves):
+    child = replace(config("a", {"from": "before"}, x="1"), heeds=("data",))
+    await engine.apply(OWNER, plan(child))
+    heir = {**OWNER, "metadata": {**OWNER["metadata"], "uid": "heir"}}
+    shelves.taken_requests()
+    again = replace(config("a", {"from": "now"}, x="1"), heeds=("data",))
+    live = (await Engine(shelves, Memory(shelves)).apply(heir, plan(again))).live(CONFIG_MAPS, "a")
+    assert is_controlled_by(live, "heir")
+    assert live["metadata"]["labels"] == {"from": "before"}
+    assert shelves.taken_requests() == ["PUT ConfigMap a"]
+
+
 async def test_a_server_in_trouble_is_for_the_next_reconcile(engine, shelves):
     shelves.fails["POST a"] = InternalError("etcd is away")
     with pytest.raises(InternalError):
