@@ -104,7 +104,7 @@ class FaultyProxy:
         headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
         url = self._cluster.url + request.raw_path
         async with self._upstream.request(
-            request.method, url, headers=headers, data=await request.read(), allow_redirects=False
+            request.method, url, headers=headers, data=await request.read() or None, allow_redirects=False
         ) as answer:
             response = web.StreamResponse(status=answer.status)
             response.content_type = answer.content_type
