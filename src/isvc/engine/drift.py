@@ -13,7 +13,7 @@ from isvc.kube.equality import ZERO_MATTERS, same_scalar
 
 # Values that somebody else allots, whatever they are.
 _ALLOTTED: Final = frozenset(
-    {"clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy", "nodePort", "serviceAccount"}
+    {"clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy", "serviceAccount"}
 )
 # Maps whose keys are data: nothing is ever filled in.
 _FREE: Final = frozenset(

@@ -42,7 +42,7 @@ def test_edits_are_drift(edit):
     assert drifted({**LIVE, **edit}, POD)
 
 
-@pytest.mark.parametrize("name", ["nodePort", "clusterIP"])
+@pytest.mark.parametrize("name", ["clusterIP", "ipFamilies"])
 def test_what_is_allotted_is_no_drift(name):
     assert not drifted({"ports": [{"port": 80, name: 30000}]}, {"ports": [{"port": 80}]})
 
@@ -53,3 +53,7 @@ def test_quantities_compare_by_value_and_zeros_by_meaning():
     assert drifted({}, {"allowPrivilegeEscalation": False})
     assert drifted({"labels": {}}, {"labels": {"flag": ""}})
     assert drifted({"limits": {"cpu": "1", "gpu": "1"}}, {"limits": {"cpu": "1"}})
+
+
+def test_a_node_port_is_an_edit_of_a_service_that_asked_for_none():
+    assert drifted([{"port": 80, "nodePort": 30001}], [{"port": 80}])
