@@ -169,6 +169,7 @@ def _settle_memory() -> None:
     """What is there after the start stays: the collector need not walk it again, and what was freed is given back."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)  # objects here are trees, which need no collector: let it look less often
     if sys.platform == "linux":
         with suppress(AttributeError):  # not glibc
             ctypes.CDLL(None).malloc_trim(0)
