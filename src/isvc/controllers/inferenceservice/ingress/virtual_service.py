@@ -10,13 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from isvc.controllers.inferenceservice.ingress.routes import EXPLAIN, EXPLAIN_BELOW_PATH
 from isvc.kube.objects import Object
 from isvc.kube.resource import SERVICES
+from isvc.serving.hosts import service_host
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
 
 _MESH = "mesh"
-_EXPLAIN = r"^/v1/models/[\w-]+:explain$"
-_EXPLAIN_UNDER_A_PATH = r"(/v1/models/[\w-]+:explain)$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,6 @@ def external_name(name: str, namespace: str, gateway_service: str) -> Object:
     }
 
 
-def service_host(name: str, namespace: str) -> str:
-    return f"{name}.{namespace}.svc.cluster.local"
-
-
 def _hosts(exposure: Exposure) -> list[str]:
     hosts = [exposure.internal_host]
     if not exposure.internal:
@@ -96,7 +92,7 @@ def _hosts(exposure: Exposure) -> list[str]:
 def _routes_by_host(exposure: Exposure, gateways: Gateways) -> list[Object]:
     routes = []
     if exposure.explainer:
-        matches = _host_matches(exposure, gateways, {"uri": {"regex": _EXPLAIN}})
+        matches = _host_matches(exposure, gateways, {"uri": {"regex": EXPLAIN}})
         routes.append(_route(matches, exposure.explainer, exposure, gateways))
     routes.append(_route(_host_matches(exposure, gateways, {}), exposure.backend, exposure, gateways))
     return routes
@@ -120,7 +116,7 @@ def _routes_by_path(exposure: Exposure, gateways: Gateways) -> list[Object]:
     at = {**_authority(exposure.path_host), "gateways": [gateways.public]}
     routes = []
     if exposure.explainer:
-        pattern = path + _EXPLAIN_UNDER_A_PATH
+        pattern = path + EXPLAIN_BELOW_PATH
         rewrite = {"uriRegexRewrite": {"match": pattern, "rewrite": "\\1"}}
         matches = [{"uri": {"regex": pattern}, **at}]
         routes.append(_route(matches, exposure.explainer, exposure, gateways) | {"rewrite": rewrite})
