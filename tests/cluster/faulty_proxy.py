@@ -26,6 +26,7 @@ class FaultyProxy:
         self.lists = 0
         self.watches = 0
         self.requests = 0
+        self.writes: list[str] = []
 
     async def __aenter__(self) -> FaultyProxy:
         self._upstream = aiohttp.ClientSession(
@@ -83,6 +84,8 @@ class FaultyProxy:
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
         self.requests += 1
+        if request.method != "GET":
+            self.writes.append(f"{request.method} {request.raw_path}")
         if self.away:
             raise ConnectionResetError
         if self.failing and request.method != "GET":

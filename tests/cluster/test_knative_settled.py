@@ -86,6 +86,7 @@ class Watched:
             return is_true(conditions, "Ready") and bool(routed) and not self.controller.controller.queue.busy
 
         await until(ready, "the service is ready", every=0.1)
+        await self.controller.recorder.flush()
 
     async def reports(self, **status) -> None:
         """Knative writes a status, and the controller looks at it."""

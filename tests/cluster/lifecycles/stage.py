@@ -112,9 +112,9 @@ class Running:
 
     def __init__(self, client: Client, system_namespace: str) -> None:
         self.cache = Cache(client)
-        recorder = Recorder(client, "test")
-        self.controller = controller(client, self.cache, recorder, SystemClock(), system_namespace)
-        self.manager = Manager(client, self.cache, controllers=[self.controller], services=[recorder])
+        self.recorder = Recorder(client, "test")
+        self.controller = controller(client, self.cache, self.recorder, SystemClock(), system_namespace)
+        self.manager = Manager(client, self.cache, controllers=[self.controller], services=[self.recorder])
         self.reconciled: dict[Key, int] = {}
         reconcile = self.controller._reconcile
 
