@@ -31,6 +31,7 @@ _HOP_BY_HOP = frozenset(
 _KEEP_ALIVE = 4.0
 _BEGUN = web.RequestKey("begun", web.StreamResponse)
 _BUFFERED = 64 * 1024  # bodies up to this size are passed on in one piece
+_LONGEST_LINE = 64 * 1024  # of a request or an answer: tokens and cookies may be long
 
 
 class Target(NamedTuple):
@@ -54,8 +55,19 @@ class Proxy:
         self._session: aiohttp.ClientSession | None = None
         self._outside: aiohttp.ClientSession | None = None
 
+    def server(self) -> web.Server:
+        return web.Server(
+            self,
+            access_log=None,
+            handler_cancellation=True,  # when the client is gone, nobody waits for the answer
+            max_line_size=_LONGEST_LINE,
+            max_field_size=_LONGEST_LINE,
+        )
+
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         target = target_of(request)
+        if refused := unsupported(request, target):
+            return refused
         rule = self._route(request, target)
         if rule is None:
             return await self._unrouted(request, target)
@@ -130,24 +142,22 @@ class Proxy:
             for item in filters:
                 _change(changed, item.response)
             length = answer.content_length
-            if length is not None and length <= _BUFFERED:
+            if request.method != "HEAD" and length is not None and length <= _BUFFERED:
                 changed.popall("Content-Length", None)
                 body = await answer.read()
-                whole = web.Response(status=answer.status, reason=answer.reason, headers=changed, body=body)
-                if request.method == "HEAD":
-                    whole.content_length = length
-                return whole
+                return web.Response(status=answer.status, reason=answer.reason, headers=changed, body=body)
             return await _stream(request, answer, changed)
 
     def _broken(self, request: web.BaseRequest, endpoint: Endpoint, error: aiohttp.ClientError) -> web.StreamResponse:
-        log.warning("%s %s: %s: %s", request.method, request.path, endpoint, error)
+        if request.transport is not None and not request.transport.is_closing():  # else it was the client that went
+            log.warning("%s %s: %s: %s", request.method, request.path, endpoint, error)
         reason = f"the endpoint {endpoint} ended the connection: {error or type(error).__name__}"
         return _begun(request) or refusal(502, reason)
 
     async def _forward_outside(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         """Processes of the node send all their http:// requests here; those to other hosts go their way."""
         if self._outside is None:
-            self._outside = aiohttp.ClientSession(auto_decompress=False, timeout=_NO_LIMIT, trust_env=True)
+            self._outside = _session(None, trust_env=True)
         headers = request_headers(request, target, ())
         url = URL(f"http://{target.host}:{target.port}{target.path_and_query}", encoded=True)
         try:
@@ -157,10 +167,7 @@ class Proxy:
 
     def _inside(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE)
-            self._session = aiohttp.ClientSession(
-                connector=connector, auto_decompress=False, timeout=_NO_LIMIT, skip_auto_headers=("User-Agent",)
-            )
+            self._session = _session(aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE))
         return self._session
 
     async def close(self) -> None:
@@ -170,6 +177,20 @@ class Proxy:
 
 
 _NO_LIMIT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=10)
+_NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")  # a client that says none of these means it
+
+
+def _session(connector: aiohttp.TCPConnector | None, *, trust_env: bool = False) -> aiohttp.ClientSession:
+    """A client that passes on what it is given, and nothing of its own."""
+    return aiohttp.ClientSession(
+        connector=connector,
+        auto_decompress=False,
+        timeout=_NO_LIMIT,
+        skip_auto_headers=_NOT_ADDED,
+        trust_env=trust_env,
+        max_line_size=_LONGEST_LINE,
+        max_field_size=_LONGEST_LINE,
+    )
 
 
 def refusal(status: int, reason: str) -> web.Response:
@@ -179,12 +200,21 @@ def refusal(status: int, reason: str) -> web.Response:
 def target_of(request: web.BaseRequest) -> Target:
     raw = request.raw_path if isinstance(request, web.Request) else request._message.path
     authority, proxied = request.headers.get("Host", ""), False
-    if raw.startswith("http://"):
+    if raw[:7].lower() == "http://":
         authority, slash, rest = raw[len("http://") :].partition("/")
         raw, proxied = slash + rest or "/", True
     host, _, port = authority.rpartition(":") if authority.rpartition(":")[2].isdigit() else (authority, "", "")
     path, _, query = raw.partition("?")
     return Target(host.lower().rstrip("."), int(port or 80), path, query, proxied)
+
+
+def unsupported(request: web.BaseRequest, target: Target) -> web.Response | None:
+    """The answer to what no proxy of HTTP requests can do. Other upgrades than WebSocket may be ignored (h2c)."""
+    if not target.path.startswith("/"):
+        return refusal(400, f"{request.method} needs a path; the gateway opens no tunnels, as https:// would need them")
+    if request.headers.get("Upgrade", "").lower() == "websocket":
+        return refusal(501, "the gateway does not pass WebSockets on")
+    return None
 
 
 def cluster_name(host: str) -> tuple[str, str] | None:

@@ -6,12 +6,16 @@ regular expression, then more header conditions before fewer, then the older obj
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TypeVar
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
+
+log = logging.getLogger("isvc.gateway")
 
 
 class PathKind(IntEnum):
@@ -121,10 +125,10 @@ class RouteTable:
     def build(cls, ingresses: Iterable[Object], http_routes: Iterable[Object] = ()) -> RouteTable:
         table = cls()
         for obj in sorted(ingresses, key=_age):
-            for host, rule in _ingress_rules(obj):
+            for host, rule in _unless_broken(obj, _ingress_rules):
                 table._add(host, rule)
         for obj in sorted(http_routes, key=_age):
-            for rule in _http_route_rules(obj):
+            for rule in _unless_broken(obj, _http_route_rules):
                 for host in dig(obj, "spec", "hostnames") or [""]:
                     table._add(host, rule)
         for rules in (*table.exact.values(), *table.wildcard.values()):
@@ -157,6 +161,18 @@ class RouteTable:
         for suffix in sorted(self.wildcard, key=len, reverse=True):
             if host.endswith(suffix):
                 yield self.wildcard[suffix]
+
+
+_T = TypeVar("_T")
+
+
+def _unless_broken(obj: Object, compiled: Callable[[Object], Iterable[_T]]) -> list[_T]:
+    """The rules of an object; none of one with a regular expression that is none, which must not end all others."""
+    try:
+        return list(compiled(obj))
+    except re.error as error:
+        log.warning("the routes of %s/%s are left out: %s: %s", namespace_of(obj), name_of(obj), error.pattern, error)
+        return []
 
 
 def _age(obj: Object) -> tuple[str, str, str]:

@@ -46,7 +46,7 @@ class Gateway:
         return self._table
 
     async def start(self, host: str, port: int) -> None:
-        self._runner = web.ServerRunner(web.Server(self._proxy, access_log=None), shutdown_timeout=5)
+        self._runner = web.ServerRunner(self._proxy.server(), shutdown_timeout=5)
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, backlog=1024).start()
         if host == "127.0.0.1":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Iterator
 
 import aiohttp
+import pytest
 import pytest_asyncio
 from aiohttp import web
-from aiohttp.test_utils import unused_port
 
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
 from isvc.local.gateway.backends import READY_IN_SLICE, Backends, Endpoint, ready_in_slice
@@ -61,7 +63,8 @@ async def sites():
     runners = []
 
     async def serve(handler) -> int:
-        runner = web.ServerRunner(web.Server(handler), shutdown_timeout=1)
+        server = handler if isinstance(handler, web.Server) else web.Server(handler, handler_cancellation=True)
+        runner = web.ServerRunner(server, shutdown_timeout=1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
@@ -78,12 +81,23 @@ async def gateway(sites):
     world = World()
     backends = Backends(world)
     proxy = Proxy(lambda: world.table, backends)
-    port = await sites(proxy)
+    port = await sites(proxy.server())
     session = aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}", headers={"Host": "h.test"})
     world.backends, world.session, world.port = backends, session, port
     yield world
     await session.close()
     await proxy.close()
+
+
+@pytest.fixture
+def refusing() -> Iterator[list[int]]:
+    """Ports that are taken, so that nobody else listens there, and refuse connections."""
+    holders = [socket.socket() for _ in range(2)]
+    for holder in holders:
+        holder.bind(("127.0.0.1", 0))
+    yield [holder.getsockname()[1] for holder in holders]
+    for holder in holders:
+        holder.close()
 
 
 def named(name: str):
@@ -100,7 +114,7 @@ async def test_only_ready_endpoints_get_requests(gateway, sites):
         assert await (await gateway.session.get("/")).text() == "ready"
 
 
-async def test_what_is_missing_is_told(gateway):
+async def test_what_is_missing_is_told(gateway, refusing):
     assert "known hosts: none yet" in (await (await gateway.session.get("/")).json())["error"]
     gateway.route("h.test", ("s", 1))
     answer = await gateway.session.get("/")
@@ -109,14 +123,14 @@ async def test_what_is_missing_is_told(gateway):
     assert (await (await gateway.session.get("/")).json())["error"] == "Service default/s has no endpoints"
     gateway.service("s", (1, False))
     assert (await (await gateway.session.get("/")).json())["error"] == "Service default/s has 1 endpoint, none ready"
-    gateway.service("s", (unused_port(), True))
+    gateway.service("s", (refusing[0], True))
     answer = await gateway.session.get("/")
     assert answer.status == 503
     assert "accepts connections" in (await answer.json())["error"]
 
 
-async def test_a_refused_connection_goes_to_the_next_endpoint(gateway, sites):
-    gateway.service("s", (unused_port(), True), (unused_port(), True), (await sites(named("alive")), True))
+async def test_a_refused_connection_goes_to_the_next_endpoint(gateway, sites, refusing):
+    gateway.service("s", *((port, True) for port in refusing), (await sites(named("alive")), True))
     gateway.route("h.test", ("s", 1))
     for _ in range(10):
         answer = await gateway.session.post("/", data=b"x" * 200_000)
@@ -279,3 +293,82 @@ async def test_a_client_that_waits_for_leave_to_send_gets_it(gateway, sites):
         writer.write(body)
         assert b"300000" in await reader.readuntil(b"300000")
     writer.close()
+
+
+async def test_head_has_the_length_and_no_body(gateway, sites):
+    gateway.service("s", (await sites(named("twelve bytes")), True))
+    gateway.route("h.test", ("s", 1))
+    answer = await gateway.session.head("/")
+    assert (answer.status, answer.headers["Content-Length"], await answer.read()) == (200, "12", b"")
+
+
+async def test_nothing_is_added_that_the_client_did_not_say(gateway, sites):
+    async def heard(request):
+        return web.json_response(sorted(name.lower() for name in request.headers))
+
+    gateway.service("s", (await sites(heard), True))
+    gateway.route("h.test", ("s", 1))
+    answer = await _raw(gateway.port, b"POST / HTTP/1.1\r\nHost: h.test\r\nContent-Length: 2\r\n\r\n{}")
+    expected = b'["content-length", "host", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"]'
+    assert answer.endswith(expected)
+
+
+async def test_long_headers_pass_both_ways(gateway, sites):
+    async def echo(request):
+        return web.Response(headers={"X-Token": request.headers["X-Token"]})
+
+    gateway.service("s", (await sites(web.Server(echo, max_field_size=65536)), True))
+    gateway.route("h.test", ("s", 1))
+    session = aiohttp.ClientSession(max_field_size=65536)
+    async with (
+        session,
+        session.get(f"http://127.0.0.1:{gateway.port}/", headers={"Host": "h.test", "X-Token": "t" * 20_000}) as answer,
+    ):
+        assert answer.headers["X-Token"] == "t" * 20_000
+
+
+async def test_what_it_cannot_do_is_said(gateway, sites):
+    gateway.service("s", (await sites(named("served")), True))
+    gateway.route("h.test", ("s", 1))
+    upgrade = "GET /%s HTTP/1.1\r\nHost: h.test\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n"
+    assert b"WebSockets" in await _raw(gateway.port, (upgrade % ("", "WebSocket")).encode())
+    assert b"served" in await _raw(gateway.port, (upgrade % ("", "h2c")).encode())  # others may be ignored
+    assert b" 400 " in await _raw(gateway.port, b"OPTIONS * HTTP/1.1\r\nHost: h.test\r\n\r\n")
+    connect = b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n"
+    assert b"no tunnels" in await _raw(gateway.port, connect)
+    assert b"served" in await _raw(gateway.port, b"GET HTTP://h.test/ HTTP/1.1\r\nHost: h.test\r\n\r\n")
+
+
+async def test_a_request_whose_client_is_gone_ends(gateway, sites):
+    arrived, ended = asyncio.Event(), asyncio.Event()
+
+    async def slow(request):
+        arrived.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    port = await sites(slow)
+    gateway.service("s", (port, True))
+    gateway.route("h.test", ("s", 1))
+    _, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: h.test\r\n\r\n")
+    async with asyncio.timeout(30):
+        await arrived.wait()
+        writer.close()
+        await ended.wait()
+        gateway.service("s")
+        assert await gateway.backends.drain(Endpoint("127.0.0.1", port), 30)
+
+
+async def _raw(port: int, request: bytes) -> bytes:
+    """What is answered to these very bytes, up to the end of the announced body."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    async with asyncio.timeout(30):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        body = await reader.readexactly(int(length.split(b":")[1]))
+    writer.close()
+    return head + body

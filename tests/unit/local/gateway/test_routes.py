@@ -161,3 +161,11 @@ def test_durations(text, seconds):
 )
 def test_names_of_the_cluster(host, expected):
     assert cluster_name(host) == expected
+
+
+def test_an_object_whose_expression_does_not_compile_breaks_no_other():
+    broken = ingress("h.test", ("/v1/(", "ImplementationSpecific", "broken"), name="broken")
+    table = RouteTable.build([broken, ingress("h.test", ("/", "Prefix", "sound"))])
+    assert service(table, "h.test", "/v1/(") == "sound"
+    rule = {"matches": [{"path": {"type": "RegularExpression", "value": "*"}}], "backendRefs": [{"name": "broken"}]}
+    assert service(RouteTable.build([], [http_route(rule)]), "h.test", "/") is None
