@@ -6,14 +6,11 @@ when a pod needs them, so that the process never holds a cluster's secrets, nor 
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
-from isvc.kube.errors import ApiError, InternalError, NotFound
 from isvc.kube.objects import Object, labels_of
-from isvc.kube.resource import Resource
 from isvc.serving import annotations as names
 from isvc.serving.configuration import Configuration
 from isvc.serving.credentials import Lookup, NotLookedUp
@@ -21,24 +18,19 @@ from isvc.serving.pods import PodFacts, is_ours, mutate_pod
 from isvc.serving.refused import Refused
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny, patched
+from isvc.webhooks.reads import Conversation, Getter, Reads
 
 PATH: Final = "/mutate-pods"
 SYSTEM_NAMESPACE: Final = "kserve"
-
-
-class Getter(Protocol):
-    """The one thing it asks an API server for."""
-
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 
 
 class PodMutator:
     """Handles admission requests for pods. Cached kinds have to be watched by whoever owns the reader."""
 
     def __init__(self, reader: Reader, client: Getter, system_namespace: str = SYSTEM_NAMESPACE) -> None:
-        self._reader, self._client, self._system_namespace = reader, client, system_namespace
+        self._reader, self._system_namespace = reader, system_namespace
         self._configuration = Configuration(reader, system_namespace)
-        self._reading: dict[tuple[Resource, str, str], asyncio.Task[Object | None]] = {}
+        self._reads = Reads(client)
 
     async def __call__(self, request: AdmissionRequest) -> AdmissionResponse:
         pod = request.object
@@ -51,14 +43,16 @@ class PodMutator:
 
     async def _mutated(self, pod: Object, namespace: str) -> Object:
         """Mutate with what is known; whenever more has to be known, read that and start over."""
-        facts = self._facts(pod, namespace)
+        facts, conversation = self._facts(pod, namespace), Conversation(self._reads, namespace)
         while True:
             try:
-                return mutate_pod(pod, facts)
+                mutated = mutate_pod(pod, facts)
             except NotLookedUp as missing:
-                read = (self._read(missing.resource, name, namespace) for name in missing.names)
-                found = dict(zip(missing.names, await asyncio.gather(*read), strict=True))
+                found = await conversation.ask(missing.resource, missing.names)
                 facts = replace(facts, lookup=facts.lookup.knowing(missing.resource, found))
+            else:
+                conversation.end()
+                return mutated
 
     def _facts(self, pod: Object, namespace: str) -> PodFacts:
         reader = self._reader
@@ -69,20 +63,3 @@ class PodMutator:
             storage_containers=reader.list(CLUSTER_STORAGE_CONTAINERS),
             system_namespace=self._system_namespace,
         )
-
-    async def _read(self, resource: Resource, name: str, namespace: str) -> Object | None:
-        """Pods of one workload come many at a time: they share a request that is under way."""
-        key = (resource, namespace, name)
-        task = self._reading.get(key)
-        if task is None:
-            task = self._reading[key] = asyncio.create_task(self._get(*key))
-            task.add_done_callback(lambda _: self._reading.pop(key, None))
-        return await asyncio.shield(task)
-
-    async def _get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        try:
-            return await self._client.get(resource, name, namespace)
-        except NotFound:
-            return None
-        except ApiError as error:
-            raise InternalError(f'cannot read {resource.kind} "{name}": {error.message}') from error

@@ -17,6 +17,7 @@ from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving import annotations as names
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
 from isvc.webhooks.pods import PodMutator
+from isvc.webhooks.reads import REMEMBERED, Question, Reads
 
 SETTINGS = {"storageInitializer": {}, "logger": {}, "batcher": {}, "agent": {}}
 CONFIG_MAP: Object = {
@@ -51,10 +52,11 @@ class Server(Memory):
         super().__init__(*objects)
         self.asked: list[str] = []
         self.spoil: Callable[[str], None] = lambda name: None
+        self.held: asyncio.Event | None = None
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:  # type: ignore[override]
         self.asked.append(f"{resource.plural}/{name}")
-        await asyncio.sleep(0)
+        await (self.held.wait() if self.held else asyncio.sleep(0))
         self.spoil(name)
         found = super().get(resource, name, namespace)
         if found is None:
@@ -154,3 +156,74 @@ async def test_a_secret_that_may_not_be_read_is_told() -> None:
     server.spoil = forbid
     with pytest.raises(InternalError, match='cannot read Secret "a": you may not'):
         await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)(request(pod()))
+
+
+def credentials(obj: Object) -> list[str]:
+    return [entry["name"] for entry in obj["spec"]["initContainers"][0]["env"] if "valueFrom" in entry]
+
+
+def put(server: Server, *objects: tuple[Resource, Object]) -> None:
+    server.objects |= Memory(*objects).objects
+
+
+async def test_what_followed_the_last_time_is_read_ahead() -> None:
+    server = Server(account("a"), secret("a"))
+    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)
+    await mutator(request(pod()))
+    server.asked.clear()
+    server.held = asyncio.Event()
+    second = asyncio.create_task(mutator(request(pod())))
+    while len(server.asked) < 2:
+        await asyncio.sleep(0)
+    assert server.asked == ["serviceaccounts/default", "secrets/a"]
+    server.held.set()
+    assert credentials(applied(pod(), await second)) == ["HF_TOKEN"]
+
+
+async def test_a_wrong_guess_decides_nothing_and_is_forgotten() -> None:
+    server = Server(account("a"), secret("a"))
+    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)
+    await mutator(request(pod()))
+    put(server, account())
+
+    def forbid(name: str) -> None:
+        if name == "a":
+            raise Forbidden("you may not")
+
+    server.spoil = forbid
+    assert not credentials(applied(pod(), await mutator(request(pod()))))
+    server.asked.clear()
+    assert not credentials(applied(pod(), await mutator(request(pod()))))
+    assert server.asked == ["serviceaccounts/default"]
+
+
+async def test_every_pod_sees_what_is_there_now() -> None:
+    server = Server(account("a"))
+    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)
+    assert not (await mutator(request(pod()))).allowed
+    put(server, secret("a"))
+    assert credentials(applied(pod(), await mutator(request(pod())))) == ["HF_TOKEN"]
+    put(server, (SECRETS, {"metadata": {"name": "a", "namespace": "ns"}, "data": {"MODELSCOPE_API_TOKEN": "dA=="}}))
+    assert credentials(applied(pod(), await mutator(request(pod())))) == ["MODELSCOPE_API_TOKEN"]
+    put(server, account("b"))
+    assert '"b"' in (await mutator(request(pod()))).message
+
+
+async def test_accounts_that_lead_to_each_other_end() -> None:
+    config: Object = {**CONFIG_MAP, "data": CONFIG_MAP["data"] | {"logger": json.dumps({"storage": {"path": "/logs"}})}}
+    server = Server(account(), (SERVICE_ACCOUNTS, {"metadata": {"name": "logger-sa", "namespace": "ns"}}))
+    mutator = PodMutator(Memory((CONFIG_MAPS, config)), server)
+    one, other = pod(), pod()
+    one["metadata"]["annotations"][names.LOGGER] = other["metadata"]["annotations"][names.LOGGER] = "true"
+    other["spec"]["serviceAccountName"] = "logger-sa"
+    for made in (one, other, one, other):
+        assert (await mutator(request(made))).allowed
+
+
+async def test_what_is_remembered_is_bounded() -> None:
+    reads = Reads(Server())
+    for number in range(2 * REMEMBERED):
+        question = Question(SECRETS, "ns", (str(number),))
+        reads.note(question, question)
+    assert reads.after(Question(SECRETS, "ns", ("0",))) is None
+    assert reads.after(Question(SECRETS, "ns", (str(2 * REMEMBERED - 1),))) is not None
