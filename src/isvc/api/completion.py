@@ -32,8 +32,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
 }
 _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
-_ALWAYS_WRITTEN = {"divisor"}
-"""Optional fields that Go cannot leave out."""
+_ALWAYS_WRITTEN = {"divisor": "divisor", "averageUtilization": "type", "backend": "backend"}
+"""Optional fields that Go cannot leave out, each by a field that tells its struct."""
 _TARGET = schema_for(MetricTarget)["properties"]
 """Of a metric's target, quantities are passed on as they are written."""
 
@@ -64,7 +64,8 @@ def _completed_object(value: dict[str, Any], schema: Schema, path: str) -> dict[
                 new = str(item)
             if new is not item:
                 changes[name] = new
-    for name in (*schema.get("required", ()), *(_ALWAYS_WRITTEN & properties.keys())):
+    written = (field for mark, field in _ALWAYS_WRITTEN.items() if mark in properties)
+    for name in (*schema.get("required", ()), *written):
         if value.get(name) is None and (zero := _zero(properties.get(name, {}))) is not None:
             changes[name] = zero
     return value | changes if changes else value

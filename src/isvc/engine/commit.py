@@ -53,16 +53,26 @@ class Commit:
         return written
 
     async def metadata(
-        self, resource: Resource, owner: Object, *, finalizers: list[str], labels: Mapping[str, str] | None = None
+        self,
+        resource: Resource,
+        owner: Object,
+        *,
+        finalizers: list[str],
+        labels: Mapping[str, str] | None = None,
+        spec: Object | None = None,
     ) -> Object | None:
-        """Give the owner these finalizers and, beside its others, these labels; None if it has all of them."""
+        """Give the owner these finalizers and, beside its others, these labels; None if it has all of them.
+
+        A patch of the spec goes with that write, and causes none of its own.
+        """
         missing = {key: value for key, value in (labels or {}).items() if labels_of(owner).get(key) != value}
         change: Object = {"labels": missing} if missing else {}
         if finalizers != (owner["metadata"].get("finalizers") or []):
             change |= {"finalizers": finalizers, "resourceVersion": resource_version_of(owner)}
         if not change:
             return None
-        written = await self._client.patch(resource, name_of(owner), {"metadata": change}, namespace_of(owner))
+        patch = {"metadata": change, **({"spec": spec} if spec else {})}
+        written = await self._client.patch(resource, name_of(owner), patch, namespace_of(owner))
         self._memory.note(resource, written)
         return written
 

@@ -105,8 +105,20 @@ def service(
 
 def _spelled_as_in_pods(pod: Object) -> Object:
     """The pod with resources as Kubernetes spells them: Knative keeps what it is given, and so does the comparison."""
-    lists = {field: pod[field] for field in ("containers", "initContainers") if pod.get(field)}
-    return pod | {field: [_with_amounts(container) for container in each] for field, each in lists.items()}
+    spelled = {}
+    for field in ("containers", "initContainers"):
+        if pod.get(field):
+            spelled[field] = [_with_amounts(container) for container in pod[field]]
+    if pod.get("volumes"):
+        spelled["volumes"] = [_with_size(volume) for volume in pod["volumes"]]
+    return pod | spelled
+
+
+def _with_size(volume: Object) -> Object:
+    limit = dig(volume, "emptyDir", "sizeLimit")
+    if limit is None:
+        return volume
+    return {**volume, "emptyDir": {**volume["emptyDir"], "sizeLimit": str(Quantity.parse(limit))}}
 
 
 def _with_amounts(container: Object) -> Object:

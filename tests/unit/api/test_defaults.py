@@ -9,6 +9,7 @@ from isvc.api import DecodeError, LocalModelCache, LocalModelNamespaceCache
 from isvc.api.defaults.inferenceservice import ServiceDefaults, default_service
 from isvc.api.defaults.llm import ROUTING_GROUP, default_llm_service
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
+from isvc.kube.objects import dig
 
 DEFAULTS = ServiceDefaults(requests={"cpu": "1"}, limits={"cpu": "1", "memory": "2Gi"}, art_version="v1")
 LABEL, NAMESPACE = "internal.serving.kserve.io/localmodel", "internal.serving.kserve.io/localmodel-namespace"
@@ -160,6 +161,22 @@ def test_a_metrics_target_keeps_its_text():
     spec["predictor"]["autoScaling"] = {"metrics": metrics}
     done = default_service(service(spec), DEFAULTS)["spec"]["predictor"]["autoScaling"]["metrics"]
     assert [metric["resource"]["target"]["value"] for metric in done] == ["5", "1024Mi"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "path"),
+    [
+        ({"type": "Resource", "resource": {"name": "cpu", "target": {}}}, ("resource", "target", "type")),
+        ({"type": "External", "external": {"target": {}, "metric": {}}}, ("external", "metric", "backend")),
+        ({"type": "PodMetric", "podmetric": {"target": {}, "metric": {}}}, ("podmetric", "metric", "backend")),
+    ],
+)
+def test_a_metric_has_to_say_what_it_means(metric, path):
+    """What is written as empty is refused by the CRD, which lists what there is."""
+    spec = model()
+    spec["predictor"]["autoScaling"] = {"metrics": [metric]}
+    written = default_service(service(spec), DEFAULTS)["spec"]["predictor"]["autoScaling"]["metrics"][0]
+    assert dig(written, *path) == ""
 
 
 def test_an_amount_that_is_none_is_named():

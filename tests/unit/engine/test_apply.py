@@ -327,3 +327,17 @@ async def test_deleting_something_already_gone_is_fine_and_a_successor_is_spared
     with pytest.raises(Conflict):
         await Engine(shelves, Memory(shelves)).apply(OWNER, plan())
     assert (CONFIG_MAPS, "a") in shelves.objects
+
+
+async def test_a_child_that_heeds_its_labels_sheds_those_of_others(engine, shelves):
+    manifest = {**config("a").manifest}
+    manifest["metadata"] = {**manifest["metadata"], "labels": {"ours": "1"}}
+    heedful = Child(CONFIG_MAPS, manifest, heeds=("data", "metadata.labels"))
+    await engine.apply(OWNER, plan(heedful))
+    live = shelves.objects[CONFIG_MAPS, "a"]
+    live["metadata"] |= {"labels": {"ours": "1", "theirs": "2"}, "resourceVersion": "99"}
+    await engine.apply(OWNER, plan(heedful))
+    assert shelves.objects[CONFIG_MAPS, "a"]["metadata"]["labels"] == {"ours": "1"}
+    shelves.taken_requests()
+    await engine.apply(OWNER, plan(heedful))
+    assert shelves.taken_requests() == []

@@ -68,3 +68,13 @@ def test_an_initial_scale_that_knative_would_refuse_is_left_out(value, zero_allo
 )
 def test_zero_initial_scale_is_off_unless_knative_is_told_otherwise(config, allowed):
     assert knative.zero_initial_scale_allowed(config) is allowed
+
+
+def test_amounts_of_a_runtimes_pod_are_spelled_as_kubernetes_spells_them():
+    pod = {
+        "containers": [{"name": "c", "resources": {"limits": {"cpu": "0.5", "memory": "2048Mi"}}}],
+        "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1024Mi"}}, {"name": "w", "emptyDir": {}}],
+    }
+    spec = knative.service("x", "ns", {}, Revision(pod, {}, {})).manifest["spec"]["template"]["spec"]
+    assert spec["containers"][0]["resources"]["limits"] == {"cpu": "500m", "memory": "2Gi"}
+    assert spec["volumes"] == [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "w", "emptyDir": {}}]

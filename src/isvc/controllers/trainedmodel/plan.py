@@ -30,10 +30,11 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`None` means: leave it as it is. `delete` asks for the model itself to be deleted."""
+    """`None` means: leave it as it is. `delete` asks for the model itself to be deleted, `spec` is a patch."""
 
     delete: bool = False
     labels: dict[str, str] | None = None
+    spec: Object | None = None
     finalizer: bool = True
     status: Object | None = None
     models: str | None = None
@@ -51,14 +52,16 @@ def plan(observed: Observed) -> Plan:
     if fits:
         labels.setdefault(ALLOCATED_LABEL, name_of(service))
     status = fold_status(model, service, fits=fits, now=observed.now)
+    spec = _spelled(model)
     if not conditions.is_true(status["conditions"], CONDITIONS.happy):
-        return Plan(labels=labels, status=status)
+        return Plan(labels=labels, spec=spec, status=status)
     if observed.config_map is None:
         missing = names.model_config(name_of(service), SHARD)
-        return Plan(labels=labels, status=status, waits_for=f"ConfigMap {missing} does not exist yet")
+        waits_for = f"ConfigMap {missing} does not exist yet"
+        return Plan(labels=labels, spec=spec, status=status, waits_for=waits_for)
     text = model_list.with_model(observed.config_map, name_of(model), model["spec"]["model"])
     changed = not model_list.says_the_same(observed.config_map, text)
-    return Plan(labels=labels, status=status, models=text if changed else None)
+    return Plan(labels=labels, spec=spec, status=status, models=text if changed else None)
 
 
 def _list_without(observed: Observed) -> str | None:
@@ -87,6 +90,12 @@ def _is_admitted(model: Object, service: Object) -> bool:
 
 def _memory(model: Object) -> Quantity:
     return Quantity.parse(dig(model, "spec", "model", "memory") or "0")
+
+
+def _spelled(model: Object) -> Object | None:
+    """The memory in the one spelling that the list of models has, too: 1Gi where somebody wrote 1024Mi."""
+    memory = str(_memory(model))
+    return None if memory == model["spec"]["model"].get("memory") else {"model": {"memory": memory}}
 
 
 def _limit(service: Object) -> Quantity:

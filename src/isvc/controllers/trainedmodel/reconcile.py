@@ -71,7 +71,7 @@ class Reconciler:
         if wanted.finalizer:
             wanted_finalizers = finalizers if FINALIZER in finalizers else [*finalizers, FINALIZER]
             written = await self._commit.metadata(
-                TRAINED_MODELS, model, labels=wanted.labels, finalizers=wanted_finalizers
+                TRAINED_MODELS, model, labels=wanted.labels, finalizers=wanted_finalizers, spec=wanted.spec
             )
             model = written or model
         if wanted.status is not None:

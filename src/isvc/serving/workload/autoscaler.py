@@ -52,7 +52,7 @@ def _hpa(component: Component) -> Child:
     }
     if not manifest["spec"]["metrics"]:
         del manifest["spec"]["metrics"]
-    return Child(HORIZONTAL_POD_AUTOSCALERS, manifest)
+    return Child(HORIZONTAL_POD_AUTOSCALERS, manifest, heeds=("spec", "metadata.labels", "metadata.annotations"))
 
 
 def _hpa_metrics(scale: Mapping[str, Any]) -> list[Object]:

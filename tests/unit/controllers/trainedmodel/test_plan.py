@@ -107,3 +107,8 @@ def test_a_list_that_was_edited_into_nonsense_is_told_by_name():
     broken = {"metadata": {"name": "modelconfig-fleet-0"}, "data": {"models.json": "{]"}}
     with pytest.raises(model_list.UnreadableList, match="ConfigMap modelconfig-fleet-0"):
         plan(Observed(model(), service(), (), broken, NOW))
+
+
+@pytest.mark.parametrize(("written", "patch"), [("1Gi", None), ("1024Mi", {"model": {"memory": "1Gi"}})])
+def test_memory_has_one_spelling(written, patch):
+    assert planned(model(memory=written), service(limit="4Gi")).spec == patch
