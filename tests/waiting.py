@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -22,3 +23,14 @@ async def until(condition: Callable[[], Any], what: str = "", within: float = DE
         if loop.time() > deadline:
             raise AssertionError(f"still not true after {within:.0f} s: {what or condition}")
         await asyncio.sleep(every)
+
+
+def wait_until(condition: Callable[[], Any], what: str = "", within: float = DEADLINE, every: float = 0.05) -> Any:
+    """The same for tests that are no coroutines."""
+    deadline = time.monotonic() + within
+    while True:
+        if value := condition():
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"still not true after {within:.0f} s: {what or condition}")
+        time.sleep(every)

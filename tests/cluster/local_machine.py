@@ -7,25 +7,19 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DEADLINE = 120.0
 HAS_TOOLS = bool(shutil.which("kubectl") and shutil.which("curl"))
 
 
-def until(condition: Callable[[], object], what: str = "", seconds: float = DEADLINE) -> object:
-    deadline = time.monotonic() + seconds
-    while True:
-        if found := condition():
-            return found
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {what or condition}"
-        time.sleep(0.05)
+until = partial(wait_until, within=DEADLINE)
 
 
 @dataclass
@@ -39,8 +33,6 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.env = {**os.environ, "ISVC_HOME": str(self.home), "KUBECONFIG": str(self.home / "kubeconfig")}
-        self.env.pop("http_proxy", None)
-        self.env.pop("HTTP_PROXY", None)
 
     @property
     def output(self) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.servers import Cluster
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 
@@ -256,6 +257,8 @@ spec: {size: 1}
 def test_kinds_of_our_own(kubectl: Kubectl):
     kubectl("apply", "-f", "-", stdin=WIDGETS)
     kubectl("wait", "--for=condition=Established", "crd/gadgets.kubectl.isvc.dev", "--timeout=60s")
+    served = ("api-resources", "--api-group=kubectl.isvc.dev", "-o", "name")
+    wait_until(lambda: "gadgets" in kubectl(*served), "API servers list a new kind a moment after it is established")
     kubectl("apply", "-f", "-", stdin=GADGET)
     assert kubectl("get", "gdg").splitlines()[0].split() == ["NAME", "SIZE"]
     assert kubectl("get", "toys", "-o", "wide").splitlines()[0].split() == ["NAME", "SIZE", "HIDDEN"]

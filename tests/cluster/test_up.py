@@ -48,7 +48,7 @@ def here(request, tmp_path_factory, models):
         yield running
     finally:
         running.stop()
-        assert running.processes() == []
+        until(lambda: running.processes() == [], "all processes to end")
 
 
 def pods(here: Machine, service_name: str) -> list[dict]:
