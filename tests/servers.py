@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from tests.ports import free_port
 
 START_DEADLINE = 120.0
 TOKEN = "test-admin-token"
@@ -67,7 +67,7 @@ def assets() -> Path:
 
 
 def _kube_apiserver(folder: Path) -> Cluster:
-    etcd_port, peer_port, port = _free_port(), _free_port(), _free_port()
+    etcd_port, peer_port, port = free_port(), free_port(), free_port()
     key = folder / "sa.key"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
@@ -169,12 +169,6 @@ def _tail(log: Path) -> str:
 
 def _tails(folder: Path) -> str:
     return "\n".join(f"--- {log.name}\n{_tail(log)}" for log in sorted(folder.glob("*.log")))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def discard(cluster: Cluster) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from tests.ports import free_port
 from tests.waiting import until
 
 from isvc.kube.errors import AlreadyExists
@@ -22,12 +23,6 @@ from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 from isvc.toolkit.election import Election
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.manager import Manager
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Twins:

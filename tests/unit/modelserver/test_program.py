@@ -12,6 +12,8 @@ import urllib.error
 import urllib.request
 
 import pytest
+from tests.ports import free_port
+from tests.waiting import wait_until
 
 MODEL = """
 import os, time
@@ -44,12 +46,6 @@ def program(tmp_path):
         process.communicate()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def predict(port: int, **body) -> dict:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/v1/models/echo:predict", json.dumps({"instances": [1], **body}).encode()
@@ -75,10 +71,7 @@ def test_workers_share_the_port_and_sigterm_lets_running_requests_end(program, t
     answers = []
     slow = threading.Thread(target=lambda: answers.append(predict(port, seconds=1)))
     slow.start()
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "began").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until((tmp_path / "began").exists)
     process.send_signal(signal.SIGTERM)
     slow.join(60)
     assert answers[0]["predictions"] == [1]
