@@ -6,7 +6,6 @@ Edits, children deleted or bent by hand, restarts and API errors come in any ord
 from __future__ import annotations
 
 import contextlib
-import os
 import uuid
 from functools import partial
 
@@ -30,8 +29,6 @@ STOP = "serving.kserve.io/stop"
 TRANSFORMER = {"containers": [{"name": "kserve-container", "image": "transformer:1"}]}
 LIVES = settings(
     max_examples=5,
-    deadline=None,
-    derandomize=bool(os.environ.get("CI")),
     suppress_health_check=list(HealthCheck),
     database=None,
     phases=[Phase.generate],  # a life takes seconds: report the first bad one as it was
