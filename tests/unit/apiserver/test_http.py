@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import ssl
 
@@ -14,16 +13,18 @@ from tests.unit.apiserver.conftest import CONFIG_MAPS
 MIB = 1 << 20
 
 
-async def raw(server, data: bytes, context: ssl.SSLContext | None = None) -> bytes:
-    """What the server answers to some bytes before it hangs up or falls silent."""
+async def raw(server, data: bytes, awaited: bytes = b"", times: int = 1) -> bytes:
+    """What the server answers to some bytes before it has said what is awaited, hangs up or falls silent."""
     host, _, port = server.url.removeprefix("https://").partition(":")
-    context = context or ssl._create_unverified_context()
-    reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=ssl._create_unverified_context())
+    silence = 60 if awaited else 1
     answer = b""
     try:
         writer.write(data)
-        while chunk := await asyncio.wait_for(reader.read(1 << 16), 1):
+        while chunk := await asyncio.wait_for(reader.read(1 << 16), silence):
             answer += chunk
+            if awaited and answer.count(awaited) >= times:
+                break
     except (TimeoutError, ConnectionError):
         pass
     writer.close()
@@ -122,17 +123,17 @@ async def test_a_body_just_within_the_limit_is_read(http):
 
 
 async def test_what_is_not_http_gets_400_or_nothing(http):
-    assert (await raw(http.server, b"\x00\x01garbage\r\n\r\n")).startswith(b"HTTP/1.1 400")
+    assert (await raw(http.server, b"\x00\x01garbage\r\n\r\n", b"\r\n\r\n")).startswith(b"HTTP/1.1 400")
     assert (await raw(http.server, b"GET / HTTP/9.9\r\n\r\n"))[:12] in (b"HTTP/1.1 400", b"")
     long = b"GET / HTTP/1.1\r\nX: " + b"a" * 200_000
-    assert (await raw(http.server, long)).startswith(b"HTTP/1.1 431")
+    assert (await raw(http.server, long, b"\r\n\r\n")).startswith(b"HTTP/1.1 431")
     assert await alive(http)
 
 
 async def test_it_keeps_serving_through_a_flood_of_garbage(http):
     dice = random.Random(1)
     heads = [b"", b"GET ", b"POST /api HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZ"]
-    flood = [dice.choice(heads) + os.urandom(dice.randrange(2000)) for _ in range(60)]
+    flood = [dice.choice(heads) + dice.randbytes(dice.randrange(2000)) for _ in range(60)]
     await asyncio.gather(*(raw(http.server, data) for data in flood))
     assert await alive(http)
     assert (await http.ask("GET", CONFIG_MAPS)).code == 200
@@ -145,7 +146,7 @@ async def test_requests_sent_ahead_are_answered_in_order(http):
         f"GET /api/v1/namespaces/{name} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
         for name in names
     )
-    answers = (await raw(http.server, asked)).split(b"HTTP/1.1 ")[1:]
+    answers = (await raw(http.server, asked, b"HTTP/1.1 ", 3)).split(b"HTTP/1.1 ")[1:]
     assert [int(answer[:3]) for answer in answers] == [200, 404, 200]
 
 
@@ -156,7 +157,7 @@ async def test_a_long_queue_of_requests_is_worked_off(http):
         f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
         f"Content-Length: {len(body)}\r\nContent-Type: application/json\r\n\r\n"
     )
-    answers = await raw(http.server, (head.encode() + body) * 50)
+    answers = await raw(http.server, (head.encode() + body) * 50, b"HTTP/1.1 201", 50)
     assert answers.count(b"HTTP/1.1 201") == 50
 
 
@@ -167,7 +168,7 @@ async def test_expect_continue(http):
         f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nExpect: 100-continue\r\n"
         f"Content-Length: {len(body)}\r\nContent-Type: application/json\r\n\r\n"
     )
-    answer = await raw(http.server, head.encode() + body)
+    answer = await raw(http.server, head.encode() + body, b"HTTP/1.1 201")
     assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201")
 
 

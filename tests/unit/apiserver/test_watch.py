@@ -151,4 +151,4 @@ async def test_watches_end_when_the_server_stops(start, connect):
     async with connect(server) as session:
         watch = await Http(server, session).watch(CONFIG_MAPS)
         await server.stop()
-        assert await asyncio.wait_for(watch.next(), 10) is None
+        assert await asyncio.wait_for(watch.next(), 60) is None

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.storage_initializer.sites import Answer, site
+from tests.waiting import wait_until
 
 from isvc.storage_initializer.archive import unpack_single
 from isvc.storage_initializer.errors import Damaged, NoSpace
@@ -214,6 +215,7 @@ def test_a_process_that_is_killed_leaves_no_model(tmp_path: Path, number: signal
         with (tmp_path / "log").open("w") as output:
             process = subprocess.Popen([*PROGRAM, *arguments], stderr=output)
         assert half_way.wait(60), (tmp_path / "log").read_text()
+        wait_until(lambda: list(tmp_path.glob(f"{PREFIX}*")), "what was sent is received")
         (tmp_path / "log").unlink()
         process.send_signal(number)
         over.set()

@@ -116,7 +116,11 @@ async def test_an_unreachable_server_is_one_clear_line():
                 await client.get(CONFIG_MAPS, "a")
 
 
-async def test_a_name_that_does_not_resolve_is_one_clear_line():
+async def test_a_name_that_does_not_resolve_is_one_clear_line(monkeypatch):
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)  # a machine without a name server would wait for it
     async with Client.connect(ClusterConfig(server="https://no-such-host.invalid")) as client:
         with pytest.raises(Unreachable, match=r"cannot reach https://no-such-host.invalid: ") as caught:
             await client.get(CONFIG_MAPS, "a")
