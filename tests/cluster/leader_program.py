@@ -36,7 +36,7 @@ async def main(path: str, namespace: str, identity: str) -> None:
 
         controller = Controller("writer", reconcile, [])
         election = Election(
-            client, "leader", namespace, identity=identity, lease_seconds=4, renew_seconds=3, retry_seconds=0.5
+            client, "leader", namespace, identity=identity, lease_seconds=8, renew_seconds=6, retry_seconds=1.5
         )
         manager = Manager(client, cache, controllers=[controller], election=election)
         election_won = asyncio.create_task(_seed(election, controller))

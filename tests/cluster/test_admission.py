@@ -108,26 +108,22 @@ async def hooks(tmp_path: Path) -> AsyncIterator[Hooks]:
 
 @pytest.fixture
 async def register(client, hooks: Hooks, namespace: str) -> AsyncIterator[Callable[..., Any]]:
-    """Registers webhooks and waits until the API server asks them."""
+    """Registers webhooks and waits until the API server asks them, which a canary of each registration tells."""
     made: list[tuple[Resource, str]] = []
 
-    async def register(resource: Resource, *specs: Json, ask: bool = True) -> None:
-        name = f"{len(made)}-{namespace}"
-        hooks.answers["canary"] = allow
-        canary = [hooks.spec("canary", namespace)] if ask else []
+    async def register(resource: Resource, *specs: Json) -> None:
+        name, canary = f"{len(made)}-{namespace}", f"canary-{len(made)}"
+        hooks.answers[canary] = allow
         obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
-        await client.create(resource, {**obj, "webhooks": [*canary, *specs]})
+        await client.create(resource, {**obj, "webhooks": [hooks.spec(canary, namespace), *specs]})
         made.append((resource, name))
 
         async def asked() -> bool:
-            await client.create(
-                CONFIG_MAPS, config_map(namespace, f"canary-{len(hooks.asked)}-{len(made)}"), dry_run=True
-            )
-            return bool(hooks.of("canary"))
+            await client.create(CONFIG_MAPS, config_map(namespace, canary), dry_run=True)
+            return bool(hooks.of(canary))
 
-        if ask:
-            await until(asked)
-            hooks.asked.clear()
+        await until(asked)
+        hooks.asked.clear()
 
     yield register
     for resource, name in made:

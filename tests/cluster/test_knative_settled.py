@@ -136,7 +136,7 @@ async def test_a_flapping_service_costs_one_status_write_a_flap(watched):
     for status, reason in flaps:
         conditions = [{"type": kind, "status": status, "reason": reason} for kind in ("Ready", "RoutesReady")]
         await watched.reports(conditions=conditions)
-    await until(lambda: _ready(watched), "ready again")
+        await until(lambda told=status: _is_told(watched, told), "the flap in the status")
     written = watched.controller.writes() - before
     events = len(flaps)  # becoming ready again is told each time
     assert len(flaps) <= written <= len(flaps) + events
@@ -155,5 +155,5 @@ async def versions(watched: Watched) -> list[str]:
     return [resource_version_of(obj) for found in lists for obj in found.items]
 
 
-async def _ready(watched: Watched) -> bool:
-    return is_true((await watched.get())["status"]["conditions"], "Ready")
+async def _is_told(watched: Watched, status: str) -> bool:
+    return is_true((await watched.get())["status"]["conditions"], "Ready") == (status == "True")
