@@ -17,14 +17,15 @@ run: .venv ## run everything on this machine: API server, controllers, node, gat
 
 .venv: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.7
 	$(BIN)/uv pip sync --quiet requirements.lock
 	$(BIN)/uv pip install --quiet --no-deps --editable .
 	touch .venv
 
-lock: ## renew requirements.lock from pyproject.toml
-	$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
-	  --python-version 3.11 --all-extras --group dev pyproject.toml --output-file requirements.lock
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
+lock: ## renew requirements.lock from pyproject.toml, and the lock of KServe's SDK
+	$(COMPILE) --all-extras --group dev pyproject.toml --output-file requirements.lock
+	$(COMPILE) tests/kserve-sdk.in --output-file tests/kserve-sdk.lock
 
 check: .venv ## lint, formatting, strict types, import contracts
 	$(BIN)/ruff check .
@@ -83,12 +84,13 @@ bench-pods: .venv envtest ## latency of the pod webhook with 2,000 services, at 
 bench-up: .venv ## isvc up in parts, apply to first prediction, and load during a rolling update
 	$(BIN)/python bench/up.py
 
-SDK := $(CACHE)/kserve-sdk-0.21.0
-$(SDK)/bin/python: | .venv
-	$(BIN)/uv venv --quiet --python $(BIN)/python $(SDK)
-	$(BIN)/uv pip install --quiet --python $(SDK)/bin/python kserve==$(patsubst kserve-sdk-%,%,$(notdir $(SDK))) 'kubernetes<35'
+SDK := $(CACHE)/kserve-sdk
+$(SDK)/complete: tests/kserve-sdk.lock | .venv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(SDK)
+	$(BIN)/uv pip sync --quiet --python $(SDK)/bin/python tests/kserve-sdk.lock
+	touch $@
 
-test-sdk: .venv $(SDK)/bin/python ## isvc up with KServe's own Python SDK, in an environment of its own
+test-sdk: .venv $(SDK)/complete ## isvc up with KServe's own Python SDK, in an environment of its own
 	ISVC_SDK_PYTHON=$(SDK)/bin/python $(BIN)/pytest tests/cluster/test_up_sdk.py
 
 clean: ## remove what make built here
