@@ -61,15 +61,28 @@ def _metric(path: str, metric: Object) -> Errors:
         yield field_errors.required(f"{path}.{key}", "must populate information for the given metric source")
         return
     target = source.get("target") or {}
-    given = {each: target[each] for each in ("value", "averageValue", "averageUtilization") if each in target}
-    if kind in ("Resource", "ContainerResource") and not given:
-        words = "must set either a target raw value or a target utilization"
-        yield field_errors.required(f"{path}.{key}.target.averageUtilization", words)
-    for each, value in given.items():
-        positive = value > 0 if each == "averageUtilization" else Quantity.parse(value).nanos > 0
-        if not positive:
-            words = "must be greater than 0" if each == "averageUtilization" else "must be positive"
-            yield field_errors.invalid(f"{path}.{key}.target.{each}", value, words)
+    yield from _metric_target(f"{path}.{key}.target", target)
+    if kind in ("Resource", "ContainerResource"):
+        raw, share = "averageValue" in target, "averageUtilization" in target
+        if not raw and not share:
+            words = "must set either a target raw value or a target utilization"
+            yield field_errors.required(f"{path}.{key}.target.averageUtilization", words)
+        if raw and share:
+            words = "may not set both a target raw value and a target utilization"
+            yield field_errors.forbidden(f"{path}.{key}.target.averageValue", words)
+
+
+def _metric_target(path: str, target: Object) -> Errors:
+    kind = target.get("type") or ""
+    if not kind:
+        yield field_errors.required(f"{path}.type", "must specify a metric target type")
+    if kind not in ("Utilization", "Value", "AverageValue"):
+        yield field_errors.invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue")
+    for each in ("value", "averageValue"):
+        if each in target and Quantity.parse(target[each]).nanos <= 0:
+            yield field_errors.invalid(f"{path}.{each}", target[each], "must be positive")
+    if target.get("averageUtilization", 1) < 1:
+        yield field_errors.invalid(f"{path}.averageUtilization", target["averageUtilization"], "must be greater than 0")
 
 
 def _rules(path: str, rules: Object) -> Errors:

@@ -49,6 +49,15 @@ def container(path: str, spec: Object, volumes: Collection[str]) -> Errors:
         yield field_errors.required(f"{path}.image")
     elif image != image.strip():
         yield field_errors.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
+    policies = ("File", "FallbackToLogsOnError")
+    yield from one_of(f"{path}.terminationMessagePolicy", spec.get("terminationMessagePolicy"), policies)
+    yield from _ports(f"{path}.ports", spec.get("ports") or ())
+    yield from _variables(f"{path}.env", spec.get("env") or ())
+    yield from _variable_sources(f"{path}.envFrom", spec.get("envFrom") or ())
+    yield from _mounts(f"{path}.volumeMounts", spec.get("volumeMounts") or (), volumes)
+    yield from one_of(f"{path}.imagePullPolicy", spec.get("imagePullPolicy"), _PULL_POLICIES)
+    yield from resources(f"{path}.resources", spec.get("resources") or {})
+    yield from _security(f"{path}.securityContext", spec.get("securityContext") or {})
     for action in ("postStart", "preStop"):
         handler = (spec.get("lifecycle") or {}).get(action)
         if handler is not None:
@@ -56,15 +65,6 @@ def container(path: str, spec: Object, volumes: Collection[str]) -> Errors:
     for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
         if kind in spec:
             yield from probe(f"{path}.{kind}", spec[kind], only_one=kind != "readinessProbe")
-    yield from one_of(f"{path}.imagePullPolicy", spec.get("imagePullPolicy"), _PULL_POLICIES)
-    yield from _ports(f"{path}.ports", spec.get("ports") or ())
-    yield from _variables(f"{path}.env", spec.get("env") or ())
-    yield from _variable_sources(f"{path}.envFrom", spec.get("envFrom") or ())
-    yield from _mounts(f"{path}.volumeMounts", spec.get("volumeMounts") or (), volumes)
-    policies = ("File", "FallbackToLogsOnError")
-    yield from one_of(f"{path}.terminationMessagePolicy", spec.get("terminationMessagePolicy"), policies)
-    yield from resources(f"{path}.resources", spec.get("resources") or {})
-    yield from _security(f"{path}.securityContext", spec.get("securityContext") or {})
 
 
 def _ports(path: str, found: Iterable[Object]) -> Errors:

@@ -96,6 +96,9 @@ def _tolerations(path: str, found: Iterable[Object]) -> Errors:
         if not each.get("key") and operator != "Exists":
             words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
             yield field_errors.invalid(f"{inner}.operator", operator or "", words)
+        if "tolerationSeconds" in each and each.get("effect") != "NoExecute":
+            words = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            yield field_errors.invalid(f"{inner}.effect", each.get("effect") or "", words)
         if operator == "Exists" and each.get("value"):
             words = "value must be empty when `operator` is 'Exists'"
             yield field_errors.invalid(f"{inner}.operator", each["value"], words)

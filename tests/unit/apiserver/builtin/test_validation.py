@@ -1,0 +1,43 @@
+"""Refusals in Kubernetes' own words and order, for what its checks have in store that is easily missed."""
+
+from isvc.apiserver.builtin.validation import CHECKS
+
+
+def problems(group, kind, obj):
+    return [(error.field, error.message.rpartition(": ")[2]) for error in CHECKS[group, kind](obj)]
+
+
+def pod(container=None, **spec):
+    policies = {"terminationMessagePolicy": "File", "imagePullPolicy": "Always"}
+    server = {"name": "c", "image": "i", **policies, **(container or {})}
+    whole = {"containers": [server], "restartPolicy": "Always", "dnsPolicy": "Default", **spec}
+    return {"metadata": {"name": "p"}, "spec": whole}
+
+
+def autoscaler(target):
+    metric = {"type": "Resource", "resource": {"name": "memory", "target": target}}
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    spec = {"scaleTargetRef": reference, "maxReplicas": 1, "metrics": [metric]}
+    return {"apiVersion": "autoscaling/v2", "metadata": {"name": "h"}, "spec": spec}
+
+
+def test_toleration_seconds_are_for_evictions():
+    toleration = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 3}
+    words = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+    assert problems("", "Pod", pod(tolerations=[toleration])) == [("spec.tolerations[0].effect", words)]
+    assert problems("", "Pod", pod(tolerations=[{**toleration, "effect": "NoExecute"}])) == []
+
+
+def test_probes_are_looked_at_after_ports():
+    broken = {"ports": [{"containerPort": 0, "protocol": "TCP"}], "readinessProbe": {"tcpSocket": {"port": 0}}}
+    paths = [path.removeprefix("spec.containers[0].") for path, _ in problems("", "Pod", pod(broken))]
+    assert paths == ["ports[0].containerPort", "readinessProbe.tcpSocket.port"]
+
+
+def test_a_metric_needs_a_kind_of_target_and_one_of_two_values():
+    path = "spec.metrics[0].resource.target"
+    nothing = problems("autoscaling", "HorizontalPodAutoscaler", autoscaler({}))
+    assert [where for where, _ in nothing] == [f"{path}.type", f"{path}.type", f"{path}.averageUtilization"]
+    both = autoscaler({"type": "Utilization", "averageUtilization": 5, "averageValue": "1Gi"})
+    words = "may not set both a target raw value and a target utilization"
+    assert problems("autoscaling", "HorizontalPodAutoscaler", both) == [(f"{path}.averageValue", words)]
