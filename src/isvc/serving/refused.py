@@ -10,3 +10,11 @@ class Refused(Exception):
         super().__init__(message)
         self.message = message
         self.reason = reason
+
+
+class MissingSecret(Refused):
+    """A secret that was counted on is not there. The message says who named it."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name

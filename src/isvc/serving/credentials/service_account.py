@@ -11,7 +11,7 @@ from isvc.serving.containers import add_volume, listed, merge_env
 from isvc.serving.credentials import s3
 from isvc.serving.credentials.lookup import Lookup
 from isvc.serving.credentials.secrets import grant_of
-from isvc.serving.refused import Refused
+from isvc.serving.refused import MissingSecret
 
 AWS_ROLE: Final = "eks.amazonaws.com/role-arn"
 
@@ -38,7 +38,8 @@ def add_service_account_credentials(
     for name in names:
         secret = lookup.secret(name)
         if secret is None:
-            raise Refused(f'secret "{name}", which {named_by} names, does not exist in namespace "{lookup.namespace}"')
+            where = f'does not exist in namespace "{lookup.namespace}"'
+            raise MissingSecret(name, f'secret "{name}", which {named_by} names, {where}')
         _add(container, pod_spec, secret, config)
 
 

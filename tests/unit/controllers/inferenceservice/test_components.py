@@ -15,6 +15,7 @@ from isvc.engine.plan import Child
 from isvc.kube.objects import name_of
 from isvc.kube.resource import DEPLOYMENTS, SERVICES
 from isvc.serving.config import Config
+from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime, Runtimes
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
@@ -29,7 +30,11 @@ def runtime(**container: Any) -> Runtime:
 
 
 def planned(
-    spec: dict[str, Any], mode: str, status: dict[str, Any] | None = None, server: Runtime | None = None
+    spec: dict[str, Any],
+    mode: str,
+    status: dict[str, Any] | None = None,
+    server: Runtime | None = None,
+    **seen: Any,
 ) -> Planned:
     raw = {
         "metadata": {"name": "iris", "namespace": "ns", "uid": "u"},
@@ -44,6 +49,7 @@ def planned(
         runtimes=Runtimes((), (server or runtime(),)),
         served=frozenset(OPTIONAL),
         now="2026-01-01T00:00:00Z",
+        **seen,
     )
     builders = rooms(observed)
     assert builders is not None
@@ -130,3 +136,13 @@ def test_a_mode_that_does_not_exist_is_told_where_the_default_is_standard() -> N
     assert done.stop is not None
     assert done.stop.reason == "ReconcileFailed"
     assert done.stop.message.endswith("unsupported deployment mode for workload: serverless")
+
+
+def test_models_that_need_a_missing_secret_are_refused_in_the_words_of_the_api_server() -> None:
+    account = {"metadata": {"name": "default"}, "secrets": [{"name": "absent"}]}
+    lookup = Lookup("ns", {"default": account}, {"absent": None})
+    uris = [{"uri": "s3://b/m", "mountPath": "/mnt/models/m"}]
+    model = {"modelFormat": {"name": "sklearn"}}
+    done = planned({"predictor": {"model": model, "storageUris": uris}}, "Standard", lookup=lookup)
+    assert done.stop is not None
+    assert done.stop.message == 'fails to create NewRawKubeReconciler for predictor: secrets "absent" not found'

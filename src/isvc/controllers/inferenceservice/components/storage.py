@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from isvc.api.models import ModelStorageSpec, StorageUri
 from isvc.controllers.inferenceservice.observe import Observed
-from isvc.serving.refused import Refused
+from isvc.serving.refused import MissingSecret, Refused
 from isvc.serving.server_defaults import MODEL_DIR
 from isvc.serving.storage import Source, StorageRequest, choose_storage_container, initialize
 from isvc.serving.storage.initialize import StorageSpec
@@ -30,6 +30,8 @@ def with_models(
         return component
     try:
         return _initialized(observed, component, uris, storage, container_name or "")
+    except MissingSecret as error:
+        raise ModelsRefused(f'secrets "{error.name}" not found') from error
     except Refused as error:
         raise ModelsRefused(error.message) from error
 
