@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from isvc.api.resources import GROUP
@@ -36,7 +37,11 @@ class AutoscalerClass(StrEnum):
 
 def is_stopped(obj: Object) -> bool:
     """Whether people asked for the service to be stopped: `serving.kserve.io/stop: "true"`, in any case."""
-    return annotations_of(obj).get(STOP, "").lower() == "true"
+    return asks_to_stop(annotations_of(obj))
+
+
+def asks_to_stop(annotations: Mapping[str, str]) -> bool:
+    return annotations.get(STOP, "").lower() == "true"
 
 
 def wants_local_model(obj: Object) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from isvc.api.annotations import asks_to_stop
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.canary import adjusted_scale, canaries_of
 from isvc.controllers.inferenceservice.components import explainer, predictor, transformer
@@ -129,7 +130,8 @@ class _Draft:
 
     def _deploy(self, kind: str, component: Any) -> None:
         deployed = self.deployed[kind] = self.rooms.workload.deploy(self.observed, kind, component)
-        self._add(deployed, kind)
+        if not asks_to_stop(component.annotations):  # one component may be stopped while the service goes on
+            self._add(deployed, kind)
         self.stop = deployed.stop
 
     def _add(self, deployed: Deployed, name: str) -> None:

@@ -146,3 +146,13 @@ def test_models_that_need_a_missing_secret_are_refused_in_the_words_of_the_api_s
     done = planned({"predictor": {"model": model, "storageUris": uris}}, "Standard", lookup=lookup)
     assert done.stop is not None
     assert done.stop.message == 'fails to create NewRawKubeReconciler for predictor: secrets "absent" not found'
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("Standard", DEPLOYMENTS), ("Knative", KNATIVE_SERVICES)])
+def test_one_component_can_be_stopped_by_its_own_annotation(mode: str, kind: Any) -> None:
+    spec = {
+        "predictor": {"model": SKLEARN},
+        "transformer": {"containers": [CONTAINER], "annotations": {"serving.kserve.io/stop": "True"}},
+    }
+    names = [name_of(c.manifest) for c in planned(spec, mode).plan.wanted() if c.resource == kind]
+    assert names == ["iris-predictor"]
