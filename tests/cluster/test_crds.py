@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cluster.lifecycles.stage import is_served
 from tests.waiting import until
 
 from isvc.api.crds import DEFINITIONS, Definition, crd
@@ -32,6 +33,7 @@ async def install(client: Any, definition: Definition) -> None:
         return conditions.get("Established") == "True" and conditions.get("NamesAccepted") == "True"
 
     await until(established)
+    await until(lambda: is_served(client, definition.resource))
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.plural)
@@ -55,11 +57,7 @@ async def test_a_service_keeps_its_fields_and_bad_ones_are_refused(client: Any, 
             "predictor": {"model": model, "nodeSelector": {"a": "b"}, "storageUris": [{"uri": "gs://b"}], "no": 1}
         },
     }
-
-    async def created() -> Any:
-        return await client.create(INFERENCE_SERVICES, service)
-
-    stored = await created()
+    stored = await client.create(INFERENCE_SERVICES, service)
     predictor = stored["spec"]["predictor"]
     assert predictor["nodeSelector"] == {"a": "b"}
     assert predictor["storageUris"] == [{"uri": "gs://b", "mountPath": "/mnt/models"}]

@@ -12,6 +12,7 @@ from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.conditions import is_true
+from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, deep_copy, resource_version_of
 from isvc.kube.resource import MUTATING_WEBHOOK_CONFIGURATIONS, SERVICES
 from isvc.serving.thirdparty import KNATIVE_SERVICES, VIRTUAL_SERVICES
@@ -101,6 +102,7 @@ class Watched:
 @pytest.fixture
 async def watched(cluster, client, namespace, knative_webhook) -> AsyncIterator[Watched]:
     await set_up(client, namespace, "Knative")
+    await until(lambda: _is_defaulted(client, namespace), "the API server asks the webhook")
     async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, running(own, namespace) as controller:
         await client.create(INFERENCE_SERVICES, service(namespace))
         subject = Watched(client, namespace, controller)
@@ -153,6 +155,15 @@ async def versions(watched: Watched) -> list[str]:
     kinds = (INFERENCE_SERVICES, KNATIVE_SERVICES, VIRTUAL_SERVICES, SERVICES)
     lists = [await watched.client.list(kind, watched.namespace) for kind in kinds]
     return [resource_version_of(obj) for found in lists for obj in found.items]
+
+
+async def _is_defaulted(client: Client, namespace: str) -> bool:
+    spec = {"template": {"spec": {"containers": [{"image": "probe"}]}}}
+    probe = {"apiVersion": KNATIVE_SERVICES.api_version, "kind": "Service", "metadata": {"name": "probe"}, "spec": spec}
+    with contextlib.suppress(ApiError):  # it may have been seen without its bundle
+        made = await client.create(KNATIVE_SERVICES, probe, namespace, dry_run=True)
+        return "timeoutSeconds" in made["spec"]["template"]["spec"]
+    return False
 
 
 async def _is_told(watched: Watched, status: str) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 from kubernetes import client as k8s
 from kubernetes import config, watch
 from kubernetes.client.rest import ApiException
 from tests.servers import Cluster
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -101,7 +103,16 @@ def test_custom_objects(api: k8s.ApiClient, place: str):
             established.stop()
     custom = k8s.CustomObjectsApi(api)
     thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"any": [1, {"a": None}]}}
-    made = custom.create_namespaced_custom_object(group, "v1", place, "things", thing)
+
+    def create() -> Any:
+        try:
+            return custom.create_namespaced_custom_object(group, "v1", place, "things", thing)
+        except ApiException as error:
+            if error.status != 404:  # API servers serve a new kind a moment after it is established
+                raise
+            return None
+
+    made = wait_until(create)
     assert made["spec"] == {"any": [1, {"a": None}]}
     custom.delete_namespaced_custom_object(group, "v1", place, "things", "t")
     extensions.delete_custom_resource_definition(f"things.{group}")

@@ -78,9 +78,11 @@ def test_logs(here):
     following = subprocess.Popen(
         ["kubectl", "logs", "-f", "deploy/talker-predictor"], env=here.env, stdout=subprocess.PIPE, text=True
     )
+    while "serving talker" not in (line := following.stdout.readline()):
+        assert line, "the log ended"
     here.kubectl("delete", "isvc", "talker")
-    said, _ = following.communicate(timeout=60)  # ends with the container
-    assert "serving talker" in said
+    following.communicate(timeout=60)  # ends with the container
+    assert following.returncode == 0
 
 
 def test_a_transformer_in_front_of_a_model(here):

@@ -92,7 +92,7 @@ def configuration(resource: Resource, name: str, url: str, namespace: str) -> di
         "name": f"{name}.isvc.example",
         "admissionReviewVersions": ["v1", "v1beta1"],
         "sideEffects": "None",
-        "timeoutSeconds": 2,
+        "timeoutSeconds": 5,
         "clientConfig": {"url": url},
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
@@ -123,16 +123,22 @@ def config_map(name: str, namespace: str, **data: str) -> dict:
 
 
 async def create_until_asked(client, namespace: str) -> dict:
-    """Configurations take a moment to reach the API server's handlers."""
+    """Configurations and their bundles take a moment to reach the API server's handlers, each on its own."""
     attempt = 0
 
-    async def marked() -> dict | None:
+    async def marked_and_judged() -> dict | None:
         nonlocal attempt
         attempt += 1
-        created = await client.create(CONFIG_MAPS, config_map(f"probe-{attempt}", namespace))
-        return created if "marked-for" in created.get("data", {}) else None
+        with suppress(ApiError):
+            created = await client.create(CONFIG_MAPS, config_map(f"probe-{attempt}", namespace))
+            try:
+                await client.create(CONFIG_MAPS, config_map(f"bad-{attempt}", namespace, bad="1"))
+            except ApiError as refused:
+                if "marked-for" in created.get("data", {}) and "refused: bad" in refused.message:
+                    return created
+        return None
 
-    return await until(marked)
+    return await until(marked_and_judged)
 
 
 async def test_admission_through_a_real_api_server(client, namespace, registered):

@@ -17,7 +17,13 @@ from pathlib import Path
 import yaml
 from tests.waiting import until
 
-from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    CLUSTER_STORAGE_CONTAINERS,
+    INFERENCE_SERVICES,
+    SERVING_RUNTIMES,
+    TRAINED_MODELS,
+)
 from isvc.controllers.inferenceservice.watches import controller
 from isvc.kube.errors import AlreadyExists, Conflict, NotFound
 from isvc.kube.objects import Key, Object, name_of, namespace_of
@@ -31,6 +37,15 @@ from isvc.toolkit.recorder import Recorder
 
 CRDS = Path(__file__).parents[3] / "manifests" / "crds" / "full"
 OURS = ("inferenceservices", "servingruntimes", "clusterservingruntimes", "clusterstoragecontainers", "trainedmodels")
+SERVED = (
+    INFERENCE_SERVICES,
+    SERVING_RUNTIMES,
+    CLUSTER_SERVING_RUNTIMES,
+    CLUSTER_STORAGE_CONTAINERS,
+    TRAINED_MODELS,
+    KNATIVE_SERVICES,
+    VIRTUAL_SERVICES,
+)
 RUNTIME = {
     "apiVersion": "serving.kserve.io/v1alpha1",
     "kind": "ClusterServingRuntime",
@@ -79,8 +94,8 @@ async def set_up(client: Client, system_namespace: str, mode: str) -> None:
     for crd in [*our_crds(), foreign_crd(KNATIVE_SERVICES), foreign_crd(VIRTUAL_SERVICES)]:
         with contextlib.suppress(AlreadyExists):
             await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
-    for resource in (INFERENCE_SERVICES, KNATIVE_SERVICES, CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS):
-        await until(lambda resource=resource: _is_served(client, resource), f"{resource} is served")
+    for resource in SERVED:
+        await until(lambda resource=resource: is_served(client, resource), f"{resource} is served")
     for resource, obj in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
         with contextlib.suppress(AlreadyExists):
             await client.create(resource, obj)
@@ -99,7 +114,8 @@ INGRESS = {
 }
 
 
-async def _is_served(client: Client, resource: Resource) -> bool:
+async def is_served(client: Client, resource: Resource) -> bool:
+    """Which a kind is a moment after its definition is established."""
     try:
         await client.list(resource)
     except NotFound:
