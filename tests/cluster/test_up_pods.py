@@ -24,7 +24,7 @@ def here(request, tmp_path_factory):
         yield running
     finally:
         running.stop()
-        assert running.processes() == []
+        until(lambda: running.processes() == [], "all processes to end")
 
 
 def pod(name: str, code: str, *, restart: str = "Always", grace: int = 1, **container) -> dict:
@@ -227,13 +227,31 @@ def test_a_full_disk_is_told(request, tmp_path):
         here.stop()
 
 
-def test_a_hook_runs_before_the_end(here):
-    marker = here.home / "stopped"
-    hook = {"preStop": {"exec": {"command": ["touch", str(marker)]}}}
-    here.apply(pod("polite", "print('ready'); import time; time.sleep(600)", grace=20, lifecycle=hook))
-    until(lambda: "ready" in here.kubectl("logs", "polite", check=False), "the process")
+def test_hooks_run_after_the_start_and_before_the_end(here):
+    started, stopped = here.home / "started", here.home / "stopped"
+    hooks = {kind: {"exec": {"command": ["touch", str(path)]}} for kind, path in
+             (("postStart", started), ("preStop", stopped))}  # fmt: skip
+    here.apply(pod("polite", "print('ready'); import time; time.sleep(600)", grace=20, lifecycle=hooks))
+    here.kubectl("wait", "--for=condition=Ready", "pod/polite", "--timeout=60s")
+    assert started.exists()
     here.kubectl("delete", "pod", "polite", "--timeout=60s")
-    assert marker.exists()
+    assert stopped.exists()
+
+    failing = {"postStart": {"exec": {"command": ["sh", "-c", "echo no luck; exit 1"]}}}
+    here.apply(pod("luckless", "import time; time.sleep(600)", lifecycle=failing))
+    until(lambda: "PostStartHook failed: no luck" in last_end(here, "luckless").get("message", ""), "the reason")
+    here.kubectl("delete", "pod", "luckless", "--timeout=60s")
+
+
+def test_sidecars_end_with_those_they_serve(here):
+    served = pod("served", "print('done')", restart="Never")
+    sleeper = {"name": "beside", "image": "python", "command": ["sleep", "600"], "restartPolicy": "Always"}
+    served["spec"]["initContainers"] = [sleeper]
+    here.apply(served)
+    until(lambda: status(here, "served").get("phase") == "Succeeded", "the pod to end well")
+    until(lambda: status(here, "served")["initContainerStatuses"][0]["state"].get("terminated"), "the sidecar to end")
+    assert here.kubectl("get", "pod", "served", "--no-headers").split()[1:3] == ["0/2", "Completed"]
+    here.kubectl("delete", "pod", "served", "--timeout=60s")
 
 
 def test_http_routes_share_traffic_by_path(here):

@@ -10,32 +10,48 @@ def _statuses(pod: Object) -> list[Object]:
     return dig(pod, "status", "containerStatuses") or []
 
 
+def _sidecars(pod: Object) -> list[Object]:
+    """Init containers that run beside the others, by their statuses where there are any yet."""
+    specs = dig(pod, "spec", "initContainers") or ()
+    told = {each["name"]: each for each in dig(pod, "status", "initContainerStatuses") or ()}
+    return [told.get(each["name"], {}) for each in specs if each.get("restartPolicy") == "Always"]
+
+
 def _ready(pod: Object) -> str:
-    ready = sum(bool(each.get("ready")) for each in _statuses(pod))
-    return f"{ready}/{len(dig(pod, 'spec', 'containers') or ())}"
+    beside = _sidecars(pod)
+    ready = sum(bool(each.get("ready")) for each in (*beside, *_statuses(pod)))
+    return f"{ready}/{len(beside) + len(dig(pod, 'spec', 'containers') or ())}"
 
 
 def status(pod: Object) -> str:
     """One word for how a pod is: what waits or ended badly in it wins over its phase."""
-    told = dig(pod, "status", "reason") or dig(pod, "status", "phase") or "Unknown"
-    initializing = _initializing(pod)
-    if initializing:
-        told = initializing
-    else:
-        for each in reversed(_statuses(pod)):
-            state = each.get("state") or {}
-            if reason := dig(state, "waiting", "reason"):
-                told = reason
-            elif ended := state.get("terminated"):
-                told = ended.get("reason") or _exit(ended)
-        if told == "Completed" and any(each.get("ready") for each in _statuses(pod)):
-            told = "Running" if _is_ready(pod) else "NotReady"
-    if dig(pod, "metadata", "deletionTimestamp"):
+    phase = dig(pod, "status", "phase") or "Unknown"
+    if dig(pod, "metadata", "deletionTimestamp") and phase not in ("Succeeded", "Failed"):
         return "Unknown" if dig(pod, "status", "reason") == "NodeLost" else "Terminating"
-    return str(told)
+    return _initializing(pod) or _main(pod, str(dig(pod, "status", "reason") or phase))
+
+
+def _main(pod: Object, told: str) -> str:
+    """What the containers tell, the first of them last; a pod that goes on serving is not completed."""
+    failure = ""
+    for each in reversed(_statuses(pod)):
+        state = each.get("state") or {}
+        if reason := dig(state, "waiting", "reason"):
+            told = reason
+        elif ended := state.get("terminated"):
+            told = ended.get("reason") or _exit(ended)
+            failure = told if ended.get("exitCode") else failure
+    if told != "Completed":
+        return told
+    serves = any(each.get("ready") for each in _statuses(pod))
+    if serves and _has(pod, "Ready"):
+        return "Running"
+    return failure or ("NotReady" if serves else told)
 
 
 def _initializing(pod: Object) -> str:
+    if _has(pod, "Initialized"):
+        return ""
     containers = dig(pod, "spec", "initContainers") or ()
     for index, each in enumerate(dig(pod, "status", "initContainerStatuses") or ()):
         state = each.get("state") or {}
@@ -57,14 +73,16 @@ def _exit(ended: Object) -> str:
     return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
 
 
-def _is_ready(pod: Object) -> bool:
+def _has(pod: Object, condition: str) -> bool:
     conditions = dig(pod, "status", "conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(each["type"] == condition and each["status"] == "True" for each in conditions)
 
 
 def _restarts(pod: Object) -> str:
-    count = sum(each.get("restartCount", 0) for each in _statuses(pod))
-    ends = [dig(each, "lastState", "terminated", "finishedAt") for each in _statuses(pod)]
+    initializing = _initializing(pod)
+    counted = dig(pod, "status", "initContainerStatuses") if initializing else [*_sidecars(pod), *_statuses(pod)]
+    count = sum(each.get("restartCount", 0) for each in counted)
+    ends = [dig(each, "lastState", "terminated", "finishedAt") for each in counted]
     last = max(filter(None, ends), default="")
     return f"{count} ({since(last)} ago)" if count and last else str(count)
 

@@ -6,6 +6,7 @@ Back-off is shorter than a cluster's, because somebody is waiting in front of th
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from pathlib import Path
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
@@ -15,7 +16,7 @@ from isvc.local.node.environment import Missing
 from isvc.local.node.images import ImageTableError, Program
 from isvc.local.node.launch import Launch, Surroundings, launch
 from isvc.local.node.logs import Log, last_lines
-from isvc.local.node.process import CannotStart, Exit, Process, Reaper
+from isvc.local.node.process import CannotStart, Exit, Process, in_full, run_beside
 from isvc.local.node.status import ContainerState
 from isvc.toolkit.clock import timestamp
 
@@ -70,11 +71,7 @@ class Container:
         hook = dig(self.spec, "lifecycle", "preStop")
         if not hook or self._plan is None or self._process is None:
             return
-        seconds = float(dig(hook, "sleep", "seconds") or 0)
-        if seconds:
-            await self._around.clock.sleep(min(seconds, grace))
-            return
-        answer = await self._asker(self._plan).ask({**hook, "timeoutSeconds": grace})
+        answer = await self._asker(self._plan).act(hook, max(grace, 1))
         if not answer.ok:
             self._around.event("Warning", "FailedPreStopHook", f"PreStopHook failed: {answer.message}")
 
@@ -121,7 +118,8 @@ class Container:
         started = self._now()
         try:
             plan = launch(self.spec, program, self._around, termination_log)
-            process = await _start(plan, log, self._around.reaper)
+            starting = Process.start(plan.command, plan.env, plan.folder, log, self._around.reaper)
+            process = await in_full(starting, Process.end)
         except (CannotStart, Missing) as error:
             return self._did_not_start(error, log, started)
         self._process, self._plan = process, plan
@@ -132,8 +130,7 @@ class Container:
         try:
             ended = await process.wait()
         except asyncio.CancelledError:
-            process.kill()
-            await process.wait()
+            await process.end()
             raise
         finally:
             for watcher in watchers:
@@ -185,9 +182,14 @@ class Container:
         return [asyncio.create_task(watcher) for watcher in watchers]
 
     def _asker(self, plan: Launch) -> probes.Asker:
-        return probes.Asker(self.spec, plan.translation.ports, lambda words: _run(words, plan))
+        def run(words: list[str]) -> Awaitable[tuple[int, str]]:
+            return run_beside(plan.translation.words(words), plan.env, plan.folder, self._around.reaper)
+
+        return probes.Asker(self.spec, plan.translation.ports, run)
 
     async def _probe(self, asker: probes.Asker) -> None:
+        if not await self._post_start(asker):
+            return
         startup, readiness, liveness = (self.spec.get(f"{kind}Probe") for kind in ("startup", "readiness", "liveness"))
         if startup:
             self._around.touch()
@@ -201,6 +203,20 @@ class Container:
                 group.create_task(self._follow(asker, readiness))
             if liveness:
                 group.create_task(self._must_pass(asker, liveness, "Liveness"))
+
+    async def _post_start(self, asker: probes.Asker) -> bool:
+        """The pod's own work after the start of the process, which ends if that fails."""
+        hook = dig(self.spec, "lifecycle", "postStart")
+        answer = await asker.act(hook, None) if hook else probes.Answer(True)
+        if not answer.ok:
+            self._around.event("Warning", "FailedPostStartHook", f"PostStartHook failed: {answer.message}")
+            await self._give_up(f"PostStartHook failed: {answer.message}")
+        return answer.ok
+
+    async def _give_up(self, cause: str) -> None:
+        self._cause = cause
+        grace = dig(self._around.pod, "spec", "terminationGracePeriodSeconds")
+        await asyncio.shield(asyncio.ensure_future(self._end_process(30 if grace is None else grace)))
 
     async def _follow(self, asker: probes.Asker, probe: Object) -> None:
         tally = probes.Tally(probe)
@@ -222,10 +238,8 @@ class Container:
             if not answer.ok:
                 self._around.event("Warning", "Unhealthy", f"{kind} probe failed: {answer.message}")
             if verdict is False:
-                self._cause = f"{kind} probe failed: {answer.message}"
                 self._around.event("Normal", "Killing", f"Container {self.name} failed {kind.lower()} probe")
-                grace = dig(self._around.pod, "spec", "terminationGracePeriodSeconds")
-                await asyncio.shield(asyncio.ensure_future(self._end_process(30 if grace is None else grace)))
+                await self._give_up(f"{kind} probe failed: {answer.message}")
                 return
 
     async def _limit_memory(self, process: Process, limit: float, text: str) -> None:
@@ -237,39 +251,8 @@ class Container:
             await asyncio.sleep(_MEMORY_PERIOD)
 
 
-async def _start(plan: Launch, log: Log, reaper: Reaper) -> Process:
-    """Starts the process; whoever is cancelled meanwhile leaves none behind."""
-    starting = asyncio.ensure_future(Process.start(plan.command, plan.env, plan.folder, log, reaper))
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        process = await starting
-        process.kill()
-        await process.wait()
-        raise
-
-
 def _read(path: Path) -> str:
     try:
         return path.read_text(errors="replace")[-4096:].strip()
     except OSError:
         return ""
-
-
-async def _run(words: list[str], plan: Launch) -> tuple[int, str]:
-    """A command beside the container's process, for exec probes and hooks."""
-    command = plan.translation.words(words)
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        env=plan.env,
-        cwd=plan.folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    try:
-        output, _ = await process.communicate()
-    except asyncio.CancelledError:
-        process.kill()
-        raise
-    return process.returncode or 0, output.decode("utf-8", "replace")

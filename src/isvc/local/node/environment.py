@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from isvc.kube.objects import Object, dig
 from isvc.kube.quantity import Quantity
+from isvc.local.node.capacity import capacity
 
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
               "VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "https_proxy", "HTTPS_PROXY",
@@ -105,6 +106,8 @@ def field_value(pod: Object, path: str) -> str:
         values: dict[str, str] = dig(pod, *path.split(".")) or {}
         return "\n".join(f'{key}="{_escape(value)}"' for key, value in sorted(values.items()))
     value = dig(pod, *path.split("."))
+    if value is None and path == "spec.serviceAccountName":
+        return "default"
     if value is None and path == "status.podIPs":
         return str(dig(pod, "status", "podIP") or "")
     return "" if value is None else str(value)
@@ -120,8 +123,8 @@ def resource_value(pod: Object, container: Object, reference: Object) -> str:
         container = next((c for c in dig(pod, "spec", "containers") or [] if c["name"] == name), container)
     kind, _, resource = reference.get("resource", "").partition(".")
     given = dig(container, "resources", kind, resource)
-    if given is None and kind == "requests":
-        given = dig(container, "resources", "limits", resource)
+    if given is None:  # no limit is all there is; a request follows the limit that was given
+        given = capacity().get(resource) if kind == "limits" else dig(container, "resources", "limits", resource)
     if given is None:
         return "0"
     divisor = Quantity.parse(reference.get("divisor") or "1")

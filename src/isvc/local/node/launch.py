@@ -46,16 +46,19 @@ class Launch:
 
 def launch(spec: Object, program: Program, around: Surroundings, termination_log: Path) -> Launch:
     given = container_env(around.pod, spec, around.sources)
-    translation = Translation(around.ports, mounts(spec, around.volumes, given))
+    told_at = spec.get("terminationMessagePath") or "/dev/termination-log"
+    folders = mounts(spec, around.volumes, given)
+    translation = Translation(around.ports, {told_at: str(termination_log), **folders})
     env = passed_on(os.environ) | dict(around.env) | _conveniences(spec, around, translation)
     for values in (program.env, given):
         env |= {name: translation.variable(name, value) for name, value in values.items()}
     env["TERMINATION_MESSAGE_PATH"] = str(termination_log)
-    own = program.command or spec.get("command") or ()
-    words = [*own, *(expand(word, given) for word in spec.get("args") or ())]
+    said = {name: env[name] for name in given}
+    own = program.command or [expand(word, said) for word in spec.get("command") or ()]
+    words = [*own, *(expand(word, said) for word in spec.get("args") or ())]
     if not words:
         raise CannotStart(f"image {spec.get('image')} runs the pod's own command here, but the pod gives none")
-    command = translation.words([expand(word, given) for word in words])
+    command = translation.words(words)
     if command[0] in ("python", "python3"):
         command[0] = sys.executable
     folder = translation.paths(spec.get("workingDir") or "") or program.working_dir

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import platform
 import shutil
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.resource import NODES, PODS
+from isvc.local.node.capacity import capacity
 from isvc.local.node.images import ImageTable
 from isvc.local.node.kubelet import Kubelet
 from isvc.local.node.pod import Drain, NodeServices, PodWorker
@@ -132,8 +132,6 @@ class Node:
 
 
 def node_object(port: int, now: str) -> Object:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024
-    capacity = {"cpu": str(os.cpu_count() or 1), "memory": f"{memory}Ki", "pods": "110"}
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "isvc runs pods as processes"}
     system = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {
@@ -150,8 +148,8 @@ def node_object(port: int, now: str) -> Object:
         "spec": {},
         "status": {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": NODE_NAME}],
-            "capacity": capacity,
-            "allocatable": capacity,
+            "capacity": capacity(),
+            "allocatable": capacity(),
             "conditions": [{**condition, "lastHeartbeatTime": now, "lastTransitionTime": now}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
             "nodeInfo": {

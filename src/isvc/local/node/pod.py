@@ -144,6 +144,7 @@ class PodWorker:
         async with asyncio.TaskGroup() as group:
             for container in main:
                 group.create_task(container.run(policy))
+        await self._stop_containers(self._grace())  # the sidecars, which have nobody left to serve
         self._touch()
 
     def _is_pretended(self) -> bool:

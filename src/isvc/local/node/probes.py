@@ -34,21 +34,26 @@ class Asker:
         self._run = run
 
     async def ask(self, probe: Object) -> Answer:
-        seconds = probe.get("timeoutSeconds") or 1
+        return await self.act(probe, probe.get("timeoutSeconds") or 1)
+
+    async def act(self, handler: Object, seconds: float | None) -> Answer:
+        """What a probe or a hook says to do, in at most so many seconds."""
         try:
             async with asyncio.timeout(seconds):
-                return await self._ask(probe)
+                return await self._act(handler)
         except TimeoutError:
             return Answer(False, f"no answer within {seconds} s")
         except OSError as error:
             return Answer(False, str(error))
 
-    async def _ask(self, probe: Object) -> Answer:
-        if action := probe.get("httpGet"):
+    async def _act(self, handler: Object) -> Answer:
+        if action := handler.get("httpGet"):
             return await self._http(action)
-        if action := probe.get("tcpSocket") or probe.get("grpc"):
+        if action := handler.get("tcpSocket") or handler.get("grpc"):
             return await self._tcp(action)
-        if action := probe.get("exec"):
+        if action := handler.get("sleep"):
+            await asyncio.sleep(action.get("seconds") or 0)
+        if action := handler.get("exec"):
             code, output = await self._run(action.get("command") or [])
             return Answer(code == 0, output[-1024:] or f"exit code {code}")
         return Answer(True)

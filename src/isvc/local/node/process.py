@@ -1,7 +1,8 @@
 """A local process of its own group, whose output goes to a log and which cannot outlive the node.
 
-Three things see to that: the kernel kills it when the node's thread ends (Linux), a reaper kills its whole group when
-the node's pipe to it ends, and what both may have missed is written down and killed at the next start.
+Three things see to that: the kernel kills it when the node's thread ends (Linux), a reaper kills its whole group, and
+what has left that, when the node's pipe to it ends, and what both may have missed is written down and killed at the
+next start.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import itertools
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from isvc.local.node.logs import Log
-from isvc.local.node.reaper import started_at
+from isvc.local.node.reaper import MARK, kill_marked, started_at
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -44,16 +48,22 @@ class Reaper:
 
     def __init__(self, record: Path) -> None:
         self._record = record
+        self._mark = secrets.token_hex(8)
+        self._marks = itertools.count(1)
         self._program: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         self._record.mkdir(parents=True, exist_ok=True)
         self._program = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(__file__).with_name("reaper.py"))],
+            [sys.executable, "-I", "-S", str(Path(__file__).with_name("reaper.py")), f"{self._mark}."],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
         )
+
+    def new_mark(self) -> str:
+        """For the environment of a process, by which it and its children are known also outside their group."""
+        return f"{self._mark}.{next(self._marks)};"
 
     def add(self, group: int) -> None:
         started = started_at(group)
@@ -123,9 +133,57 @@ class _Output(asyncio.Protocol):
         self.ended.set()
 
 
+_T = TypeVar("_T")
+
+
+async def in_full(starting: Coroutine[Any, Any, _T], undo: Callable[[_T], Awaitable[object]]) -> _T:
+    """The outcome of a start, which is undone, not left half-done, when whoever waits for it is cancelled."""
+    task = asyncio.ensure_future(starting)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await undo(await task)
+        raise
+
+
+async def run_beside(command: Sequence[str], env: Mapping[str, str], folder: Path, reaper: Reaper) -> tuple[int, str]:
+    """A short command beside a container's process, for exec probes and hooks: its exit code and what it says."""
+    starting = asyncio.create_subprocess_exec(
+        *command,
+        env={**env, MARK: reaper.new_mark()},
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=die_with_parent(),
+    )
+    process = await in_full(starting, _end)
+    reaper.add(process.pid)
+    try:
+        output, _ = await process.communicate()
+    finally:
+        _kill_group(process.pid)
+        reaper.remove(process.pid)
+    return process.returncode or 0, output.decode("utf-8", "replace")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    _kill_group(process.pid)
+    await process.wait()
+
+
+def _kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
 class Process:
-    def __init__(self, process: asyncio.subprocess.Process, log: Log, reaper: Reaper, output: _Output) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, mark: str, log: Log, reaper: Reaper, output: _Output
+    ) -> None:
         self._process = process
+        self._mark = mark
         self._log = log
         self._reaper = reaper
         self._output = output
@@ -135,13 +193,13 @@ class Process:
         cls, command: Sequence[str], env: Mapping[str, str], folder: Path, log: Log, reaper: Reaper
     ) -> Process:
         read_end, write_end = os.pipe()
-        output = _Output(log)
+        output, mark = _Output(log), reaper.new_mark()
         pipe = os.fdopen(read_end, "rb", 0)
         await asyncio.get_running_loop().connect_read_pipe(lambda: output, pipe)
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
-                env=dict(env),
+                env={**env, MARK: mark},
                 cwd=folder,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=write_end,
@@ -157,29 +215,33 @@ class Process:
         finally:
             os.close(write_end)
         reaper.add(process.pid)
-        return cls(process, log, reaper, output)
+        return cls(process, mark, log, reaper, output)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     async def wait(self) -> Exit:
-        """Its end; what it left running in its group is killed."""
+        """Its end; what it left running, in its group or outside, is killed."""
         returncode = await self._process.wait()
         self.kill()
+        await asyncio.to_thread(kill_marked, self._mark)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._output.ended.wait(), 1)
         self._log.close()
         self._reaper.remove(self.pid)
         return Exit.of(returncode)
 
+    async def end(self) -> Exit:
+        self.kill()
+        return await self.wait()
+
     def terminate(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        _kill_group(self.pid)
 
     def memory(self) -> int:
         """Bytes in use by the process and its children; 0 where the system does not tell."""

@@ -3,6 +3,8 @@
 A tiny program of its own, with the standard library alone. The node tells it on standard input which groups are alive
 (`+4711 88213`, with the leader's start time, and `-4711`); when that pipe ends, which a kill -9 of the node cannot
 prevent, it kills what is left. A number that by then belongs to another process is left alone.
+
+A process may leave its group (a daemon does); it is known by a mark that it inherits in its environment.
 """
 
 from __future__ import annotations
@@ -22,6 +24,31 @@ def started_at(pid: int) -> str:
         return ""
 
 
+MARK = "ISVC_PROCESS"
+
+
+def marked(value: str) -> list[int]:
+    """Processes with a mark that begins so, where the system tells."""
+    wanted, found = f"{MARK}={value}".encode(), []
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+                if any(item.startswith(wanted) for item in file.read().split(b"\0")):
+                    found.append(int(name))
+    return found
+
+
+def kill_marked(value: str) -> None:
+    """Ends processes by their mark, and those that they started meanwhile."""
+    for _ in range(5):
+        left = [pid for pid in marked(value) if pid != os.getpid()]
+        if not left:
+            return
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -36,6 +63,7 @@ def main() -> None:
         if started_at(left) in ("", started):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(left, signal.SIGKILL)
+    kill_marked(sys.argv[1])
 
 
 if __name__ == "__main__":

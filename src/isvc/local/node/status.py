@@ -92,9 +92,11 @@ def _conditions(
     pod: Object, init: Sequence[ContainerState], containers: Sequence[ContainerState], phase: str, now: str
 ) -> list[Object]:
     before: dict[str, Object] = {c["type"]: c for c in dig(pod, "status", "conditions") or []}
-    uninitialized = [state.name for state in init if not (state.succeeded or state.started)]
+    sidecars = sidecars_of(pod)
+    uninitialized = [state.name for state in init if not _is_past(state, sidecars)]
     initialized = not uninitialized or phase == "Succeeded"
-    unready = [state.name for state in containers if not state.ready]
+    serving = [*(state for state in init if state.name in sidecars), *containers]
+    unready = [state.name for state in serving if not state.ready]
     over = phase in ("Succeeded", "Failed")
     reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
     unready_message = "" if over else f"containers with unready status: [{' '.join(unready)}]"
@@ -125,16 +127,29 @@ def _condition(before: Object | None, kind: str, ok: bool, reason: str, message:
     return condition
 
 
+def sidecars_of(pod: Object) -> set[str]:
+    """Init containers that run beside the others instead of before them."""
+    return {spec["name"] for spec in dig(pod, "spec", "initContainers") or [] if spec.get("restartPolicy") == "Always"}
+
+
+def _is_past(state: ContainerState, sidecars: set[str]) -> bool:
+    """Whether an init container holds up the next: a sidecar only until its first start."""
+    if state.name in sidecars:
+        return bool(state.started or state.terminated or state.last_terminated)
+    return state.succeeded
+
+
 def phase_of(pod: Object, init: Sequence[ContainerState], containers: Sequence[ContainerState]) -> str:
-    policy = dig(pod, "spec", "restartPolicy") or "Always"
-    if policy == "Never" and any(state.terminated and not state.succeeded for state in init):
-        return "Failed"
-    if not all(state.succeeded or state.started for state in init):
-        return "Pending"
+    policy, sidecars = dig(pod, "spec", "restartPolicy") or "Always", sidecars_of(pod)
     if all(state.terminated for state in containers) and policy != "Always":
         if all(state.succeeded for state in containers):
             return "Succeeded"
         if policy == "Never":
             return "Failed"
+    steps = [state for state in init if state.name not in sidecars]
+    if policy == "Never" and any(state.terminated and not state.succeeded for state in steps):
+        return "Failed"
+    if not all(_is_past(state, sidecars) for state in init):
+        return "Pending"
     begun = [state.running or state.terminated or state.last_terminated for state in containers]
     return "Running" if all(begun) else "Pending"

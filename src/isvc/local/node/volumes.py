@@ -79,7 +79,7 @@ def _prepare(pod: Object, volume: Object, files: Files, folder: Path, claims: Pa
     if any(kind in volume for kind in _EMPTY):
         return folder
     for source in dig(volume, "projected", "sources") or [volume]:
-        _fill(pod, source, files, folder, volume["name"])
+        _fill(pod, source, files, folder, volume)
     return folder
 
 
@@ -94,18 +94,19 @@ def _host_path(volume: Object, path: Path) -> Path:
     return path
 
 
-def _fill(pod: Object, source: Object, files: Files, folder: Path, name: str) -> None:
+def _fill(pod: Object, source: Object, files: Files, folder: Path, volume: Object) -> None:
+    common = {"defaultMode": dig(volume, "projected", "defaultMode")}
     if (reference := source.get("configMap")) is not None:
-        _write_all(reference, files.config_maps.get(reference.get("name", "")), "configmap", folder)
+        _write_all(common | reference, files.config_maps.get(reference.get("name", "")), "configmap", folder)
     elif (reference := source.get("secret")) is not None:
         secret = reference.get("secretName") or reference.get("name", "")
-        _write_all({**reference, "name": secret}, files.secrets.get(secret), "secret", folder)
+        _write_all({**common, **reference, "name": secret}, files.secrets.get(secret), "secret", folder)
     elif (reference := source.get("downwardAPI")) is not None:
         for item in reference.get("items") or []:
-            _write(folder, item["path"], _downward(pod, item).encode())
+            _write(folder, item["path"], _downward(pod, item).encode(), _mode(item, common | reference))
     elif "serviceAccountToken" not in source:
         kind = next((key for key in source if key != "name"), "empty")
-        raise Missing(f"volume {name} is of kind {kind}, which a local node cannot mount")
+        raise Missing(f"volume {volume['name']} is of kind {kind}, which a local node cannot mount")
 
 
 def _downward(pod: Object, item: Object) -> str:
@@ -120,22 +121,28 @@ def _write_all(reference: Object, values: Mapping[str, bytes] | None, kind: str,
             return
         raise Missing(f'{kind} "{reference.get("name")}" not found')
     items = reference.get("items")
-    wanted = {item["key"]: item["path"] for item in items} if items else {key: key for key in values}
-    for key, path in wanted.items():
-        if key not in values:
-            if reference.get("optional"):
-                continue
-            raise Missing(f'{kind} "{reference.get("name")}" has no key {key}')
-        _write(folder, path, values[key])
+    for item in items or ({"key": key, "path": key} for key in values):
+        if item["key"] in values:
+            _write(folder, item["path"], values[item["key"]], _mode(item, reference))
+        elif not reference.get("optional"):
+            raise Missing(f'{kind} "{reference.get("name")}" has no key {item["key"]}')
 
 
-def _write(folder: Path, path: str, content: bytes) -> None:
+def _mode(item: Object, reference: Object) -> int:
+    """The bits of a file for its owner, who can always read it and whose processes the pod's are; others get none."""
+    asked = item.get("mode") or reference.get("defaultMode") or 0
+    return 0o400 | (int(asked) & 0o700 or 0o600)
+
+
+def _write(folder: Path, path: str, content: bytes, mode: int) -> None:
     target = folder / path
     if not target.resolve().is_relative_to(folder.resolve()):
         raise Missing(f"the path {path} leaves its volume")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.touch(mode=0o600)
+    target.chmod(0o600)
     target.write_bytes(content)
+    target.chmod(mode)
 
 
 def mounts(container: Object, volumes: Mapping[str, Path], env: Mapping[str, str]) -> dict[str, str]:

@@ -69,4 +69,28 @@ def test_a_pod_in_one_word(status, text):
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{}], "initContainers": [{}]}, "status": status}
     assert pods.status(pod) == text
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert pods.status(pod) == "Terminating"
+    assert pods.status(pod) == (text if status.get("phase") == "Failed" else "Terminating")
+
+
+def test_a_pod_with_a_sidecar():
+    def told(name, restarts, **state):
+        return {
+            "name": name,
+            "restartCount": restarts,
+            "state": state,
+            **({"ready": True} if "running" in state else {}),
+        }
+
+    init = [{"name": "side", "restartPolicy": "Always"}, {"name": "step"}]
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}], "initContainers": init}, "status": {}}
+    cells = {column.name: column.cell for column in pods.COLUMNS}
+    assert cells["Ready"](pod) == "0/2"
+    steps = [{**told("side", 1, running={}), "started": True}, told("step", 4, waiting={"reason": "CrashLoopBackOff"})]
+    pod["status"] = {"phase": "Pending", "initContainerStatuses": steps}
+    assert [cells[name](pod) for name in ("Ready", "Status", "Restarts")] == ["1/2", "Init:CrashLoopBackOff", "5"]
+    pod["status"] |= {"phase": "Running", "containerStatuses": [told("c", 2, running={})]}
+    pod["status"]["conditions"] = [{"type": "Initialized", "status": "True"}]
+    assert [cells[name](pod) for name in ("Ready", "Status", "Restarts")] == ["2/2", "Running", "3"]
+    failed = [told("c", 0, terminated={"exitCode": 0, "reason": "Completed"}), told("d", 0, terminated={"exitCode": 2})]
+    pod["status"] |= {"phase": "Failed", "containerStatuses": failed}
+    assert cells["Status"](pod) == "ExitCode:2"

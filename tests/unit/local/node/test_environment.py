@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from isvc.local.node.environment import Missing, Sources, container_env, expand, references, resource_value
@@ -75,3 +77,9 @@ def test_names_to_look_up():
 def test_resources(resource, divisor, value):
     container = {"resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}}}
     assert resource_value(POD, container, {"resource": resource, "divisor": divisor}) == value
+
+
+def test_no_limit_is_all_the_machine_has():
+    assert resource_value(POD, {}, {"resource": "limits.cpu"}) == str(os.cpu_count())
+    assert int(resource_value(POD, {}, {"resource": "limits.memory", "divisor": "1Mi"})) > 0
+    assert resource_value(POD, {}, {"resource": "requests.cpu"}) == "0"

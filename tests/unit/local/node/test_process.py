@@ -7,19 +7,21 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from tests.waiting import until
 
 from isvc.local.node.logs import Log, LogOptions, last_lines, read
-from isvc.local.node.process import CannotStart, Process, Reaper
+from isvc.local.node.process import CannotStart, Process, Reaper, run_beside
 
 FORKER = """
 import os, sys, time
 if os.fork() == 0:
-    print(os.getpid(), flush=True)
+    if os.fork() == 0:
+        os.setsid()  # a daemon is no longer of its parent's group
+    os.write(1, b"%d\\n" % os.getpid())  # in one piece
     time.sleep(600)
 time.sleep(600)
 """
@@ -38,13 +40,6 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-async def until(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
 
 
 def spawn(command: list[str]) -> subprocess.Popen[bytes]:
@@ -77,13 +72,13 @@ async def test_a_program_that_is_not_there(reaper, tmp_path):
 
 async def test_the_end_of_a_process_ends_its_group(reaper, tmp_path):
     process, log = await start(reaper, tmp_path, sys.executable, "-c", FORKER)
-    await until(lambda: last_lines(log.path))
-    child = int(last_lines(log.path))
-    assert is_alive(child)
+    await until(lambda: len(last_lines(log.path).split()) == 2)
+    children = [int(pid) for pid in last_lines(log.path).split()]
+    assert all(map(is_alive, children))
     assert process.memory() > 0
     process.terminate()
     await process.wait()
-    await until(lambda: not is_alive(child))
+    await until(lambda: not any(map(is_alive, children)))
 
 
 NODE = """
@@ -107,13 +102,25 @@ asyncio.run(main())
 async def test_kill_9_of_the_node_leaves_no_process(tmp_path):
     node = spawn([sys.executable, "-c", NODE, str(tmp_path), FORKER])
     try:
-        await until(lambda: (tmp_path / "log").exists() and last_lines(tmp_path / "log"))
+        await until(lambda: len(last_lines(tmp_path / "log").split()) == 2)
     finally:
         node.kill()
         node.wait()
-    child = int(last_lines(tmp_path / "log"))
+    children = [int(pid) for pid in last_lines(tmp_path / "log").split()]
     leader = int(next((tmp_path / "record").iterdir()).name)
-    await until(lambda: not is_alive(child) and not is_alive(leader))
+    await until(lambda: not any(map(is_alive, [*children, leader])))
+
+
+async def test_a_command_beside_leaves_nothing_when_its_time_is_up(reaper, tmp_path):
+    env = dict(os.environ)
+    assert await run_beside(["sh", "-c", "echo well; exit 2"], env, tmp_path, reaper) == (2, "well\n")
+    script = "sleep 600 & echo $! > pid; wait"
+    task = asyncio.ensure_future(run_beside(["sh", "-c", script], env, tmp_path, reaper))
+    await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    task.cancel()
+    await asyncio.wait((task,))
+    await until(lambda: not is_alive(int((tmp_path / "pid").read_text())))
+    assert list((tmp_path / "record").iterdir()) == []
 
 
 async def test_strays_are_ended_at_the_next_start(tmp_path):

@@ -67,3 +67,19 @@ def test_a_restart_remembers_how_it_ended():
     crashed.run("again", 8)
     assert crashed.to_status()["containerID"] == "process://8"
     assert crashed.to_status()["lastState"]["terminated"]["exitCode"] == 3
+
+
+def test_a_sidecar_holds_up_only_until_its_first_start_and_counts_as_ready_or_not():
+    beside = pod("Never")
+    beside["spec"]["initContainers"] = [{"name": "side", "restartPolicy": "Always"}]
+    side, main = state("side"), state("c", run=True, ready=True)
+    assert phase_of(beside, [side], [main]) == "Pending"
+    side = state("side", run=True, ready=True)
+    assert phase_of(beside, [side], [main]) == "Running"
+    side.end({"exitCode": 143, "reason": "Error"})
+    assert phase_of(beside, [side], [main]) == "Running"
+    told = conditions(pod_status(beside, [side], [main], "then", "now"))
+    assert told["Initialized"][0] == "True"
+    assert told["Ready"] == ("False", "ContainersNotReady", "containers with unready status: [side]")
+    assert phase_of(beside, [side], [state(code=0)]) == "Succeeded"
+    assert phase_of(beside, [side], [state(code=1)]) == "Failed"

@@ -66,6 +66,24 @@ def test_what_is_missing_is_told(volume, words, tmp_path):
         prepare(pod({"name": "v", **volume}), FILES, tmp_path, tmp_path)
 
 
+def test_files_have_the_modes_asked_for(tmp_path):
+    items = [{"key": "a.txt", "path": "a", "mode": 0o755}, {"key": "b.txt", "path": "b"}]
+    source = {"configMap": {"name": "cm", "items": items}}
+    folders = prepare(
+        pod(
+            {"name": "plain", "configMap": {"name": "cm", "defaultMode": 0o644}},
+            {"name": "scripts", "configMap": {"name": "cm", "defaultMode": 0o755}},
+            {"name": "mixed", "projected": {"defaultMode": 0o400, "sources": [source]}},
+        ),
+        FILES,
+        tmp_path / "pod",
+        tmp_path / "claims",
+    )
+    for path, mode in (("plain/a.txt", 0o600), ("scripts/b.txt", 0o700), ("mixed/a", 0o700), ("mixed/b", 0o400)):
+        name, _, file = path.partition("/")
+        assert (folders[name] / file).stat().st_mode & 0o777 == mode
+
+
 def test_mounts_and_contents(tmp_path):
     container = {
         "volumeMounts": [
