@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+
+_LONGEST = 63
+_HEAD = _LONGEST - 32  # what a hash leaves room for
 PREDICTOR, TRANSFORMER, EXPLAINER = "predictor", "transformer", "explainer"
 
 
@@ -42,3 +47,17 @@ def worker_app(predictor_name: str) -> str:
 
 def model_config(service: str, shard: int) -> str:
     return f"modelconfig-{service}-{shard}"
+
+
+def child(parent: str, suffix: str) -> str:
+    """Parent and suffix in at most 63 letters: what does not fit gives way to a hash, so that names stay apart."""
+    if len(parent) + len(suffix) <= _LONGEST:
+        return parent + suffix
+    if len(suffix) < _HEAD:
+        return f"{parent[: _HEAD - len(suffix)]}{_hash(parent)}{suffix}"
+    name = parent[:_HEAD] + _hash(parent + suffix)
+    return re.sub("[^a-zA-Z0-9]+$", "", name + suffix[: _LONGEST - len(name)])
+
+
+def _hash(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,1 @@
+"""LLMInferenceServices: what presets make of them."""

@@ -1,0 +1,111 @@
+"""Objects through Go structs: the JSON that Go would write for an object, and what it would read from JSON.
+
+A preset is rendered as the text of its JSON, so the order of fields matters (a block may begin in one and end in
+another), and so does every character that Go escapes. And what comes out must still be of the types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from isvc.api import DecodeError
+from isvc.kube import gojson
+from isvc.kube.quantity import Quantity, QuantityError
+from isvc.serving.templates.values import Field, Type
+
+_RANGES = {"int32": 2**31, "int64": 2**63, "int": 2**63}
+_KINDS = {"bool": "true or false", "int": "an integer", "uint": "an integer", "float": "a number", "string": "a string"}
+_KINDS |= {"map": "an object", "struct": "an object", "slice": "a list"}
+_PYTHON: dict[str, tuple[type[Any], ...]] = {"bool": (bool,), "int": (int,), "uint": (int,), "float": (int, float)}
+_PYTHON |= {"string": (str,), "map": (dict,), "struct": (dict,), "slice": (list,)}
+_UNSET: dict[str, Any] = {"quantity": "0", "number or text": 0, "url": ""}
+_PATH_SAFE = "/-_.~$&+,:;=@!'()*[]%"
+
+
+def text_of(obj: Any, kind: Type) -> str:
+    """The JSON text of an object of a type."""
+    return gojson.dumps(written(obj, kind))
+
+
+def written(data: Any, kind: Type, path: str = "") -> Any:
+    """The object in Go's order, with the zeros that Go writes, and without what the type does not have."""
+    if kind.kind == "pointer":
+        return None if data is None else written(data, _elem(kind), path)
+    if kind.scalar:
+        return _scalar(data, kind, path)
+    if data is None:
+        return dict(_members({}, kind, path)) if kind.kind == "struct" else kind.zero()
+    _check(data, kind, path)
+    match kind.kind:
+        case "struct":
+            return dict(_members(data, kind, path))
+        case "map":
+            return gojson.sorted_map({key: written(each, _elem(kind), f"{path}.{key}") for key, each in data.items()})
+        case "slice":
+            return [written(each, _elem(kind), f"{path}[{index}]") for index, each in enumerate(data)]
+    return data
+
+
+def _members(data: dict[str, Any], struct: Type, path: str) -> Iterator[tuple[str, Any]]:
+    for each in struct.fields:
+        if not each.key:
+            yield from _members(data, each.type, path)
+            continue
+        given = data.get(each.key)
+        value = written(given, each.type, f"{path}.{each.key}" if path else each.key)
+        if not _is_left_out(each, value, given):
+            yield each.key, value
+
+
+def _is_left_out(each: Field, value: Any, given: Any) -> bool:
+    if each.type.kind == "pointer":
+        return bool(each.omit) and value is None
+    if each.omit == "zero":
+        return not given
+    return each.omit == "empty" and each.type.kind != "struct" and not value
+
+
+def _scalar(data: Any, kind: Type, path: str) -> Any:
+    if data is None:
+        return _UNSET.get(kind.scalar)
+    if kind.scalar == "quantity":
+        try:
+            return Quantity.parse(data).canonical() if not isinstance(data, bool | dict | list) else _misfit(data, path)
+        except QuantityError:
+            raise DecodeError(path, f"expected an amount such as 500m or 2Gi, got {data!r}") from None
+    if kind.scalar == "json":
+        return data
+    is_number = isinstance(data, int) and not isinstance(data, bool) and kind.scalar == "number or text"
+    if not isinstance(data, str) and not is_number:
+        _misfit(data, path)
+    return _url(data, path) if kind.scalar == "url" else data
+
+
+def _misfit(data: Any, path: str) -> None:
+    raise DecodeError(path, f"expected text, got {type(data).__name__}")
+
+
+def _url(text: str, path: str) -> str:
+    """An address as Go writes it down again: what may not be in a path is escaped, templates too."""
+    head, slashes, rest = text.partition("://")
+    host, slash, place = rest.partition("/") if slashes else ("", "", text)
+    if any(sign in host for sign in ' {}<>"\\^`|'):
+        raise DecodeError(path, f"expected an address, got {text!r}")
+    place, sign, query = place.partition("?")
+    return (head + slashes if slashes else "") + host + slash + quote(place, safe=_PATH_SAFE) + sign + query
+
+
+def _check(data: Any, kind: Type, path: str) -> None:
+    allowed = _PYTHON[kind.kind]
+    if not isinstance(data, allowed) or (isinstance(data, bool) and bool not in allowed):
+        raise DecodeError(path, f"expected {_KINDS[kind.kind]}, got {data!r:.60}")
+    limit = _RANGES.get(kind.name)
+    if limit is not None and isinstance(data, int) and not -limit <= data < limit:
+        raise DecodeError(path, f"is out of range: {data}")
+
+
+def _elem(kind: Type) -> Type:
+    assert kind.elem is not None
+    return kind.elem

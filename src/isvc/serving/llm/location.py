@@ -1,0 +1,40 @@
+"""Where in an object a position of its JSON text is: `spec.template.containers[0].image`."""
+
+from __future__ import annotations
+
+import re
+
+_SIGN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},:]', re.DOTALL)
+
+
+def path_at(text: str, position: int) -> str:
+    """The path of the value that the position is in."""
+    steps: list[str | int] = []
+    last = ""
+    for match in _SIGN.finditer(text):
+        sign = match[0]
+        if match.end() > position and sign[0] == '"':
+            break
+        if sign == "[":
+            steps.append(0)
+        elif sign == "{":
+            steps.append("")
+        elif sign in "]}" and steps:
+            steps.pop()
+        elif sign == "," and steps and isinstance(steps[-1], int):
+            steps[-1] += 1
+        elif sign == ":" and steps:
+            steps[-1] = last
+        last = sign[1:-1] if sign[0] == '"' else last
+    told = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" if step else "" for step in steps)
+    return told.lstrip(".")
+
+
+def action_at(text: str, position: int) -> str:
+    """The template action that the position is in, or what there is of it."""
+    start = text.rfind("{{", 0, position + 2)
+    if start < 0:
+        return ""
+    end = text.find("}}", start)
+    action = text[start : end + 2] if end >= 0 else text[start:]
+    return action if len(action) <= 80 else action[:77] + "..."

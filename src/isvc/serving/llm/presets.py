@@ -1,0 +1,125 @@
+"""Presets: configurations that are templates, filled in with the service that builds on them.
+
+The whole configuration is one template, the text of its JSON: that is what makes `{{ if }}` in one argument reach to
+`{{ end }}` in another, and why strings in templates stand between backquotes. What comes out is read again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import orjson
+
+from isvc.api import DecodeError
+from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.serving import names
+from isvc.serving.config import Config
+from isvc.serving.llm import gojson
+from isvc.serving.llm.functions import FUNCTIONS
+from isvc.serving.llm.gotypes import go_type
+from isvc.serving.llm.location import action_at, path_at
+from isvc.serving.templates import TemplateError, fill
+from isvc.serving.templates.values import BOOL, STRING, Field, Type, Value
+
+PREFIX = "kserve-"
+_PRESETS = (
+    "template",
+    "decode-template",
+    "worker-data-parallel",
+    "decode-worker-data-parallel",
+    "prefill-template",
+    "prefill-worker-data-parallel",
+    "scheduler",
+    "router-route",
+    "scheduler-latency-predictor",
+    "tokenizer",
+    "tracing",
+)
+_GLOBAL_STRINGS = (
+    "SystemNamespace",
+    "IngressGatewayName",
+    "IngressGatewayNamespace",
+    "ModelBasedRoutingHeaderName",
+    "InferencePoolNamespacedName",
+)
+_GLOBAL = Type(
+    "GlobalConfig",
+    "struct",
+    fields=(Field("EnableTLS", "EnableTLS", BOOL), *(Field(name, name, STRING) for name in _GLOBAL_STRINGS)),
+)
+
+
+class PresetError(Exception):
+    """A configuration that cannot be filled in: `path` says where, `problem` says why."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}" if path else problem)
+        self.path, self.problem = path, problem
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What presets may know of the control plane."""
+
+    system_namespace: str
+    ingress_gateway_name: str
+    ingress_gateway_namespace: str
+    enable_tls: bool
+    model_based_routing_header_name: str
+
+    @classmethod
+    def of(cls, config: Config, namespace: str) -> Settings:
+        *before, name = config.ingress.kserve_ingress_gateway.split("/")
+        return cls(
+            system_namespace=namespace,
+            ingress_gateway_name=name if len(before) < 2 else config.ingress.kserve_ingress_gateway,
+            ingress_gateway_namespace=before[0] if len(before) == 1 else namespace,
+            enable_tls=config.ingress.enable_llm_inference_service_tls,
+            model_based_routing_header_name=config.ingress.model_based_routing_header_name,
+        )
+
+
+def preset_names(prefix: str = PREFIX) -> frozenset[str]:
+    """The configurations that come with the product and apply by themselves."""
+    return frozenset(f"{prefix}config-llm-{name}" for name in _PRESETS)
+
+
+def render_preset(config: Object, service: Object, settings: Settings) -> Object:
+    """The configuration with its templates filled in, both of the stored version. Raises `PresetError`."""
+    kind = go_type("llm.LLMInferenceServiceConfig")
+    try:
+        text = gojson.text_of(config, kind)
+        values = gojson.written(service, go_type("llm.LLMInferenceService"))
+    except DecodeError as error:
+        raise PresetError(error.path, error.problem) from error
+    values["GlobalConfig"] = _global(config, service, settings)
+    try:
+        filled = fill(text, Value(_root(), values), FUNCTIONS)
+    except TemplateError as error:
+        at = error.at or 0
+        raise PresetError(path_at(text, at), f"{action_at(text, at)}: {error}") from error
+    try:
+        rendered: Object = gojson.written(orjson.loads(filled), kind)
+    except orjson.JSONDecodeError as error:
+        raise PresetError(path_at(filled, error.pos), f"is no longer JSON when it is filled in: {error.msg}") from error
+    except DecodeError as error:
+        raise PresetError(error.path, f"{error.problem} when it is filled in") from error
+    return rendered
+
+
+def _root() -> Type:
+    service = Field("LLMInferenceService", "", go_type("llm.LLMInferenceService").pointer(), embedded=True)
+    return Type("LLMInferenceService", "struct", fields=(service, Field("GlobalConfig", "GlobalConfig", _GLOBAL)))
+
+
+def _global(config: Object, service: Object, settings: Settings) -> Object:
+    pool = dig(config, "spec", "router", "scheduler", "pool", "ref", "name")
+    pool = pool or names.child(name_of(service), "-inference-pool")
+    return {
+        "SystemNamespace": settings.system_namespace,
+        "IngressGatewayName": settings.ingress_gateway_name,
+        "IngressGatewayNamespace": settings.ingress_gateway_namespace,
+        "EnableTLS": settings.enable_tls,
+        "ModelBasedRoutingHeaderName": settings.model_based_routing_header_name,
+        "InferencePoolNamespacedName": f"{namespace_of(service)}/{pool}",
+    }

@@ -1,0 +1,172 @@
+"""Values with the types that Go would give them.
+
+A template behaves by the type of what it meets: a field that a struct does not have is an error, a pointer cannot be
+compared with a number, a map answers a missing key. So a value here is JSON-like data seen through a `Type`, and fields
+are typed as they are reached: nothing is converted that a template does not ask for. Go's invalid value is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+BASIC = ("bool", "int", "uint", "float", "string")
+_ZEROS: dict[str, Any] = {"bool": False, "int": 0, "uint": 0, "float": 0.0, "string": ""}
+
+
+class Field(NamedTuple):
+    """A field of a struct. The fields of an embedded one are the outer one's too; without a key it shares its data."""
+
+    name: str
+    key: str
+    type: Type
+    embedded: bool = False
+    omit: str = ""  # "empty" or "zero": when JSON leaves it out
+
+
+class Method(NamedTuple):
+    """A method without arguments, on what is addressable or pointed at; a nil pointer is a value whose data is None."""
+
+    call: Callable[[Any], Any]
+    result: Type
+
+
+@dataclass(eq=False, slots=True)
+class Type:
+    """A Go type. `kind` is one of `BASIC`, or map, slice, struct, pointer."""
+
+    name: str
+    kind: str
+    elem: Type | None = None
+    key: Type | None = None
+    fields: tuple[Field, ...] = ()
+    methods: dict[str, Method] = field(default_factory=dict)
+    scalar: str = ""  # a struct that JSON writes as one value, such as a quantity
+
+    def pointer(self) -> Type:
+        return Type("*" + self.name, "pointer", self)
+
+    def zero(self) -> Any:
+        return {} if self.kind == "struct" and not self.scalar else _ZEROS.get(self.kind)
+
+    def find(self, name: str) -> tuple[Field, ...]:
+        """The way to a field, through embedded structs: the nearest one, unless two are equally near."""
+        level: list[tuple[tuple[Field, ...], Type]] = [((), self)]
+        while level:
+            found = [(*way, each) for way, struct in level for each in struct.fields if each.name == name]
+            if found:
+                return found[0] if len(found) == 1 else ()
+            level = list(_embedded(level))
+        return ()
+
+    def method(self, name: str) -> tuple[tuple[Field, ...], Method] | None:
+        level: list[tuple[tuple[Field, ...], Type]] = [((), self)]
+        while level:
+            for way, struct in level:
+                if name in struct.methods:
+                    return way, struct.methods[name]
+            level = list(_embedded(level))
+        return None
+
+
+def _embedded(level: list[tuple[tuple[Field, ...], Type]]) -> Iterator[tuple[tuple[Field, ...], Type]]:
+    for way, struct in level:
+        for each in struct.fields:
+            if each.embedded:
+                inner = each.type.elem if each.type.kind == "pointer" else each.type
+                if inner is not None:
+                    yield (*way, each), inner
+
+
+BOOL, STRING = Type("bool", "bool"), Type("string", "string")
+INT, INT32, INT64 = Type("int", "int"), Type("int32", "int"), Type("int64", "int")
+UINT8, UINT16, FLOAT64 = Type("uint8", "uint"), Type("uint16", "uint"), Type("float64", "float")
+ANY = Type("interface {}", "interface")
+REFLECTED = Type("reflect.Value", "reflected")
+"""Parameters of these two types take anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    type: Type
+    data: Any
+    place: Hashable = None
+    """Where an addressable value is; two pointers are equal when they are to the same place."""
+
+    @property
+    def is_nil(self) -> bool:
+        return self.data is None and self.type.kind in ("pointer", "map", "slice")
+
+    def target(self) -> Value:
+        """What a pointer that is not nil points to."""
+        assert self.type.elem is not None
+        return Value(self.type.elem, self.data, ("*", self.place))
+
+    def field(self, each: Field) -> Value:
+        data = self.data if not each.key else self.data.get(each.key)
+        addressable = self.place is not None
+        place = (self.place, each.name) if addressable or (each.embedded and each.type.kind == "pointer") else None
+        return Value(each.type, each.type.zero() if data is None else data, place)
+
+    def follow(self, way: tuple[Field, ...]) -> Value:
+        value = self
+        for each in way:
+            value = (value.target() if value.type.kind == "pointer" else value).field(each)
+        return value
+
+    def items(self) -> Iterator[tuple[Value, Value]]:
+        """Keys and elements of a map in order of its keys, or indices and elements of a slice."""
+        elem, data = self.type.elem, self.data or ()
+        assert elem is not None
+        if isinstance(data, Mapping):
+            for name in sorted(data, key=str.encode):
+                yield Value(self.type.key or STRING, name), element(elem, data[name])
+        else:
+            for index, each in enumerate(data):
+                yield Value(INT, index), element(elem, each, (id(data), index))
+
+
+Maybe: TypeAlias = Value | None
+
+
+def element(kind: Type, data: Any, place: Hashable = None) -> Value:
+    return Value(kind, kind.zero() if data is None else data, place)
+
+
+def indirect(value: Value) -> Value:
+    """The end of pointers, which is a nil pointer when there is one."""
+    while value.type.kind == "pointer" and value.data is not None:
+        value = value.target()
+    return value
+
+
+def is_true(value: Maybe) -> bool:
+    if value is None:
+        return False
+    if value.type.kind in ("struct", "pointer"):
+        return value.type.kind == "struct" or value.data is not None
+    return bool(value.data)
+
+
+class Fields(dict[str, Any]):
+    """A Go struct made of Python values: unlike a map, asking it for a field that it does not have is an error."""
+
+
+def typed(value: Any, place: Hashable = None) -> Value:
+    """A Python value with the type Go would have for it."""
+    return Value(_type_of(value), value, place)
+
+
+def _type_of(value: Any) -> Type:
+    if isinstance(value, Fields):
+        return Type("struct", "struct", fields=tuple(Field(name, name, _type_of(each)) for name, each in value.items()))
+    if isinstance(value, Mapping):
+        return Type("map", "map", _common(list(value.values())), STRING)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return Type("slice", "slice", _common(value))
+    return BOOL if isinstance(value, bool) else INT if isinstance(value, int) else STRING
+
+
+def _common(values: Sequence[Any]) -> Type:
+    return _type_of(values[0]) if values else STRING
