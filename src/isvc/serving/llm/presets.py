@@ -35,18 +35,14 @@ _PRESETS = (
     "tokenizer",
     "tracing",
 )
-_GLOBAL_STRINGS = (
-    "SystemNamespace",
-    "IngressGatewayName",
-    "IngressGatewayNamespace",
-    "ModelBasedRoutingHeaderName",
-    "InferencePoolNamespacedName",
-)
-_GLOBAL = Type(
-    "GlobalConfig",
-    "struct",
-    fields=(Field("EnableTLS", "EnableTLS", BOOL), *(Field(name, name, STRING) for name in _GLOBAL_STRINGS)),
-)
+_GLOBAL = {
+    "SystemNamespace": STRING,
+    "IngressGatewayName": STRING,
+    "IngressGatewayNamespace": STRING,
+    "EnableTLS": BOOL,
+    "ModelBasedRoutingHeaderName": STRING,
+    "InferencePoolNamespacedName": STRING,
+}
 
 
 class PresetError(Exception):
@@ -109,7 +105,8 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
 
 def _root() -> Type:
     service = Field("LLMInferenceService", "", go_type("llm.LLMInferenceService").pointer(), embedded=True)
-    return Type("LLMInferenceService", "struct", fields=(service, Field("GlobalConfig", "GlobalConfig", _GLOBAL)))
+    settings = Type("GlobalConfig", "struct", fields=tuple(Field(name, name, kind) for name, kind in _GLOBAL.items()))
+    return Type("LLMInferenceService", "struct", fields=(service, Field("GlobalConfig", "GlobalConfig", settings)))
 
 
 def _global(config: Object, service: Object, settings: Settings) -> Object:

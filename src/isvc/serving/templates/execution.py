@@ -16,6 +16,7 @@ from isvc.serving.templates.values import (
     INT,
     REFLECTED,
     STRING,
+    Field,
     Maybe,
     Type,
     Value,
@@ -272,7 +273,7 @@ class Execution:
         value = indirect(receiver)
         struct = value.type.elem if value.type.kind == "pointer" else value.type
         assert struct is not None
-        if (found := struct.method(name)) and (value.type.kind == "pointer" or value.place is not None):
+        if (found := struct.method(name)) and (value.place is not None or _through_pointer(value, found[0])):
             return self.call_method(value, found, name, has_arguments)
         way = struct.find(name)
         if way and value.type.kind == "pointer":
@@ -364,3 +365,7 @@ class Execution:
                 raise self.fault(f"dereference of nil pointer of type {kind.name}")
             return value.target()
         raise self.fault(f"wrong type for value; expected {kind.name}; got {value.type.name}")
+
+
+def _through_pointer(value: Value, way: tuple[Field, ...]) -> bool:
+    return value.type.kind == "pointer" or any(each.type.kind == "pointer" for each in way)

@@ -25,7 +25,7 @@ class Constant(NamedTuple):
 
 def number(text: str, at: int) -> Constant:
     try:
-        whole = int(_OCTAL.sub(r"\1" + r"0o\2", text) if _OCTAL.fullmatch(text) else text, 0)
+        whole = int(_OCTAL.sub(r"\g<1>0o\g<2>", text) if _OCTAL.fullmatch(text) else text, 0)
     except ValueError:
         return _floating(text, at)
     if not -_LARGEST_INT - 1 <= whole <= _LARGEST_UINT:

@@ -154,6 +154,10 @@ def _quoted(text: str, _: int | None) -> str:
     return f'"{"".join(_SHORT.get(c) or (c if c.isprintable() else _numbered(c)) for c in text)}"'
 
 
+def _character(code: int) -> str:
+    return chr(code) if 0 <= code < 0x110000 else "\ufffd"
+
+
 def _numbered(character: str) -> str:
     code = ord(character)
     return rf"\x{code:02x}" if code < 128 else rf"\u{code:04x}"
@@ -174,7 +178,8 @@ _INTEGERS: dict[str, _Form] = {
     "o": lambda number, _: f"{number:o}",
     "x": lambda number, _: f"{number:x}",
     "X": lambda number, _: f"{number:X}",
-    "c": lambda number, _: chr(number) if 0 <= number < 0x110000 else "\ufffd",
+    "c": lambda number, _: _character(number),
+    "q": lambda number, _: f"'{_quoted(_character(number), None)[1:-1]}'",
 }
 _FORMS: dict[str, dict[str, _Form]] = {
     "string": {
