@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from isvc.api.defaults.llm import default_llm_service
-from isvc.api.llm.conversion import convert
+from isvc.api.llm.conversion import OLD, convert, to_v1alpha2
 from isvc.api.resources import LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES
-from isvc.api.validation import Problem, Verdict
+from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.llm import validate_llm_config, validate_llm_service
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving.config import Config
 from isvc.serving.configuration import Configuration
+from isvc.serving.llm.presets import PREFIX, PresetError, Settings, preset_names, render_preset
+from isvc.serving.llm.sample import sample_service
 from isvc.toolkit.cache import Reader
-from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, Route, conversion, mutating, patched, validating
+from isvc.toolkit.webhook import (
+    AdmissionRequest,
+    AdmissionResponse,
+    Route,
+    allow,
+    conversion,
+    deny,
+    mutating,
+    patched,
+    validating,
+)
 from isvc.webhooks.answers import Handler, answer, reading, validator
 from isvc.webhooks.inferenceservice import caches_for
 
@@ -25,29 +38,19 @@ READ_IF_THERE = (LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES)
 _INVALID = 422
 
 
-def _no_fault(_: Object) -> str | None:
-    return None
-
-
-def _no_preset(_: str) -> bool:
-    return False
-
-
 def llmisvc_routes(
-    reader: Reader,
-    namespace: str = "kserve",
-    *,
-    template_fault: Callable[[Object], str | None] = _no_fault,
-    is_preset: Callable[[str], bool] = _no_preset,
+    reader: Reader, namespace: str = "kserve", *, preset_prefix: str = PREFIX, keep_presets: bool = True
 ) -> dict[str, Route]:
     """The webhooks of `llmisvc-manager`. The reader watches what `READ` and `READ_IF_THERE` list.
 
-    `template_fault` says what is wrong with the templates of a configuration, if anything; `is_preset` knows the
-    names of configurations that come with the product.
+    Presets are the configurations in our namespace that come with the product; their names begin with the prefix, and
+    unless `keep_presets` is off they cannot be deleted.
     """
-    default = mutating(_defaulter(reader, Configuration(reader, namespace)))
+    configuration = Configuration(reader, namespace)
+    default = mutating(_defaulter(reader, configuration))
     validate = validating(validator(_service, _INVALID))
-    validate_config = validating(_config_validator(template_fault, is_preset, namespace))
+    presets = _Presets(preset_names(preset_prefix), namespace, keep_presets)
+    validate_config = validating(_config_validator(configuration, presets))
     routes = {"/convert": conversion(convert)}
     for version in ("v1alpha1", "v1alpha2"):
         kind = f"serving-kserve-io-{version}-llminferenceservice"
@@ -57,6 +60,22 @@ def llmisvc_routes(
             f"/validate-{kind}config": validate_config,
         }
     return routes
+
+
+@dataclass(frozen=True, slots=True)
+class _Presets:
+    names: frozenset[str]
+    namespace: str
+    keep: bool
+
+    def deletion(self, config: Object) -> AdmissionResponse:
+        """All but presets may go."""
+        name = name_of(config)
+        if name not in self.names or namespace_of(config) != self.namespace:
+            return allow()
+        if self.keep:
+            return deny(f"{self.namespace}/{name} is a preset and cannot be deleted: services build on it", 403)
+        return allow(f"{self.namespace}/{name} is a preset: services may need it")
 
 
 def _defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:
@@ -71,23 +90,30 @@ def _service(request: AdmissionRequest) -> Verdict:
     return validate_llm_service(request.object, request.old_object or None)
 
 
-def _config_validator(
-    template_fault: Callable[[Object], str | None], is_preset: Callable[[str], bool], namespace: str
-) -> Handler:
+def _config_validator(configuration: Configuration, presets: _Presets) -> Handler:
     def validate(request: AdmissionRequest) -> AdmissionResponse:
+        new, old = request.object, request.old_object or None
         if request.operation == "DELETE":
-            old = request.old_object
-            ours = is_preset(name_of(old)) and namespace_of(old) == namespace
-            return answer(Verdict(warnings=(f"{name_of(old)} is a preset: services may need it",) if ours else ()))
-        old_object = request.old_object or None
-        verdict = validate_llm_config(request.object, old_object)
+            return presets.deletion(request.old_object)
+        verdict = validate_llm_config(new, old)
         if verdict.problems:
             return answer(verdict, _INVALID)
-        if (fault := template_fault(request.object)) is not None:
-            return answer(Verdict((Problem("spec", fault),)))
-        changed = old_object is not None and old_object.get("spec") != request.object.get("spec")
-        if changed and is_preset(request.name):
-            return answer(Verdict(warnings=(f"{request.name} is a preset: better make a configuration of your own",)))
+        if is_exempt(old, new):
+            return allow()
+        verdict = try_templates(new, Settings.of(configuration(), presets.namespace))
+        is_changed = old is not None and old.get("spec") != new.get("spec")
+        if is_changed and name_of(new) in presets.names:
+            advice = f"{name_of(new)} is a preset: better make a configuration of your own"
+            verdict = Verdict(verdict.problems, (advice,))
         return answer(verdict)
 
     return reading(validate)
+
+
+def try_templates(config: Object, settings: Settings) -> Verdict:
+    """Whether a configuration can be filled in with a service that has about everything."""
+    try:
+        render_preset(to_v1alpha2(config) if config.get("apiVersion") == OLD else config, sample_service(), settings)
+    except PresetError as error:
+        return Verdict((Problem(error.path, error.problem),))
+    return GOOD

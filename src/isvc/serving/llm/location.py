@@ -30,11 +30,9 @@ def path_at(text: str, position: int) -> str:
     return told.lstrip(".")
 
 
-def action_at(text: str, position: int) -> str:
-    """The template action that the position is in, or what there is of it."""
-    start = text.rfind("{{", 0, position + 2)
-    if start < 0:
-        return ""
-    end = text.find("}}", start)
-    action = text[start : end + 2] if end >= 0 else text[start:]
-    return action if len(action) <= 80 else action[:77] + "..."
+def action_at(text: str, position: int) -> tuple[int, str]:
+    """Where the template action begins that the position is in, and the action, or what its string has of it."""
+    start = max(text.rfind("{{", 0, position + 2), 0)
+    within = re.split(r'(?<!\\)"', text[start:], maxsplit=1)[0]
+    action = within[: within.find("}}") + 2 or None]
+    return start, action.replace(r"\"", '"')

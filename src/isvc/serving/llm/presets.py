@@ -81,19 +81,18 @@ def preset_names(prefix: str = PREFIX) -> frozenset[str]:
 
 
 def render_preset(config: Object, service: Object, settings: Settings) -> Object:
-    """The configuration with its templates filled in, both of the stored version. Raises `PresetError`."""
+    """The configuration with its templates filled in, both of the stored version.
+
+    Raises `DecodeError` when one of them is not of its types, and `PresetError` when the templates cannot be filled in.
+    """
     kind = go_type("llm.LLMInferenceServiceConfig")
-    try:
-        text = gojson.text_of(config, kind)
-        values = gojson.written(service, go_type("llm.LLMInferenceService"))
-    except DecodeError as error:
-        raise PresetError(error.path, error.problem) from error
+    text = gojson.text_of(config, kind)
+    values = gojson.written(service, go_type("llm.LLMInferenceService"))
     values["GlobalConfig"] = _global(config, service, settings)
     try:
         filled = fill(text, Value(_root(), values), FUNCTIONS)
     except TemplateError as error:
-        at = error.at or 0
-        raise PresetError(path_at(text, at), f"{action_at(text, at)}: {error}") from error
+        raise _told(error, text) from error
     try:
         rendered: Object = gojson.written(orjson.loads(filled), kind)
     except orjson.JSONDecodeError as error:
@@ -101,6 +100,16 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
     except DecodeError as error:
         raise PresetError(error.path, f"{error.problem} when it is filled in") from error
     return rendered
+
+
+def _told(error: TemplateError, text: str) -> PresetError:
+    start, action = action_at(text, error.at or 0)
+    problem = str(error)
+    if not action.endswith("}}"):
+        problem = "has no closing }}"
+    elif '"' in action:
+        problem += "; strings are written between `backquotes`"
+    return PresetError(path_at(text, start), f"{action:.80}: {problem}")
 
 
 def _root() -> Type:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from isvc.serving.templates import nodes
@@ -277,20 +278,22 @@ class Execution:
             return self.call_method(value, found, name, has_arguments)
         way = struct.find(name)
         if way and value.type.kind == "pointer":
-            raise self.fault(f"nil pointer evaluating {receiver.type.name}.{name}")
+            raise self.fault(f"nil pointer evaluating {receiver.type.name}.{name}: it is not always set; ask with if")
         if has_arguments and (way or value.type.kind == "map"):
             raise self.fault(f"{name} has arguments but cannot be invoked as function")
         if way:
             return value.follow(way)
         if value.type.kind == "map" and value.type.key is STRING:
             return self.entry(value, name)
-        raise self.fault(f"can't evaluate field {name} in type {receiver.type.name}")
+        near = get_close_matches(name, {each.name for each in struct.all_fields()}, 1, 0.7)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise self.fault(f"can't evaluate field {name} in type {receiver.type.name}{hint}")
 
     def entry(self, value: Value, name: str) -> Maybe:
         data = value.data or {}
         if name not in data:
             if self.strict:
-                raise self.fault(f'map has no entry for key "{name}"')
+                raise self.fault(f'map has no entry for key "{name}"; use index for one that may be missing')
             return None
         assert value.type.elem is not None
         return Value(value.type.elem, data[name])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import NoReturn
 
 from isvc.serving.templates import literals, nodes
@@ -15,17 +15,17 @@ _LITERALS = (nodes.Bool, nodes.Dot, nodes.Nil, nodes.Number, nodes.String)
 
 def parse(template: str, functions: Collection[str]) -> nodes.Template:
     """The tree of a template that may call these functions."""
-    parser = _Parser(list(tokens(template)), functions)
+    parser = _Parser(tokens(template), functions)
     try:
-        body = parser.body(outermost=True)
+        body = parser.body(None)
     except RecursionError:
         raise TemplateError("nested too deeply") from None
     return nodes.Template(body, parser.defined)
 
 
 class _Parser:
-    def __init__(self, stream: list[Token], functions: Collection[str]) -> None:
-        self.stream, self.position = stream, 0
+    def __init__(self, stream: Iterator[Token], functions: Collection[str]) -> None:
+        self.stream, self.read, self.position = stream, list[Token](), 0
         self.functions = functions
         self.variables = ["$"]
         self.ranges = 0
@@ -35,10 +35,12 @@ class _Parser:
     # -- tokens
 
     def peek(self) -> Token:
-        return self.stream[self.position]
+        if self.position == len(self.read):
+            self.read.append(next(self.stream))
+        return self.read[self.position]
 
     def next(self) -> Token:
-        token = self.stream[self.position]
+        token = self.peek()
         self.position += token.kind != "end of template"
         return token
 
@@ -65,8 +67,8 @@ class _Parser:
 
     # -- text and actions
 
-    def body(self, *, outermost: bool = False) -> tuple[nodes.Node, ...]:
-        """Everything up to the `else` or `end` that belongs to it, or to the end of the template."""
+    def body(self, opened: Token | None) -> tuple[nodes.Node, ...]:
+        """Everything up to the `else` or `end` of what was opened, or else to the end of the template."""
         found: list[nodes.Node] = []
         while (token := self.next_word()).kind != "end of template":
             if token.kind == "text":
@@ -74,20 +76,20 @@ class _Parser:
                 continue
             word = self.peek_word()
             if word.kind in ("else", "end"):
-                if outermost:
+                if opened is None:
                     raise TemplateError(f"unexpected {{{{{word.kind}}}}}", word.at)
                 self.stopped_by = word.kind
                 self.next()
                 if word.kind == "end" or self.peek_word().kind not in ("if", "with"):
                     self.expect("}}", word.kind)
                 return tuple(found)
-            if word.kind == "define" and outermost:
+            if word.kind == "define" and opened is None:
                 self.next()
-                self.definition()
+                self.definition(word)
                 continue
             found.append(self.action(word))
-        if not outermost:
-            raise TemplateError("unexpected end: an {{end}} is missing", token.at)
+        if opened is not None:
+            raise TemplateError(f"{{{{{opened.kind}}}}} has no {{{{end}}}}", opened.at)
         return tuple(found)
 
     def action(self, word: Token) -> nodes.Node:
@@ -113,7 +115,7 @@ class _Parser:
         known, keyword = len(self.variables), word.kind
         pipeline = self.pipeline(keyword, "}}")
         self.ranges += keyword == "range"
-        body = self.body()
+        body = self.body(word)
         self.ranges -= keyword == "range"
         otherwise: tuple[nodes.Node, ...] = ()
         if self.stopped_by == "else":
@@ -122,14 +124,14 @@ class _Parser:
                 self.next()
                 otherwise = (self.branch(following),)
             else:
-                otherwise = self.otherwise(following)
+                otherwise = self.otherwise(word, following)
         del self.variables[known:]
         return nodes.Branch(word.at, keyword, pipeline, body, otherwise)
 
-    def otherwise(self, following: Token) -> tuple[nodes.Node, ...]:
+    def otherwise(self, word: Token, following: Token) -> tuple[nodes.Node, ...]:
         if following.kind in ("if", "with"):
             self.unexpected(following, "input")
-        found = self.body()
+        found = self.body(word)
         if self.stopped_by != "end":
             raise TemplateError("expected end; found {{else}}", following.at)
         return found
@@ -141,22 +143,22 @@ class _Parser:
             return nodes.Call(word.at, name, None)
         return nodes.Call(word.at, name, self.pipeline("template clause", "}}"))
 
-    def definition(self) -> None:
+    def definition(self, word: Token) -> None:
         name = self.template_name("define clause")
         self.expect("}}", "define clause")
-        self.define(name)
+        self.define(word, name)
 
     def block(self, word: Token) -> nodes.Call:
         name = self.template_name("block clause")
         pipeline = self.pipeline("block clause", "}}")
-        self.define(name)
+        self.define(word, name)
         return nodes.Call(word.at, name, pipeline)
 
-    def define(self, name: str) -> None:
+    def define(self, word: Token, name: str) -> None:
         """What a defined template sees is its own: no variables from around it."""
-        at, around, ranges = self.peek().at, self.variables, self.ranges
+        at, around, ranges = word.at, self.variables, self.ranges
         self.variables, self.ranges = ["$"], 0
-        body = self.body()
+        body = self.body(word)
         self.variables, self.ranges = around, ranges
         if self.stopped_by != "end":
             raise TemplateError("unexpected {{else}} in a definition", at)

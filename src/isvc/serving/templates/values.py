@@ -60,6 +60,12 @@ class Type:
             level = list(_embedded(level))
         return ()
 
+    def all_fields(self) -> Iterator[Field]:
+        """Its own fields and those of embedded structs."""
+        yield from self.fields
+        for _, inner in _embedded([((), self)]):
+            yield from inner.all_fields()
+
     def method(self, name: str) -> tuple[tuple[Field, ...], Method] | None:
         level: list[tuple[tuple[Field, ...], Type]] = [((), self)]
         while level:
