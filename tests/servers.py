@@ -157,10 +157,13 @@ def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
         )
 
 
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # not after a fork, where it may wait for ever
+
+
 def _die_with_parent() -> None:
     """No server outlives a test run that was killed."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if _LIBC is not None:
+        _LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _tail(log: Path) -> str:
