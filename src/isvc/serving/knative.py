@@ -6,6 +6,7 @@ moved up. Traffic goes to the latest revision, or is split between it and the la
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,8 @@ from isvc.kube.objects import Object, dig
 from isvc.kube.quantity import Quantity
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
-NAMESPACE = "knative-serving"
+NAMESPACE = os.environ.get("KNATIVE_CONFIG_AUTOSCALER_NAMESPACE") or "knative-serving"
+"""Where Knative keeps its settings. The variable is KServe's."""
 AUTOSCALER_CONFIG = "config-autoscaler"
 DOMAIN_CONFIG = "config-domain"
 VISIBILITY_LABEL = "networking.knative.dev/visibility"

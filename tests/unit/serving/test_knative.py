@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 from isvc.serving import knative
@@ -78,3 +82,11 @@ def test_amounts_of_a_runtimes_pod_are_spelled_as_kubernetes_spells_them():
     spec = knative.service("x", "ns", {}, Revision(pod, {}, {})).manifest["spec"]["template"]["spec"]
     assert spec["containers"][0]["resources"]["limits"] == {"cpu": "500m", "memory": "2Gi"}
     assert spec["volumes"] == [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "w", "emptyDir": {}}]
+
+
+@pytest.mark.parametrize(("told", "namespace"), [("", "knative-serving"), ("elsewhere", "elsewhere")])
+def test_knatives_settings_may_be_in_another_namespace(told, namespace):
+    program = "from isvc.serving import knative; print(knative.NAMESPACE)"
+    environment = {**os.environ, "KNATIVE_CONFIG_AUTOSCALER_NAMESPACE": told}
+    asked = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert asked.stdout.strip() == namespace
