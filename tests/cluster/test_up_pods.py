@@ -182,6 +182,37 @@ def test_a_process_that_does_not_want_to_end_is_made_to(here):
         os.kill(pid, 0)
 
 
+def test_orphans_are_taken_in_and_strangers_let_go(here):
+    spec = pod("crew", "import time; time.sleep(600)")["spec"]
+    labels = {"app": "crew"}
+    crew = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "crew"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+    }
+
+    def members() -> set[str]:
+        return set(here.kubectl("get", "pods", "-l", "app=crew", "-o", "name").split())
+
+    here.apply(crew)
+    here.kubectl("rollout", "status", "deployment/crew", "--timeout=60s")
+    first = members()
+    here.kubectl("delete", "deployment", "crew", "--cascade=orphan", "--timeout=60s")
+    here.apply(crew)
+    here.kubectl("rollout", "status", "deployment/crew", "--timeout=60s")
+    assert members() == first
+    until(lambda: here.get("rs", "-l", "app=crew")["items"][0]["metadata"].get("ownerReferences"), "the adoption")
+
+    (patient,) = first
+    here.kubectl("label", patient, "app-")
+    until(lambda: members() and not members() & first, "another in its place")
+    until(lambda: "ownerReferences" not in here.get(patient)["metadata"], "it to be let go")
+    here.kubectl("delete", "deployment", "crew", "--cascade=foreground", "--timeout=60s")
+    assert members() == set()
+    here.kubectl("delete", patient, "--timeout=60s")
+
+
 def failure(here: Machine, name: str) -> str:
     return json.dumps(here.get("isvc", name).get("status", {}).get("modelStatus", {}).get("lastFailureInfo", {}))
 

@@ -50,7 +50,7 @@ def is_complete(deployment: Object, status: Object) -> bool:
 
 def _progressing(deployment: Object, new: Object | None, status: Object, created: bool, now: datetime) -> Object | None:
     before: Object = next((c for c in dig(deployment, "status", "conditions") or [] if c["type"] == "Progressing"), {})
-    if dig(deployment, "spec", "paused"):
+    if dig(deployment, "spec", "paused") and before.get("reason") != "ProgressDeadlineExceeded":
         return _condition("Progressing", None, "DeploymentPaused", "Deployment is paused")
     title = f'ReplicaSet "{name_of(new)}"' if new else f'Deployment "{name_of(deployment)}"'
     if created and new:
@@ -62,6 +62,8 @@ def _progressing(deployment: Object, new: Object | None, status: Object, created
         return {**renewed, "lastUpdateTime": timestamp(now)}
     if _is_overdue(deployment, before, now):
         return _condition("Progressing", False, "ProgressDeadlineExceeded", f"{title} has timed out progressing.")
+    if before.get("reason") == "DeploymentPaused":
+        return _condition("Progressing", None, "DeploymentResumed", "Deployment is resumed")
     if before.get("reason") == "NewReplicaSetAvailable":  # it was complete before, and has to start again
         return _condition("Progressing", True, "ReplicaSetUpdated", f"{title} is progressing.")
     return dict(before)

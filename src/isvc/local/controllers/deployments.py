@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref, is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS
+from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
 from isvc.local.controllers.deployment_status import deployment_status, seconds_left
 from isvc.local.controllers.pods import is_active
+from isvc.local.controllers.proportion import is_resized, resized
 from isvc.local.controllers.rollout import (
     REVISION,
     Limits,
@@ -31,7 +33,14 @@ _HISTORY = 10
 
 
 def controller(world: World) -> Controller:
-    watches = [Watch(DEPLOYMENTS), Watch(REPLICA_SETS, to=owner_of(DEPLOYMENTS))]
+    def orphaned(replica_set: Object) -> Iterable[Key]:
+        return possible_owners(world.cache, DEPLOYMENTS, replica_set)
+
+    watches = [
+        Watch(DEPLOYMENTS),
+        Watch(REPLICA_SETS, to=owner_of(DEPLOYMENTS)),
+        Watch(REPLICA_SETS, to=orphaned, when=is_orphan_now),
+    ]
     return Controller("deployment", Deployments(world).reconcile, watches, workers=4, clock=world.clock)
 
 
@@ -46,6 +55,7 @@ class Deployments:
             return None
         created = False
         if not is_being_deleted(deployment):
+            await claim(self._world, REPLICA_SETS, {"apiVersion": "apps/v1", "kind": "Deployment", **deployment})
             created = await self._progress(deployment)
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
@@ -65,13 +75,18 @@ class Deployments:
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
         limits = Limits.of(deployment)
-        if dig(deployment, "spec", "paused"):
-            target = new or max((item for item in replica_sets if replicas_of(item)), key=revision_of, default=None)
-            if target is not None and len([item for item in replica_sets if replicas_of(item)]) <= 1:
-                await self._resize(deployment, target, limits.replicas, limits)
+        recreate = dig(deployment, "spec", "strategy", "type") == "Recreate"
+        paused = dig(deployment, "spec", "paused")
+        if paused or (is_resized(limits, replica_sets) and not recreate):
+            sizes = resized(limits, new, replica_sets)
+            replica_sets = [
+                await self._resize(deployment, item, sizes.get(name_of(item), replicas_of(item)), limits)
+                for item in replica_sets
+            ]
+            new = find_new(deployment, replica_sets)
+        if paused:
             return False
         old = [item for item in replica_sets if new is None or uid_of(item) != uid_of(new)]
-        recreate = dig(deployment, "spec", "strategy", "type") == "Recreate"
         if recreate and await self._still_running(deployment, old, limits):
             return False
         created = new is None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import PODS, REPLICA_SETS
+from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
 from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
 from isvc.local.controllers.world import World
 from isvc.toolkit.cache import OWNER
@@ -19,7 +20,14 @@ _BURST = 500
 
 
 def controller(world: World) -> Controller:
-    watches = [Watch(REPLICA_SETS), Watch(PODS, to=owner_of(REPLICA_SETS))]
+    def orphaned(pod: Object) -> Iterable[Key]:
+        return possible_owners(world.cache, REPLICA_SETS, pod)
+
+    watches = [
+        Watch(REPLICA_SETS),
+        Watch(PODS, to=owner_of(REPLICA_SETS)),
+        Watch(PODS, to=orphaned, when=is_orphan_now),
+    ]
     return Controller("replicaset", ReplicaSets(world).reconcile, watches, workers=4, clock=world.clock)
 
 
@@ -35,6 +43,7 @@ class ReplicaSets:
         failure: ApiError | None = None
         if not is_being_deleted(replica_set):
             try:
+                await claim(self._world, PODS, {"apiVersion": "apps/v1", "kind": "ReplicaSet", **replica_set})
                 await self._scale(replica_set)
             except ApiError as error:
                 failure = error

@@ -67,6 +67,9 @@ def test_pods_that_are_refused_are_told():
     )
 
 
-def test_paused():
+def test_paused_and_resumed():
     status = deployment_status(deployment(paused=True), None, [], False, NOW)
     assert conditions(status)["Progressing"] == ("Unknown", "DeploymentPaused", "Deployment is paused")
+    resumed = {**deployment(), "status": status}
+    status = deployment_status(resumed, None, [], False, NOW)
+    assert conditions(status)["Progressing"] == ("Unknown", "DeploymentResumed", "Deployment is resumed")

@@ -1,0 +1,57 @@
+"""Who belongs to whom: a controller takes in what its selector fits and nobody controls, and lets go what fits no more.
+
+That is how pods outlive a Deployment that was deleted with `--cascade=orphan` and find the next one, and how a pod
+whose labels were taken off stays for somebody to look at while another takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isvc.kube.errors import Conflict, NotFound
+from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of, resource_version_of, uid_of
+from isvc.kube.owners import controller_of, controller_ref, owner_refs
+from isvc.kube.resource import Resource
+from isvc.kube.selectors import LabelSelector
+from isvc.local.controllers.pods import is_active
+from isvc.local.controllers.world import World
+from isvc.toolkit.cache import Reader
+
+
+async def claim(world: World, resource: Resource, owner: Object) -> None:
+    """Adopts and releases objects of the owner's namespace; what changes meanwhile is left for the next look."""
+    selector = LabelSelector.from_spec(dig(owner, "spec", "selector") or {})
+    for item in world.cache.list(resource, namespace_of(owner)):
+        references = _claimed(item, owner, fits=selector.matches(labels_of(item)))
+        if references is None or not is_active(item):
+            continue
+        identity = {"uid": uid_of(item), "resourceVersion": resource_version_of(item)}
+        try:
+            await world.patch(resource, item, {"metadata": {**identity, "ownerReferences": references}})
+        except (Conflict, NotFound):
+            continue
+
+
+def _claimed(item: Object, owner: Object, *, fits: bool) -> list[Object] | None:
+    """The references an object should have; None where they are as they should be."""
+    controller = controller_of(item)
+    if controller is None and fits:
+        return [*owner_refs(item), controller_ref(owner)]
+    if controller is not None and controller.get("uid") == uid_of(owner) and not fits:
+        return [ref for ref in owner_refs(item) if ref.get("uid") != uid_of(owner)]
+    return None
+
+
+def is_orphan_now(before: Object | None, after: Object | None) -> bool:
+    """An object that nobody controls came, or is new to that, or has other labels than it had."""
+    if after is None or controller_of(after) is not None:
+        return False
+    return before is None or controller_of(before) is not None or labels_of(before) != labels_of(after)
+
+
+def possible_owners(reader: Reader, resource: Resource, orphan: Object) -> Iterable[Key]:
+    """Those that may want an object which nobody controls."""
+    if labels_of(orphan):
+        for owner in reader.list(resource, namespace_of(orphan)):
+            if LabelSelector.from_spec(dig(owner, "spec", "selector") or {}).matches(labels_of(orphan)):
+                yield Key.of(owner)
