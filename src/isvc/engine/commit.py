@@ -11,13 +11,17 @@ from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, labels_of, name_of, namespace_of, resource_version_of, uid_of
 from isvc.kube.resource import Resource
 
+STATUS_PATIENCE = 1.0  # what makes another service run goes before what tells of this one
+
 
 class Patcher(Protocol):
     async def patch(
         self, resource: Resource, name: str, patch: object, namespace: str = "", *, subresource: str = ""
     ) -> Object: ...
 
-    async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object: ...
+    async def update(
+        self, resource: Resource, obj: Object, *, subresource: str = "", patience: float = 0.0
+    ) -> Object: ...
 
     async def delete(self, resource: Resource, name: str, namespace: str = "", *, uid: str | None = None) -> Object: ...
 
@@ -39,7 +43,9 @@ class Commit:
         if equivalent(owner.get("status") or {}, status):
             return None
         try:
-            written = await self._client.update(resource, {**owner, "status": status}, subresource="status")
+            written = await self._client.update(
+                resource, {**owner, "status": status}, subresource="status", patience=STATUS_PATIENCE
+            )
         except NotFound:
             return None  # deleted meanwhile
         self._memory.note(resource, written)

@@ -24,7 +24,7 @@ from isvc.kube.resource import Resource
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.kubeconfig import ClusterConfig
-from isvc.toolkit.transport import Fence, Observer, Transport
+from isvc.toolkit.transport import Call, Fence, Observer, Transport
 
 T = TypeVar("T")
 
@@ -152,7 +152,7 @@ class Client:
         headers = {"Accept": _METADATA_LIST} if metadata_only else None
         while True:
             target = _path(resource, namespace) + "?" + urlencode(params)
-            body = await self._transport.exchange("GET", target, None, headers, LIST_DEADLINE, False)
+            body = await self._transport.exchange(Call("GET", target, None, headers, LIST_DEADLINE))
             page = self._decoded(_decode_page, body)
             del body
             yield page
@@ -168,9 +168,11 @@ class Client:
         *,
         dry_run: bool = False,
         field_manager: str | None = None,
+        patience: float = 0.0,
     ) -> Object:
+        """Create; with `patience`, here and below, other writes may be let by for so many seconds."""
         target = _path(resource, namespace or namespace_of(obj)) + self._write_params(field_manager, dry_run)
-        return await self._call("POST", target, orjson.dumps(obj))
+        return await self._call("POST", target, orjson.dumps(obj), patience=patience)
 
     async def update(
         self,
@@ -180,10 +182,12 @@ class Client:
         subresource: str = "",
         dry_run: bool = False,
         field_manager: str | None = None,
+        patience: float = 0.0,
     ) -> Object:
         """Replace; a Conflict is raised when the object carries a resourceVersion that is not the newest."""
         target = _path(resource, namespace_of(obj), name_of(obj), subresource)
-        return await self._call("PUT", target + self._write_params(field_manager, dry_run), orjson.dumps(obj))
+        target += self._write_params(field_manager, dry_run)
+        return await self._call("PUT", target, orjson.dumps(obj), patience=patience)
 
     async def patch(
         self,
@@ -197,11 +201,12 @@ class Client:
         field_manager: str | None = None,
         force: bool = False,
         dry_run: bool = False,
+        patience: float = 0.0,
     ) -> Object:
         target = _path(resource, namespace, name, subresource) + self._write_params(field_manager, dry_run)
         if force:
             target += "&force=true"
-        return await self._call("PATCH", target, orjson.dumps(patch), kind.value)
+        return await self._call("PATCH", target, orjson.dumps(patch), kind.value, patience)
 
     async def delete(
         self,
@@ -284,7 +289,7 @@ class Client:
         if body is not None:
             sent["Content-Type"] = content_type
         fenced = self._fenced and method not in ("GET", "HEAD")
-        return await self._transport.exchange(method, target, body, sent, within, fenced)
+        return await self._transport.exchange(Call(method, target, body, sent, within, fenced))
 
     async def lines(self, path: str, params: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
         """A streamed answer, line by line, such as a pod's log."""
@@ -294,11 +299,16 @@ class Client:
                 yield line
 
     async def _call(
-        self, method: str, target: str, body: bytes | None = None, content_type: str = "application/json"
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        patience: float = 0.0,
     ) -> Object:
         headers = {"Content-Type": content_type} if body is not None else None
         fenced = self._fenced and method != "GET"
-        answer = await self._transport.exchange(method, target, body, headers, DEADLINE, fenced)
+        answer = await self._transport.exchange(Call(method, target, body, headers, DEADLINE, fenced, patience))
         return self._decoded(_decode_object, answer)
 
     def _decoded(self, decode: Callable[[bytes], T], body: bytes) -> T:

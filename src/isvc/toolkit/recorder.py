@@ -24,6 +24,7 @@ WINDOW = 600.0
 REMEMBERED = 1024
 WAITING = 1024
 FLUSH_SECONDS = 5.0
+PATIENCE = 3.0
 MESSAGE_LIMIT = 1024
 
 
@@ -110,7 +111,7 @@ class Recorder:
             known.at = now
             patch = {"count": known.count, "lastTimestamp": timestamp(self._clock.now())}
             try:
-                await self._client.patch(EVENTS, known.name, patch, subject.namespace or "default")
+                await self._client.patch(EVENTS, known.name, patch, subject.namespace or "default", patience=PATIENCE)
                 return
             except NotFound:
                 count = known.count  # the server forgot it; start over
@@ -119,7 +120,7 @@ class Recorder:
         self._written[subject] = _Written(manifest["metadata"]["name"], count, now)
         if len(self._written) > REMEMBERED:
             del self._written[next(iter(self._written))]
-        await self._client.create(EVENTS, manifest)
+        await self._client.create(EVENTS, manifest, patience=PATIENCE)
 
     def _manifest(self, subject: _Subject, count: int, version: str) -> Object:
         moment = self._clock.now()

@@ -22,11 +22,13 @@ from isvc.toolkit.clock import Clock
 from isvc.toolkit.credentials import Credentials
 from isvc.toolkit.failure import ClusterError, Unreachable
 from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.turns import Turns
 
 if TYPE_CHECKING:
     import aiohttp
 
 CONNECTIONS = 32
+WRITES_AT_ONCE = 16
 IDLE_SECONDS = 75.0  # kube-apiserver closes idle connections after 90
 CONNECT_SECONDS = 10.0
 HEADER_SECONDS = 30.0
@@ -35,6 +37,16 @@ RETRYABLE = frozenset((429, 500, 502, 503, 504))  # and only if the server says 
 
 Fence = Callable[[], None]
 Observer = Callable[[str, int], None]
+
+
+class Call(NamedTuple):
+    method: str
+    target: str
+    body: bytes | None = None
+    headers: dict[str, str] | None = None
+    within: float = HEADER_SECONDS
+    fenced: bool = False  # a controller's write: checked against the lease, and made in turn
+    patience: float = 0.0  # seconds for which other writes may be let by
 
 
 class Reply(NamedTuple):
@@ -49,6 +61,7 @@ class Transport:
         self.fence: Fence | None = None
         self.observer: Observer | None = None
         self._clock = clock
+        self._turns = Turns(WRITES_AT_ONCE)
         self._credentials = Credentials(config, clock)
         self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
 
@@ -59,14 +72,12 @@ class Transport:
                 await session.close()
             await asyncio.sleep(0)  # lets TLS connections say goodbye
 
-    async def exchange(
-        self, method: str, target: str, body: bytes | None, headers: dict[str, str] | None, within: float, fenced: bool
-    ) -> bytes:
+    async def exchange(self, call: Call) -> bytes:
         """Send and wait for a success; retried for as long as the server asks for it and the deadline allows."""
-        deadline = self._clock.monotonic() + within
+        deadline = self._clock.monotonic() + call.within
         renewed = False
         for attempt in range(MAX_RETRIES + 1):
-            reply = await self._send(method, target, body, headers, deadline, fenced)
+            reply = await self._send(call, deadline)
             if reply.status < 300:
                 return reply.body
             if reply.status == 401 and not renewed and await self._credentials.renew(rejected=True):
@@ -78,36 +89,35 @@ class Transport:
             await self._clock.sleep(wait)
         raise AssertionError("unreachable")
 
-    async def _send(
-        self,
-        method: str,
-        target: str,
-        body: bytes | None,
-        headers: dict[str, str] | None,
-        deadline: float,
-        fenced: bool,
-    ) -> Reply:
+    async def _send(self, call: Call, deadline: float) -> Reply:
         if not self._credentials.fresh:
             await self._credentials.renew()
-        session = self._open()[0]
-        left = deadline - self._clock.monotonic()
+        now = self._clock.monotonic()
         try:
-            async with asyncio.timeout(left):
-                if fenced and self.fence is not None:
-                    self.fence()
-                async with session.request(
-                    method, self._url(target), data=body, headers=self._headers(headers), **self._options()
-                ) as response:
-                    reply = Reply(response.status, response.headers.get("Retry-After"), await response.read())
+            async with asyncio.timeout(deadline - now):
+                if not call.fenced:
+                    reply = await self._request(call)
+                else:
+                    async with self._turns.turn(now + call.patience):
+                        if self.fence is not None:
+                            self.fence()
+                        reply = await self._request(call)
         except TimeoutError:
-            raise Unreachable(f"{self.config.server}: no answer to {method} {target} before its deadline") from None
+            missed = f"{self.config.server}: no answer to {call.method} {call.target} before its deadline"
+            raise Unreachable(missed) from None
         except (OSError, EOFError) as error:
             raise self._failure(error) from error
         except Exception as error:
             raise self._translated(error) from error
         if self.observer is not None:
-            self.observer(method, reply.status)
+            self.observer(call.method, reply.status)
         return reply
+
+    async def _request(self, call: Call) -> Reply:
+        url, headers, options = self._url(call.target), self._headers(call.headers), self._options()
+        session = self._open()[0]
+        async with session.request(call.method, url, data=call.body, headers=headers, **options) as response:
+            return Reply(response.status, response.headers.get("Retry-After"), await response.read())
 
     @asynccontextmanager
     async def stream(

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.waiting import until
 
 from isvc.kube.errors import Gone, InternalError, NotFound, ServiceUnavailable, TooManyRequests
 from isvc.kube.resource import CONFIG_MAPS
@@ -230,3 +231,35 @@ def test_lines_come_out_whole_however_they_are_cut(lines, data):
         return [line async for line in _lines(chunks())]
 
     assert asyncio.run(collect()) == lines
+
+
+async def test_a_busy_server_gets_children_before_statuses_and_reads_at_once(script):
+    """Writes wait for their turn, the patient ones longest; a read and the lease go past all of them."""
+    first, others, begun = asyncio.Event(), asyncio.Event(), []
+
+    async def hold(request: web.Request) -> web.Response:
+        begun.append(request.path.rpartition("/")[2])
+        if begun[-1] == "filling":
+            await (first if len(begun) == 1 else others).wait()
+        return web.json_response(OBJECT)
+
+    def named(name: str):
+        return {**OBJECT, "metadata": {"name": name, "namespace": "ns"}}
+
+    script.will(hold)
+    async with Client.connect(script.config()) as client:
+        filling = [
+            asyncio.create_task(client.update(CONFIG_MAPS, named("filling"))) for _ in range(transport.WRITES_AT_ONCE)
+        ]
+        await until(lambda: len(begun) == transport.WRITES_AT_ONCE)
+        waiting = [
+            asyncio.create_task(client.update(CONFIG_MAPS, named(name), patience=patience))
+            for name, patience in (("event", 60), ("status", 30), ("child", 0))
+        ]
+        await client.get(CONFIG_MAPS, "read", "ns")
+        await client.unfenced().update(CONFIG_MAPS, named("lease"))
+        first.set()  # one turn comes free, and is passed on
+        await asyncio.gather(*waiting)
+        others.set()
+        await asyncio.gather(*filling)
+    assert begun[transport.WRITES_AT_ONCE :] == ["read", "lease", "child", "status", "event"]

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from isvc.api.annotations import DISABLE_AUTO_UPDATE, FINALIZER
 from isvc.api.codec import DecodeError
@@ -28,8 +28,9 @@ from isvc.controllers.inferenceservice.status.revisions import rolled_out
 from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
 from isvc.kube.conditions import is_true
+from isvc.kube.equality import equivalent
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.serving import knative
 from isvc.serving.credentials import NotLookedUp
@@ -54,6 +55,15 @@ class Teller(Protocol):
     def event(self, obj: Object, type: str, reason: str, message: str) -> None: ...  # noqa: A002
 
 
+class Told(NamedTuple):
+    """What a reconcile has to say: the status, events, and when it wants to look again."""
+
+    raw: Object
+    status: Object
+    events: tuple[Event, ...] = ()
+    after: Result | None = None
+
+
 class Reconciler:
     def __init__(self, client: Client, cache: Cache, recorder: Teller, clock: Clock, system_namespace: str) -> None:
         self._client = client
@@ -68,6 +78,14 @@ class Reconciler:
         self._version: tuple[str, str] | None = None
 
     async def reconcile(self, key: Key) -> Result | None:
+        answer = await self._see_to(key)
+        if not isinstance(answer, Told):
+            return answer
+        await self._tell(answer)
+        return answer.after
+
+    async def _see_to(self, key: Key) -> Told | Result | None:
+        """All but telling. What was observed and planned is let go here: a status may have to wait for its turn."""
         config = self._observer.configuration.in_force()
         if config is None:
             log.error("%s waits: %s", key, self._observer.configuration.problem)
@@ -75,12 +93,11 @@ class Reconciler:
         try:
             observed = self._observer.observe(key, config, timestamp(self._clock.now()))
         except DecodeError as error:
-            await self._report_unreadable(key, error)
-            return None
+            return self._unreadable(key, error)
         if observed is None:
             return None
         if observed.mode == DeploymentMode.MODEL_MESH and observed.service.spec.transformer is None:
-            return await self._finish(observed, unplanned(observed))  # ModelMesh's own controller deploys it
+            return Told(observed.raw, unplanned(observed))  # ModelMesh's own controller deploys it
         if is_being_deleted(observed.raw):
             return await self._delete(observed)
         observed = await self._with_finalizer(observed)
@@ -90,25 +107,35 @@ class Reconciler:
             return Result(requeue_after=WAIT_FOR_MODEL_MESH)
         builders = rooms(observed)
         if builders is None:
-            return await self._reject_mode(observed)
+            return _mode_rejected(observed)
         if observed.mode is not DeploymentMode.STANDARD:
             observed = await self._with_knative_settings(observed)
-        observed = await self._with_version(observed)
+        return await self._deploy(await self._with_version(observed), builders)
+
+    async def _deploy(self, observed: Observed, builders: Rooms) -> Told | Result:
         observed, planned = await self._plan(observed, builders)
         if pause := self._pause(observed, planned):
             return Result(requeue_after=pause)
         outcome = await self._engine.apply(observed.raw, planned.plan)
         status = fold(observed, planned, outcome, builders)
-        halt = halted(planned, outcome)
-        missing = VIRTUAL_SERVICES not in observed.served and not config.ingress.disable_istio_virtual_host
         before: Object = observed.raw.get("status") or {}
-        events = [*halt_events(halt), *virtual_host_events(before, status, missing=missing)]
-        await self._finish(observed, status, *events)
+        missing = VIRTUAL_SERVICES not in observed.served and not observed.config.ingress.disable_istio_virtual_host
+        events = (*halt_events(halted(planned, outcome)), *virtual_host_events(before, status, missing=missing))
+        after = None
         if rolled_out(before) != rolled_out(status):
-            return Result(requeue_after=0)  # the traffic split is planned from the status just written
-        if outcome.refusal is not None:
-            return Result(requeue_after=REFUSED)
-        return Result(requeue_after=LOOK_AGAIN) if outcome.repaired else None
+            after = Result(requeue_after=0)  # the traffic split is planned from the status just written
+        elif outcome.refusal is not None:
+            after = Result(requeue_after=REFUSED)
+        elif outcome.repaired:
+            after = Result(requeue_after=LOOK_AGAIN)
+        return Told(observed.raw, status, events, after)
+
+    async def _tell(self, told: Told) -> None:
+        """Write the status if it is new, and tell what changed."""
+        before: Object = told.raw.get("status") or {}
+        await self._commit.status(INFERENCE_SERVICES, told.raw, told.status)
+        for event in (*told.events, *readiness_events(name_of(told.raw), before, told.status)):
+            self._recorder.event(told.raw, *event)
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
@@ -143,13 +170,6 @@ class Reconciler:
             knative_domains=tuple((domains or {}).get("data") or ()),
         )
 
-    async def _reject_mode(self, observed: Observed) -> Result:
-        """Told once; looked at again, in case Knative is installed later."""
-        status = unplanned(observed)
-        news = [] if status == observed.raw.get("status") else [_mode_rejected(observed)]
-        await self._finish(observed, status, *news)
-        return Result(requeue_after=LOOK_FOR_KNATIVE)
-
     def _pause(self, observed: Observed, planned: Planned) -> float:
         """Seconds to wait before a service that could not be served is deployed after all.
 
@@ -162,21 +182,14 @@ class Reconciler:
         now = self._clock.monotonic()
         return max(self._recovering.setdefault(key, now + RECOVERY) - now, 0.0)
 
-    async def _report_unreadable(self, key: Key, error: DecodeError) -> None:
+    def _unreadable(self, key: Key, error: DecodeError) -> Told | None:
         """A service that is not of its type, which only a cluster without our webhooks and schema lets pass."""
         raw = self._cache.get(INFERENCE_SERVICES, key.name, key.namespace)
-        if raw is not None:
-            status = unreadable(raw, timestamp(self._clock.now()), str(error))
-            if await self._commit.status(INFERENCE_SERVICES, raw, status):
-                self._recorder.event(raw, "Warning", "InvalidSpec", str(error))
-
-    async def _finish(self, observed: Observed, status: Object, *events: Event) -> Result | None:
-        """Write the status if it is new, and tell what changed."""
-        before: Object = observed.raw.get("status") or {}
-        await self._commit.status(INFERENCE_SERVICES, observed.raw, status)
-        for event in (*events, *readiness_events(observed.name, before, status)):
-            self._recorder.event(observed.raw, *event)
-        return None
+        if raw is None:
+            return None
+        status = unreadable(raw, timestamp(self._clock.now()), str(error))
+        news = () if equivalent(raw.get("status") or {}, status) else (Event("Warning", "InvalidSpec", str(error)),)
+        return Told(raw, status, news)
 
     async def _with_finalizer(self, observed: Observed) -> Observed:
         finalizers: list[str] = observed.raw["metadata"].get("finalizers") or []
@@ -215,9 +228,9 @@ def _is_pinned(observed: Observed) -> bool:
     return observed.annotations.get(DISABLE_AUTO_UPDATE) == "true" and is_true(conditions, READY)
 
 
-def _mode_rejected(observed: Observed) -> Event:
-    return Event(
-        "Warning",
-        "ServerlessModeRejected",
-        f"It is not possible to use {observed.mode} deployment mode when Knative Services are not available",
-    )
+def _mode_rejected(observed: Observed) -> Told:
+    """Told once; looked at again, in case Knative is installed later."""
+    status = unplanned(observed)
+    message = f"It is not possible to use {observed.mode} deployment mode when Knative Services are not available"
+    news = () if status == observed.raw.get("status") else (Event("Warning", "ServerlessModeRejected", message),)
+    return Told(observed.raw, status, news, Result(requeue_after=LOOK_FOR_KNATIVE))

@@ -31,7 +31,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
-WORKERS: Final = 48
+WORKERS: Final = 192  # most of them wait for the API server
 
 
 def controller(client: Client, cache: Cache, recorder: Teller, clock: Clock, system_namespace: str) -> Controller:
