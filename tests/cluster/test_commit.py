@@ -55,6 +55,6 @@ async def test_labels_and_finalizers(client, commit, owner, namespace):
     assert marked["metadata"]["labels"] == {"greeter": "owner", "a": "1"}
     assert await commit.metadata(DEPLOYMENTS, marked, finalizers=["example.com/f"], labels={"a": "1"}) is None
     with pytest.raises(Conflict):
-        await commit.finalizers(DEPLOYMENTS, owner, [])
-    freed = await commit.finalizers(DEPLOYMENTS, marked, [])
+        await commit.metadata(DEPLOYMENTS, owner, finalizers=["example.com/another"])
+    freed = await commit.metadata(DEPLOYMENTS, marked, finalizers=[])
     assert not freed["metadata"].get("finalizers")

@@ -51,13 +51,6 @@ class Commit:
         self._memory.note(resource, written)
         return written
 
-    async def finalizers(self, resource: Resource, owner: Object, finalizers: list[str]) -> Object:
-        """Give the owner these finalizers; the owner as it is then."""
-        metadata = {"finalizers": finalizers, "resourceVersion": resource_version_of(owner)}
-        written = await self._client.patch(resource, name_of(owner), {"metadata": metadata}, namespace_of(owner))
-        self._memory.note(resource, written)
-        return written
-
     async def metadata(
         self,
         resource: Resource,

@@ -6,6 +6,7 @@ cache are shared, so whoever wants to change one takes `deep_copy` first.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -70,6 +71,11 @@ def labels_of(obj: Object) -> dict[str, str]:
 
 def annotations_of(obj: Object) -> dict[str, str]:
     return obj.get("metadata", {}).get("annotations") or {}
+
+
+def without(entries: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
+    """Labels or annotations, some of them left out."""
+    return {key: value for key, value in entries.items() if key not in keys}
 
 
 def is_being_deleted(obj: Object) -> bool:

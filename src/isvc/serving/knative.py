@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isvc.engine.plan import Child
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, without
 from isvc.kube.quantity import Quantity
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
@@ -142,10 +142,6 @@ def traffic(canary_percent: int | None, rolled_out: str, *, tagged: bool) -> lis
     if not rolled_out or share >= 100:
         return [latest]
     return [latest, {"revisionName": rolled_out, "latestRevision": False, "percent": 100 - share, "tag": "prev"}]
-
-
-def without(labels: Mapping[str, str], withheld: Collection[str]) -> dict[str, str]:
-    return {key: value for key, value in labels.items() if key not in withheld}
 
 
 def checked_initial_scale(annotations: Mapping[str, str], *, zero_allowed: bool) -> dict[str, str]:

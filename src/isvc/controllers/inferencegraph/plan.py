@@ -10,7 +10,7 @@ from isvc.api.modes import DeploymentMode, mode_of
 from isvc.controllers.inferencegraph.resolve import resolved
 from isvc.controllers.inferencegraph.router import pod_spec
 from isvc.engine.plan import Answer, Child, Hold, Part, Plan, Retire, Want
-from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
+from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of, without
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
 from isvc.serving import hosts, knative
 from isvc.serving.config import Config
@@ -81,7 +81,7 @@ def _other(answer: Answer) -> Answer:
 
 
 def _annotations(graph: Object) -> dict[str, str]:
-    return knative.without(annotations_of(graph), (_LAST_APPLIED,))
+    return without(annotations_of(graph), (_LAST_APPLIED,))
 
 
 def _standard(observed: Observed, spec: Object) -> list[Child]:
@@ -109,7 +109,7 @@ def _knative(observed: Observed, spec: Object) -> Child:
         spec.get("scaleTarget"), spec.get("scaleMetric"), spec.get("minReplicas"), spec.get("maxReplicas") or 0
     )
     given = knative.checked_initial_scale(_annotations(graph), zero_allowed=observed.zero_initial_scale)
-    labels = knative.without(labels_of(graph), (knative.VISIBILITY_LABEL,))
+    labels = without(labels_of(graph), (knative.VISIBILITY_LABEL,))
     revision = Revision(
         pod=pod_spec(spec, observed.config.router),
         labels={**labels, GRAPH_LABEL: name_of(graph), _KIND_LABEL: "InferenceGraph"},

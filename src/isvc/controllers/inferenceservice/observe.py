@@ -16,8 +16,17 @@ from isvc.api.resources import (
     INFERENCE_SERVICES,
     SERVING_RUNTIMES,
 )
-from isvc.controllers.inferenceservice.components.metadata import allowed
-from isvc.kube.objects import Key, Object, annotations_of, dig, name_of, namespace_of, resource_version_of, uid_of
+from isvc.kube.objects import (
+    Key,
+    Object,
+    annotations_of,
+    dig,
+    name_of,
+    namespace_of,
+    resource_version_of,
+    uid_of,
+    without,
+)
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, INGRESSES, PODS, Resource
 from isvc.serving.config import Config
 from isvc.serving.configuration import Configuration
@@ -69,7 +78,7 @@ class Observed:
     @cached_property
     def annotations(self) -> dict[str, str]:
         """The service's annotations, without those that must not reach its children."""
-        return allowed(annotations_of(self.raw), self.config.inference_service.service_annotation_disallowed_list)
+        return without(annotations_of(self.raw), self.config.inference_service.service_annotation_disallowed_list)
 
     @cached_property
     def mode(self) -> DeploymentMode:

@@ -195,8 +195,9 @@ class Reconciler:
         finalizers: list[str] = observed.raw["metadata"].get("finalizers") or []
         if FINALIZER in finalizers:
             return observed
-        written = await self._commit.finalizers(INFERENCE_SERVICES, observed.raw, [*finalizers, FINALIZER])
-        return replace(observed, raw=written)
+        finalizers = [*finalizers, FINALIZER]
+        written = await self._commit.metadata(INFERENCE_SERVICES, observed.raw, finalizers=finalizers)
+        return replace(observed, raw=written or observed.raw)
 
     async def _delete(self, observed: Observed) -> Result | None:
         """The models that name this service go with it; children are the garbage collector's."""
@@ -209,7 +210,7 @@ class Reconciler:
                 await self._commit.deletion(TRAINED_MODELS, model)
         others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
         with suppress(NotFound):
-            await self._commit.finalizers(INFERENCE_SERVICES, observed.raw, others)
+            await self._commit.metadata(INFERENCE_SERVICES, observed.raw, finalizers=others)
         return None
 
     async def _read(self, resource: Resource, names: tuple[str, ...], namespace: str) -> dict[str, Object | None]:

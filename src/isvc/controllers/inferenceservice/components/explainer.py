@@ -13,7 +13,7 @@ from isvc.controllers.inferenceservice.components.predictor import STORAGE_URI
 from isvc.controllers.inferenceservice.components.storage import with_models
 from isvc.controllers.inferenceservice.components.transformer import add_argument, predictor_in_mesh
 from isvc.controllers.inferenceservice.observe import Observed
-from isvc.kube.objects import Object, labels_of
+from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as told
 from isvc.serving import names
 from isvc.serving.containers import MODEL_SERVER, named
@@ -34,7 +34,7 @@ def build(observed: Observed, spec: ExplainerSpec, scale: Mapping[str, Any], ser
         metadata.check_storage_uri(source, observed.storage_containers)
     annotations |= metadata.agent_annotations(spec, batches=False)
     first = _art(spec.art, observed, spec) if spec.art else _own(containers[0], observed, spec)
-    own = metadata.allowed(spec.annotations, observed.config.inference_service.service_annotation_disallowed_list)
+    own = without(spec.annotations, observed.config.inference_service.service_annotation_disallowed_list)
     component = Component(
         name=names.explainer(observed.name),
         namespace=observed.namespace,

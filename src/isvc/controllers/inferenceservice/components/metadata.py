@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from isvc.api.components import ComponentExtensionSpec, StorageSpec
@@ -30,10 +30,6 @@ _SCHEMES: Final = (
 )
 _AZURE_HOST: Final = "blob.core.windows.net"
 _AZURE: Final = re.compile(r"https://(.+?).blob.core.windows.net/(.+)")
-
-
-def allowed(annotations: Mapping[str, str], disallowed: Collection[str]) -> dict[str, str]:
-    return {key: value for key, value in annotations.items() if key not in disallowed}
 
 
 def component_labels(service: str, kind: str, *layers: Mapping[str, str]) -> dict[str, str]:

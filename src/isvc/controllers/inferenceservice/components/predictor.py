@@ -14,7 +14,7 @@ from isvc.api.models import ModelSpec
 from isvc.controllers.inferenceservice.components import metadata, multinode
 from isvc.controllers.inferenceservice.components.storage import with_models
 from isvc.controllers.inferenceservice.observe import Observed
-from isvc.kube.objects import Object, labels_of
+from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as told
 from isvc.serving import names
 from isvc.serving.containers import MODEL_SERVER, TRANSFORMER, named, set_env
@@ -62,12 +62,12 @@ def build(observed: Observed, variant: Variant) -> Component:
     spec, service, runtime = variant.spec, variant.service, variant.runtime
     annotations = _annotations(observed, spec)
     disallowed = observed.config.inference_service.service_annotation_disallowed_list
-    own_annotations = metadata.allowed(spec.annotations, disallowed)
+    own_annotations = without(spec.annotations, disallowed)
     pod = _model_pod(spec.model, spec, runtime, service) if spec.model and runtime else _own_pod(spec)
     for container in pod["containers"]:
         set_env(container, INFERENCE_SERVICE_NAME, observed.name)
     runtime_labels = runtime.spec.labels if runtime else {}
-    runtime_annotations = metadata.allowed(runtime.spec.annotations, disallowed) if runtime else {}
+    runtime_annotations = without(runtime.spec.annotations, disallowed) if runtime else {}
     component = Component(
         name=names.predictor(observed.name, spec.name),
         namespace=observed.namespace,

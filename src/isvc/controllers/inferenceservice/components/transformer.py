@@ -12,7 +12,7 @@ from isvc.controllers.inferenceservice.components import metadata
 from isvc.controllers.inferenceservice.components.predictor import INFERENCE_SERVICE_NAME, STORAGE_URI
 from isvc.controllers.inferenceservice.components.storage import with_models
 from isvc.controllers.inferenceservice.observe import Observed
-from isvc.kube.objects import Object, labels_of
+from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as told
 from isvc.serving import names
 from isvc.serving.containers import named, set_env
@@ -33,7 +33,7 @@ def build(observed: Observed, spec: TransformerSpec, scale: Mapping[str, Any], s
         metadata.check_storage_uri(source, observed.storage_containers)
     annotations |= metadata.agent_annotations(spec)
     containers[0] = _told(containers[0], observed, spec)
-    own = metadata.allowed(spec.annotations, observed.config.inference_service.service_annotation_disallowed_list)
+    own = without(spec.annotations, observed.config.inference_service.service_annotation_disallowed_list)
     component = Component(
         name=names.transformer(observed.name),
         namespace=observed.namespace,

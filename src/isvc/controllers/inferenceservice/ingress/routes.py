@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from isvc.controllers.inferenceservice.components.metadata import allowed
 from isvc.controllers.inferenceservice.observe import Observed
-from isvc.kube.objects import Object, labels_of
+from isvc.kube.objects import Object, labels_of, without
 from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.serving.workload.service import PORT, is_grpc
 
@@ -63,7 +62,7 @@ def http_route(observed: Observed, service: Object, name: str, hosts: list[str],
     disallowed = observed.config.inference_service.service_label_disallowed_list
     parent = {"group": HTTP_ROUTES.group, "kind": "Gateway", "namespace": namespace, "name": gateway}
     metadata: Object = {"name": name, "namespace": observed.namespace, "annotations": dict(observed.annotations)}
-    if labels := allowed(labels_of(service), disallowed):
+    if labels := without(labels_of(service), disallowed):
         metadata["labels"] = labels
     return {
         "apiVersion": HTTP_ROUTES.api_version,

@@ -11,7 +11,7 @@ from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import CONFIGURATION_READY, READY_OF, ROUTE_READY, StatusEdit
 from isvc.controllers.inferenceservice.status.revisions import component_status
 from isvc.kube.conditions import FALSE, TRUE, find, is_true
-from isvc.kube.objects import Object, dig, labels_of
+from isvc.kube.objects import Object, dig, labels_of, without
 from isvc.kube.resource import Resource
 from isvc.serving import knative
 from isvc.serving.knative import Revision, Scale
@@ -27,7 +27,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     given = knative.checked_initial_scale(component.annotations, zero_allowed=observed.zero_initial_scale)
     revision = Revision(
         pod=component.pod,
-        labels=knative.without(component.labels, observed.config.inference_service.service_label_disallowed_list),
+        labels=without(component.labels, observed.config.inference_service.service_label_disallowed_list),
         annotations=Scale(
             scale.get("scaleTarget"), scale.get("scaleMetric"), scale.get("minReplicas"), scale.get("maxReplicas") or 0
         ).annotations(given),
