@@ -7,6 +7,7 @@ another), and so does every character that Go escapes. And what comes out must s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -26,11 +27,14 @@ _PATH_SAFE = "/-_.~$&+,:;=@!'()*[]%"
 
 def text_of(obj: Any, kind: Type) -> str:
     """The JSON text of an object of a type."""
-    return gojson.dumps(written(obj, kind))
+    try:
+        return gojson.dumps(written(obj, kind))
+    except RecursionError:
+        raise DecodeError("", "nested too deeply") from None
 
 
 def written(data: Any, kind: Type, path: str = "") -> Any:
-    """The object in Go's order, with the zeros that Go writes, and without what the type does not have."""
+    """The object in Go's order, with the zeros that Go writes; last what the type does not know, of newer versions."""
     if kind.kind == "pointer":
         return None if data is None else written(data, _elem(kind), path)
     if kind.scalar:
@@ -40,12 +44,19 @@ def written(data: Any, kind: Type, path: str = "") -> Any:
     _check(data, kind, path)
     match kind.kind:
         case "struct":
-            return dict(_members(data, kind, path))
+            others = {key: each for key, each in data.items() if key not in _keys(kind) and each is not None}
+            return dict(_members(data, kind, path)) | others
         case "map":
             return gojson.sorted_map({key: written(each, _elem(kind), f"{path}.{key}") for key, each in data.items()})
         case "slice":
             return [written(each, _elem(kind), f"{path}[{index}]") for index, each in enumerate(data)]
     return data
+
+
+@cache
+def _keys(struct: Type) -> frozenset[str]:
+    inner = (_keys(each.type) for each in struct.fields if not each.key)
+    return frozenset(each.key for each in struct.fields if each.key).union(*inner)
 
 
 def _members(data: dict[str, Any], struct: Type, path: str) -> Iterator[tuple[str, Any]]:

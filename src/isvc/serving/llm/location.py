@@ -34,5 +34,5 @@ def action_at(text: str, position: int) -> tuple[int, str]:
     """Where the template action begins that the position is in, and the action, or what its string has of it."""
     start = max(text.rfind("{{", 0, position + 2), 0)
     within = re.split(r'(?<!\\)"', text[start:], maxsplit=1)[0]
-    action = within[: within.find("}}") + 2 or None]
-    return start, action.replace(r"\"", '"')
+    action, closing, _ = within.partition("}}")
+    return start, action.replace(r"\"", '"') + closing

@@ -87,10 +87,8 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
     """
     kind = go_type("llm.LLMInferenceServiceConfig")
     text = gojson.text_of(config, kind)
-    values = gojson.written(service, go_type("llm.LLMInferenceService"))
-    values["GlobalConfig"] = _global(config, service, settings)
     try:
-        filled = fill(text, Value(_root(), values), FUNCTIONS)
+        filled = fill(text, template_values(config, service, settings), FUNCTIONS)
     except TemplateError as error:
         raise _told(error, text) from error
     try:
@@ -100,6 +98,12 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
     except DecodeError as error:
         raise PresetError(error.path, f"{error.problem} when it is filled in") from error
     return rendered
+
+
+def template_values(config: Object, service: Object, settings: Settings) -> Value:
+    """What templates see as `.`: the service, and `.GlobalConfig` among its fields."""
+    values = gojson.written(service, go_type("llm.LLMInferenceService"))
+    return Value(_root(), values | {"GlobalConfig": _global(config, service, settings)})
 
 
 def _told(error: TemplateError, text: str) -> PresetError:

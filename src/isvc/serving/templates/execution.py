@@ -25,7 +25,7 @@ from isvc.serving.templates.values import (
     is_true,
 )
 
-_MOST_STEPS = 200_000
+_MOST_STEPS = 50_000
 _MOST_OUTPUT = 8 * 2**20
 _DEEPEST = 100
 """A template is text from somebody else: it gets so much work, room and depth, and no more."""
@@ -74,14 +74,17 @@ class Execution:
             raise self.fault("the template makes too much text")
         self.out.append(text)
 
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise self.fault("the template takes too long")
+
     # -- nodes
 
     def walk(self, dot: Maybe, body: Sequence[nodes.Node]) -> None:
         for node in body:
-            self.steps += 1
             self.at = node.at
-            if self.steps > _MOST_STEPS:
-                raise self.fault("the template takes too long")
+            self.step()
             match node:
                 case nodes.Text():
                     self.write(node.text)
@@ -122,6 +125,7 @@ class Execution:
         try:
             for index, elem in self.rounds(value, len(pipeline.declares)):
                 ran = True
+                self.step()
                 self.tell(pipeline, index, elem)
                 try:
                     self.walk(elem, node.body)
@@ -328,9 +332,12 @@ class Execution:
             values.append(self.fitting(piped, types[-1]))
         self.at = at
         try:
-            return function.call(*values)
+            result = function.call(*values)
         except Unfit as error:
             raise self.fault(f"error calling {name}: {error}") from error
+        if result is not None and isinstance(result.data, str) and len(result.data) > _MOST_OUTPUT:
+            raise self.fault("the template makes too much text")
+        return result
 
     def shortcut(self, dot: Maybe, name: str, arguments: Sequence[nodes.Operand], piped: _Piped) -> Maybe:
         value: Maybe = None

@@ -137,7 +137,8 @@ class _Action:
 
     def _number(self) -> Token:
         token = self._matched("number", _NUMBER)
-        following = self.template[self.position + len(token.text) :][:1]
+        end = self.position + len(token.text)
+        following = self.template[end : end + 1]
         if _is_word(following) or following in ("+", "-"):
             raise TemplateError(f"bad number syntax: {token.text + following!r}", token.at)
         return token

@@ -1,0 +1,99 @@
+"""Configurations for LLMs on their way in: templates are tried, presets stay, old faults block nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.api import conformance
+from tests.unit.webhooks.memory import Memory
+
+from isvc.kube.objects import GVK
+from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
+from isvc.webhooks.llm import llmisvc_routes
+
+VERSIONS = ("v1alpha1", "v1alpha2")
+BROKEN = ("{{ .Nope }}", "{{ .Spec.Model.Nme }}", "{{ upper .Name }}", "{{ .Name", "{{ end }}")
+CASES = [path for path in conformance.cases() if "llm" in path.parent.name]
+PRESET = "kserve-config-llm-template"
+
+
+def config(version: str, argument: str, name: str = "mine", namespace: str = "team") -> dict[str, Any]:
+    return {
+        "apiVersion": f"serving.kserve.io/{version}",
+        "kind": "LLMInferenceServiceConfig",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"template": {"containers": [{"name": "main", "args": [argument]}]}},
+    }
+
+
+def ask(
+    new: dict[str, Any], old: dict[str, Any] | None = None, operation: str = "CREATE", **options: Any
+) -> AdmissionResponse:
+    obj = new or old or {}
+    version, metadata = obj["apiVersion"].split("/")[1], obj["metadata"]
+    route = llmisvc_routes(Memory({}, {}), **options)[
+        f"/validate-serving-kserve-io-{version}-llminferenceserviceconfig"
+    ]
+    kind = GVK("serving.kserve.io", version, "LLMInferenceServiceConfig")
+    request = AdmissionRequest("1", operation, metadata["namespace"], metadata["name"], kind, new, old or {}, False, {})
+    answer: AdmissionResponse = route.handler(request)  # type: ignore[union-attr, assignment, arg-type]
+    return answer
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "argument", ["{{ .Nope }}", "{{ .Spec.Model.Nme }}", "{{ upper .Name }}", "{{ .Name", "{{ end }}"]
+)
+def test_templates_that_cannot_be_filled_in_are_refused(version: str, argument: str):
+    new, good = config(version, argument), config(version, "{{ .Name }}")
+    assert ask(good).allowed
+    for answer in (ask(new), ask(new, good, "UPDATE")):
+        assert answer.code == 403
+        assert answer.message.startswith("spec.template.containers[0].args[0]: {{")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_stored_already_can_be_kept_up_and_go(version: str):
+    broken = config(version, "{{ .Nope }}")
+    labelled = {**broken, "metadata": {**broken["metadata"], "labels": {"a": "b"}}}
+    leaving = {**config(version, "{{ .Nope }}!"), "metadata": {"name": "mine", "namespace": "team"}}
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert ask(labelled, broken, "UPDATE").allowed
+    assert ask(leaving, broken, "UPDATE").allowed
+    assert ask({}, broken, "DELETE").allowed
+    assert not ask(config(version, "{{ .Nope }}!"), broken, "UPDATE").allowed
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_presets_stay(version: str):
+    preset = config(version, "x", PRESET, "kserve")
+    assert ask({}, preset, "DELETE").code == 403
+    assert ask({}, config(version, "x", PRESET, "team"), "DELETE").allowed
+    assert ask({}, config(version, "x", "mine", "kserve"), "DELETE").allowed
+    assert ask({}, preset, "DELETE", preset_prefix="v1-").allowed
+    answer = ask({}, preset, "DELETE", keep_presets=False)
+    assert answer.allowed
+    assert answer.warnings
+
+
+def test_changing_a_preset_is_advised_against():
+    old, new = config("v1alpha2", "x", PRESET, "kserve"), config("v1alpha2", "y", PRESET, "kserve")
+    assert ask(new, old, "UPDATE").warnings
+    assert not ask(old, {**old, "metadata": {**old["metadata"], "labels": {}}}, "UPDATE").warnings
+
+
+@pytest.mark.skipif(not conformance.cases(), reason="the conformance cases are not here")
+@pytest.mark.parametrize(
+    "path", [path for path in conformance.cases() if "llm" in path.parent.name], ids=lambda p: p.stem
+)
+def test_deletions_agree_with_the_reference(path: Path):
+    golden = conformance.load(conformance.FOLDER / "golden" / path.parent.name / path.name)
+    for step, after in zip(conformance.load(path)["steps"], golden, strict=True):
+        refused = {each["target"] for each in after.get("results", ()) if each["verb"] == "delete"}
+        for obj in step.get("delete") or ():
+            if obj["kind"] != "LLMInferenceServiceConfig":
+                continue
+            gone = {**obj, "metadata": {"namespace": path.stem, **obj["metadata"]}, "spec": {}}
+            assert ask({}, gone, "DELETE").allowed == (f"{obj['kind']}/{obj['metadata']['name']}" not in refused)
