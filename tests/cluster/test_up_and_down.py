@@ -78,7 +78,24 @@ def test_it_can_be_stopped_while_it_starts(here, part):
     here.process = here.launch()
     until(lambda: part in here.output.read_text(), part)
     here.process.send_signal(signal.SIGINT)
+    until(lambda: "stopping" in here.output.read_text(), "it to stop")
+    here.process.send_signal(signal.SIGINT)  # pressed again while it stops
     assert here.process.wait(60) == 0
     until(lambda: here.processes() == [], "all processes to end")
     assert "Traceback" not in here.output.read_text()
     here.start()
+
+
+def test_files_that_cannot_be_used_are_told(here):
+    here.start()
+    here.stop()
+    database = here.home / "apiserver" / "objects.db"
+    database.write_bytes(b"nonsense" * 1000)
+    refused = here.isvc("up")
+    assert refused.returncode == 1
+    assert f"{database} cannot be read" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    here.env["ISVC_HOME"] = str(database)
+    refused = here.isvc("up")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"Error: cannot keep files in {database}")

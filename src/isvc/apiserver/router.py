@@ -127,6 +127,8 @@ class Router:
             verbs = {"POST": update.bind}
         elif call.subresource == "ephemeralcontainers" and description.shelf == "pods":
             verbs = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
+        elif description.shelf == "pods" and call.subresource in ("exec", "attach", "portforward", "proxy"):
+            raise refusals.not_relayed(read.find(api, call).parse(), call.subresource)
         else:
             raise refusals.unknown_resource()
         if method not in verbs:

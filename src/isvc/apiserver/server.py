@@ -68,7 +68,7 @@ class Server:
         self._users: dict[Connection, User | None] = {}
 
     async def start(self) -> None:
-        """Loads what is kept, and listens. Raises InUse or OSError when another holds the folder or the port."""
+        """Loads what is kept, and listens. Raises InUse, OSError or Damaged if that cannot be."""
         self._lock = FolderLock(self._folder)
         try:
             await self._start()

@@ -38,8 +38,9 @@ def command(kubeconfig: Path, folder: Path, port: int, host: str, ephemeral: boo
     """
     from isvc.apiserver.run import Options, run
     from isvc.apiserver.store.lock import InUse
+    from isvc.apiserver.store.log import Damaged
 
     try:
         run(Options(folder, kubeconfig, host, port, ephemeral, controllers))
-    except (InUse, OSError) as error:
+    except (InUse, Damaged, OSError) as error:
         raise click.ClickException(str(error)) from None

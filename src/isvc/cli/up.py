@@ -21,10 +21,8 @@ _PORT = click.IntRange(0, 65535)
 
 
 @click.command()
-@click.option(
-    "--api-port", type=click.IntRange(0, 65535), help="Port of the API server.  [default: 6443, or a free one]"
-)
-@click.option("--port", type=click.IntRange(0, 65535), help="Port of the gateway.  [default: 8080, or a free one]")
+@click.option("--api-port", type=_PORT, help="Port of the API server.  [default: 6443, or a free one]")
+@click.option("--port", type=_PORT, help="Port of the gateway.  [default: 8080, or a free one]")
 @click.option("--ephemeral", is_flag=True, help="Keep objects in memory, and forget them at the end.")
 @click.option("--simulate", is_flag=True, help="Treat pods whose image has no local program as ready.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what the parts do.")
@@ -38,8 +36,11 @@ def command(api_port: int | None, port: int | None, ephemeral: bool, simulate: b
     from isvc.local.stack import Choices
 
     home = Home.default()
-    home.prepare()
-    _log_to(home.logs / "isvc.log", verbose=verbose)
+    try:
+        home.prepare()
+        _log_to(home.logs / "isvc.log", verbose=verbose)
+    except OSError as error:
+        raise click.ClickException(f"cannot keep files in {home.root}: {error}") from None
     try:
         with home.lock():
             sys.exit(_loop(_up(home, Choices(api_port, port, ephemeral, simulate))))
@@ -58,10 +59,10 @@ async def _up(home: Home, choices: Choices) -> int:
     from isvc.toolkit.failure import ClusterError
 
     stack = Stack(home, choices, _manager, _progress)
-    this = asyncio.current_task()
+    this, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert this is not None
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, this.cancel)
+        loop.add_signal_handler(number, this.cancel)
     try:
         running = await stack.start()
         click.echo(f"ready in {stack.seconds:.1f} s")
@@ -79,6 +80,8 @@ async def _up(home: Home, choices: Choices) -> int:
         click.echo(f"isvc up: {error}", err=True)
         return 1
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, lambda: None)  # it is stopping, which takes seconds at most
         this.uncancel()
         await stack.stop()
     return 0

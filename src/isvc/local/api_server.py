@@ -11,8 +11,18 @@ from pathlib import Path
 from isvc.local.home import Home
 from isvc.local.node.process import Reaper, die_with_parent
 
-_START = "from isvc.apiserver.run import Options, run; from pathlib import Path; import sys; a = sys.argv[1:]; "
-_START += "run(Options(Path(a[0]), Path(a[1]), port=int(a[2]), ephemeral=a[3] == 'True', controllers=True))"
+_START = """
+import sys
+from pathlib import Path
+from isvc.apiserver.run import Options, run
+from isvc.apiserver.store.lock import InUse
+from isvc.apiserver.store.log import Damaged
+folder, kubeconfig, port, ephemeral = sys.argv[1:]
+try:
+    run(Options(Path(folder), Path(kubeconfig), port=int(port), ephemeral=ephemeral == "True", controllers=True))
+except (InUse, Damaged, OSError) as error:
+    sys.exit(str(error))
+"""
 
 
 class DidNotStart(Exception):

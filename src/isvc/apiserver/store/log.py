@@ -9,6 +9,7 @@ power cut may lose the last moments but not the file.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import sqlite3
 import threading
@@ -44,6 +45,10 @@ class Compaction(NamedTuple):
     rows: list[int]
 
 
+class Damaged(Exception):
+    """The file is there and cannot be read."""
+
+
 Done = Callable[[list[Row], BaseException | None], None]
 
 
@@ -51,21 +56,33 @@ class Log:
     def __init__(self, path: Path, done: Done) -> None:
         """`done(rows, error)` is called from the writing thread after each commit, successful or not."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        path.chmod(0o600)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.executescript(SCHEMA)
+        self._path = path
+        with self._readable():
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            path.chmod(0o600)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.executescript(SCHEMA)
         self._done = done
         self._work: queue.SimpleQueue[Row | Compaction | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store-log", daemon=True)
 
     def load(self) -> Iterator[Row]:
         """Every row that is kept, oldest first."""
-        return map(Row._make, self._db.execute("SELECT * FROM revisions ORDER BY rv"))
+        with self._readable():
+            yield from map(Row._make, self._db.execute("SELECT * FROM revisions ORDER BY rv"))
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            words = f"{self._path} cannot be read ({error}); put a copy in its place, or move it away to start anew"
+            raise Damaged(words) from None
 
     def mark(self, name: str) -> int:
-        found = self._db.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
+        with self._readable():
+            found = self._db.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
         return int(found[0]) if found else 0
 
     def start(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from isvc.apiserver.store import store as module
+from isvc.apiserver.store.log import Damaged
 from isvc.apiserver.store.store import Stale, Store
 from isvc.kube.errors import Gone, InternalError
 
@@ -161,3 +162,18 @@ async def test_a_failed_commit_fails_the_writes_and_only_those(tmp_path):
     await put(store, "a", "3")
     assert values(store) == {"a": "3"}
     store.close()
+
+
+async def test_a_damaged_file_is_named(tmp_path):
+    store = Store(tmp_path)
+    for number in range(50):
+        await put(store, f"n{number}", "x" * 1000)
+    store.close()
+    path = tmp_path / "objects.db"
+    whole = path.read_bytes()
+    path.write_bytes(b"nonsense" * 100)
+    with pytest.raises(Damaged, match=r"objects\.db cannot be read"):
+        Store(tmp_path)
+    path.write_bytes(whole[:8192] + b"nonsense" * ((len(whole) - 8192) // 8))
+    with pytest.raises(Damaged, match=r"objects\.db cannot be read"):
+        Store(tmp_path)
