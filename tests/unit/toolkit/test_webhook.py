@@ -16,7 +16,7 @@ from isvc.kube.objects import GVK
 from isvc.toolkit.certificates import issue_authority, issue_serving
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
-from isvc.toolkit.webhook import WebhookServer, allow, conversion, deny, mutating, patched, validating
+from isvc.toolkit.webhook import WebhookServer, allow, connection, conversion, deny, mutating, patched, validating
 from isvc.toolkit.webhook import server as server_module
 
 
@@ -134,7 +134,7 @@ async def test_refusals_complaints_and_crashes_are_told_inside_the_review(ask, p
         ({"body": {"kind": "Pod"}}, 400),
         ({"body": {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}}, 400),
         ({"body": {}, "kind": "text/plain"}, 400),
-        ({"data": b"x" * (server_module.BODY_LIMIT + 1)}, 413),
+        ({"data": b"x" * (connection.BODY_LIMIT + 1)}, 413),
     ],
 )
 async def test_what_is_no_review_is_refused_with_a_status(ask, asked, code):
@@ -203,3 +203,104 @@ async def test_a_new_certificate_is_served_without_a_restart_and_a_broken_one_is
 async def test_no_certificate_is_one_clear_line(tmp_path):
     with pytest.raises(ClusterError, match="no valid certificate for the webhooks in"):
         await WebhookServer(0, tmp_path, {}).start()
+
+
+@pytest.fixture
+async def wire(server, authority):
+    """A bare connection, for what no well-behaved client sends."""
+    context = ssl.create_default_context(cadata=authority.certificate.decode())
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+    async with asyncio.timeout(30):
+        yield reader, writer
+    writer.close()
+
+
+def posted(path: str, *headers: str, **request: object) -> bytes:
+    body = orjson.dumps(review(**request))
+    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}"]
+    return "\r\n".join([*lines, *headers, "", ""]).encode() + body
+
+
+async def received(reader: asyncio.StreamReader) -> tuple[int, dict]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    length = int(head.partition("content-length: ")[2].split()[0])
+    return int(head.split()[1]), orjson.loads(await reader.readexactly(length))
+
+
+async def test_requests_sent_ahead_are_answered_in_order(wire):
+    reader, writer = wire
+    paths = ["/refuse", "/look", "/refuse", "/refuse", "/look"]
+    writer.write(b"".join(posted(path, uid=str(number)) for number, path in enumerate(paths)))
+    for number, path in enumerate(paths):
+        _, answer = await received(reader)
+        assert (answer["response"]["uid"], answer["response"]["allowed"]) == (str(number), path == "/look")
+    writer.write(posted("/look", uid="later"))
+    assert (await received(reader))[1]["response"]["uid"] == "later"
+
+
+async def test_a_body_may_come_in_chunks_and_after_a_question(wire):
+    reader, writer = wire
+    body = orjson.dumps(review())
+    head = "POST /look HTTP/1.1\r\nHost: x\r\nContent-Type: application/json; charset=utf-8\r\nExpect: 100-continue\r\n"
+    writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    for part in (body[:10], body[10:]):
+        writer.write(b"%x\r\n%b\r\n" % (len(part), part))
+        await writer.drain()
+    writer.write(b"0\r\n\r\n")
+    assert (await received(reader))[1]["response"]["allowed"] is True
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        (b"hello there\r\n\r\n", 400),
+        (b"POST /look HTTP/1.1\r\nX: " + b"x" * 2 * connection.HEAD_LIMIT, 431),
+        (b"GET /look HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 405),
+    ],
+)
+async def test_what_is_no_request_is_told_and_hung_up_on(wire, sent, code, monkeypatch):
+    monkeypatch.setattr(connection, "LINGER_SECONDS", 0.05)
+    reader, writer = wire
+    writer.write(sent)
+    status, answer = await received(reader)
+    assert (status, answer["code"]) == (code, code)
+    assert await reader.read() == b""
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(server_module, "UPKEEP_SECONDS", 0.02)
+
+
+async def test_connections_that_say_nothing_are_closed(impatient, wire):
+    reader, _ = wire
+    assert await reader.read() == b""
+
+
+async def test_what_was_asked_is_answered_before_the_end(tmp_path, authority):
+    write_pair(tmp_path, authority)
+    asked, decide = asyncio.Event(), asyncio.Event()
+
+    async def ponder(request):
+        asked.set()
+        await decide.wait()
+        return allow()
+
+    running = WebhookServer(0, tmp_path, {"/ponder": validating(ponder)}, host="127.0.0.1")
+    await running.start()
+    running.open()
+    context = ssl.create_default_context(cadata=authority.certificate.decode())
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.port, ssl=context)
+    async with asyncio.timeout(30):
+        writer.write(posted("/ponder"))
+        await asked.wait()
+        stopping = asyncio.create_task(running.stop())
+        await asyncio.sleep(0)
+        decide.set()
+        assert (await received(reader))[1]["response"]["allowed"] is True
+        await stopping
+        with pytest.raises(OSError, match=r".*"):
+            await asyncio.open_connection("127.0.0.1", running.port)
+    writer.close()

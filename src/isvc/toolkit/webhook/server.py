@@ -1,5 +1,7 @@
 """The HTTPS server of the webhooks: reads reviews, asks the handler, answers; never hangs and never dies of a handler.
 
+A handler that decides at once is answered at once; only one that has to wait gets a task, and a deadline.
+
 Certificates are read again when their files change, so that a rotation needs no restart. Conversion answers from the
 start, for filling the caches may need it; admission waits until the caches are filled.
 """
@@ -7,32 +9,31 @@ start, for filling the caches may need it; admission waits until the caches are 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import ssl
-from collections.abc import Mapping
+import time
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
+from urllib.parse import parse_qs
 
 import orjson
 
-from isvc.kube.errors import ApiError, BadRequest, NotFound, TooLarge
-from isvc.kube.objects import Object
+from isvc.kube.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.webhook import admission
-from isvc.toolkit.webhook.admission import AdmissionHandler, AdmissionResponse
+from isvc.toolkit.webhook.admission import AdmissionHandler, AdmissionRequest, AdmissionResponse
+from isvc.toolkit.webhook.connection import Connection, Reply, Request
 from isvc.toolkit.webhook.conversion import ConversionHandler, convert
-
-if TYPE_CHECKING:
-    from aiohttp import web
 
 log = logging.getLogger(__name__)
 
-BODY_LIMIT = 7 * 2**20  # controller-runtime's: two objects of 3 MB and some
 DEADLINE = 30.0  # the longest that an API server waits
-RELOAD_SECONDS = 2.0
+HANDSHAKE_SECONDS = 10.0
+STOP_SECONDS = 5.0
+UPKEEP_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,9 @@ class WebhookServer:
         self._key = Path(cert_dir) / "tls.key"
         self._loaded: object = None
         self._opened = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._reloader: asyncio.Task[None] | None = None
+        self._connections: set[Connection] = set()
+        self._listener: asyncio.Server | None = None
+        self._upkeep: asyncio.Task[None] | None = None
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.set_alpn_protocols(["http/1.1"])
 
@@ -92,28 +94,37 @@ class WebhookServer:
         self._opened.set()
 
     async def start(self) -> None:
-        from aiohttp import web
-
         if not self.reload():
             raise ClusterError(f"no valid certificate for the webhooks in {self._certificate.parent}")
-        app = web.Application(client_max_size=BODY_LIMIT)
-        app.router.add_post("/{path:.*}", self._serve)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=5)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host or None, self.port, ssl_context=self.tls)
         try:
-            await site.start()
+            self._listener = await asyncio.get_running_loop().create_server(
+                lambda: Connection(self._serve, self._connections),
+                self._host or None,
+                self.port,
+                ssl=self.tls,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            )
         except OSError as error:
             raise ClusterError(f"cannot listen on port {self.port}: {error.strerror}") from None
-        self.port = self._runner.addresses[0][1]
-        self._reloader = asyncio.create_task(self._reload_when_changed(), name="certificate reload")
+        self.port = self._listener.sockets[0].getsockname()[1]
+        self._upkeep = asyncio.create_task(self._keep_up(), name="webhook server")
 
     async def stop(self) -> None:
-        if self._reloader is not None:
-            self._reloader.cancel()
-            await asyncio.gather(self._reloader, return_exceptions=True)
-        if self._runner is not None:
-            await self._runner.cleanup()
+        """Accept no more; answer what was asked, within a few seconds."""
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+            await asyncio.gather(self._upkeep, return_exceptions=True)
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._connections):
+            connection.leave()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                while any(connection.busy for connection in self._connections):  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+        await asyncio.sleep(0)  # lets TLS connections say goodbye
+        for connection in list(self._connections):
+            connection.abort()
 
     def reload(self) -> bool:
         """Read the certificate if its files have changed; a half-written pair is left for the next time."""
@@ -132,76 +143,92 @@ class WebhookServer:
                 self._loaded = now
         return self._loaded is not None
 
-    async def _reload_when_changed(self) -> None:
+    async def _keep_up(self) -> None:
         while True:
-            await asyncio.sleep(RELOAD_SECONDS)
+            await asyncio.sleep(UPKEEP_SECONDS)
             self.reload()
+            for connection in list(self._connections):
+                connection.leave_if_idle()
 
-    async def _serve(self, request: web.Request) -> web.Response:
-        from aiohttp import web
-
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+    def _serve(self, request: Request) -> Reply | Awaitable[Reply]:
+        started = time.perf_counter()
         route = self._routes.get(request.path)
         if route is None:
-            status, body = 404, NotFound(f"no webhook at {request.path}").status()
-        else:
-            status, body = await self._answer(request, route)
-        if self.meter is not None:
-            self.meter.answered(request.path, status, loop.time() - started)
-        return web.Response(status=status, body=orjson.dumps(body), content_type="application/json")
+            return Reply.of(NotFound(f"no webhook at {request.path}"))
+        reply = self._answer(request, route)
+        if isinstance(reply, Reply):
+            return self._measured(reply, request.path, started)
+        return self._measured_later(reply, request.path, started)
 
-    async def _answer(self, request: web.Request, route: Route) -> tuple[int, Object]:
-        """HTTP status and body: 200 with a review, or 4xx/5xx with a Status when there was no review to answer."""
+    def _measured(self, reply: Reply, path: str, started: float) -> Reply:
+        if self.meter is not None:
+            self.meter.answered(path, reply.status, time.perf_counter() - started)
+        return reply
+
+    async def _measured_later(self, reply: Awaitable[Reply], path: str, started: float) -> Reply:
+        return self._measured(await reply, path, started)
+
+    def _answer(self, request: Request, route: Route) -> Reply | Awaitable[Reply]:
+        """200 with a review, or 4xx/5xx with a Status when there was no review to answer."""
         review: Any = None
         try:
-            async with asyncio.timeout(_patience(request.query.get("timeout", ""))):
-                review = await _read(request)
-                if isinstance(route, Conversion):
-                    return 200, convert(review, route.handler)
-                asked = admission.parse(review)
-                await self._opened.wait()
-                decided = await _decide(route.handler, asked)
-                return 200, admission.answer(review["apiVersion"], asked.uid, decided)
+            review = _read(request)
+            if isinstance(route, Conversion):
+                return Reply(200, orjson.dumps(convert(review, route.handler)))
+            asked = admission.parse(review)
+            if not self._opened.is_set():
+                return self._decided(request, review, self._once_open(route.handler, asked))
+            decided = route.handler(asked)
+            if isinstance(decided, AdmissionResponse):
+                return Reply(200, orjson.dumps(admission.answer(review["apiVersion"], asked.uid, decided)))
+            return self._decided(request, review, decided)
         except Exception as error:
-            if not isinstance(error, ApiError | TimeoutError):
-                log.exception("webhook %s crashed", request.path)
-            refused = admission.refusal(error)
-            uid = _uid(review)
-            if uid and isinstance(route, Admission):
-                version = review.get("apiVersion")
-                return 200, admission.answer(
-                    version if version in admission.VERSIONS else admission.VERSIONS[0], uid, refused
-                )
-            return refused.code, ApiError(refused.message, status=refused.code).status()
+            return _refused(error, request.path, review, route)
+
+    async def _decided(self, request: Request, review: Any, decision: Awaitable[AdmissionResponse]) -> Reply:
+        try:
+            async with asyncio.timeout(_patience(request.query)):
+                decided = await decision
+            return Reply(200, orjson.dumps(admission.answer(review["apiVersion"], _uid(review), decided)))
+        except Exception as error:
+            return _refused(error, request.path, review, self._routes[request.path])
+
+    async def _once_open(self, handler: AdmissionHandler, asked: AdmissionRequest) -> AdmissionResponse:
+        await self._opened.wait()
+        decided = handler(asked)
+        return decided if isinstance(decided, AdmissionResponse) else await decided
 
 
-async def _decide(handler: AdmissionHandler, asked: admission.AdmissionRequest) -> AdmissionResponse:
-    decided = handler(asked)
-    return await decided if inspect.isawaitable(decided) else decided
-
-
-async def _read(request: web.Request) -> Any:
-    from aiohttp import web
-
+def _read(request: Request) -> Any:
+    if request.method != "POST":
+        raise MethodNotAllowed(f"{request.method} is not how a webhook is asked")
     if request.content_type != "application/json":
         raise BadRequest(f"contentType={request.content_type}, expected application/json")
-    try:
-        body = await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise TooLarge(f"the review is larger than {BODY_LIMIT} bytes") from None
-    if not body:
+    if not request.body:
         raise BadRequest("the request has no body")
     try:
-        return orjson.loads(body)
+        return orjson.loads(request.body)
     except ValueError as error:
         raise BadRequest(f"the body is not JSON: {error}") from None
 
 
-def _patience(timeout: str) -> float:
-    """The API server says how long it waits, as `10s`; answer a little before it turns away."""
+def _refused(error: Exception, path: str, review: Any, route: Route) -> Reply:
+    """What went wrong, inside a review if there was one to answer."""
+    if not isinstance(error, ApiError | TimeoutError):
+        log.error("webhook %s crashed", path, exc_info=error)
+    refusal = admission.refusal(error)
+    uid = _uid(review)
+    if not uid or not isinstance(route, Admission):
+        return Reply.of(ApiError(refusal.message, status=refusal.code))
+    version = review.get("apiVersion")
+    told = admission.answer(version if version in admission.VERSIONS else admission.VERSIONS[0], uid, refusal)
+    return Reply(200, orjson.dumps(told))
+
+
+def _patience(query: str) -> float:
+    """The API server says how long it waits, as `timeout=10s`; answer a little before it turns away."""
     try:
-        seconds = float(timeout.removesuffix("s"))
+        seconds = float(parse_qs(query).get("timeout", [""])[-1].removesuffix("s"))
     except ValueError:
         return DEADLINE
     return max(0.5, min(seconds, DEADLINE) - 0.5)
