@@ -158,12 +158,16 @@ class Engine:
         return Updated(updated, repaired=witness is not None)
 
     async def _inherit(self, owner: Object, child: Child, live: Object) -> Result:
-        """Adopt a child of an owner that was deleted and created anew, before the garbage collector comes for it."""
+        """Adopt a child of an owner that was deleted and created anew, before the garbage collector comes for it.
+
+        It counts as repaired: what was observed of this owner's children did not have it yet.
+        """
         kept = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
         metadata = {**kept, "ownerReferences": _owners(owner, child, live)}
         adopted = await self._client.update(child.resource, {**live, "metadata": metadata})
         self._memory.note(child.resource, adopted)
-        return await self._update(owner, child, adopted)
+        result = await self._update(owner, child, adopted)
+        return Updated(result.live, repaired=True) if isinstance(result, Updated | Unchanged) else result
 
     async def _comes_to_the_same(self, owner: Object, child: Child, live: Object) -> bool:
         """Of a child that we do not remember: whether an update would change nothing.
