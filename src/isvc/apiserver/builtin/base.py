@@ -10,7 +10,7 @@ from isvc.apiserver.builtin.defaults import DEFAULTS, Default
 from isvc.apiserver.builtin.prepare import ON_CREATE, ON_UPDATE
 from isvc.apiserver.builtin.shape import shape
 from isvc.apiserver.builtin.types import Message, message_of, zero
-from isvc.apiserver.builtin.validation import CHANGES, CHECKS
+from isvc.apiserver.builtin.validation import CHANGES, CHECKS, STATUS_CHECKS
 from isvc.apiserver.strategy import FieldError, Strategy
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
@@ -89,7 +89,8 @@ class BuiltIn(Strategy):
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
         if subresource in ("status", "binding"):
-            return ()
+            check = STATUS_CHECKS.get((self.resource.group, self.resource.kind)) if subresource == "status" else None
+            return list(check(new)) if check else ()
         change = CHANGES.get((self.resource.group, self.resource.kind))
         return [*self.validate_create(new), *(change(new, old) if change else ())]
 

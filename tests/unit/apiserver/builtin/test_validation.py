@@ -1,6 +1,8 @@
 """Refusals in Kubernetes' own words and order, for what its checks have in store that is easily missed."""
 
+from isvc.apiserver.builtin import strategy_of
 from isvc.apiserver.builtin.validation import CHECKS
+from isvc.kube.resource import DEPLOYMENTS
 
 
 def problems(group, kind, obj):
@@ -41,3 +43,23 @@ def test_a_metric_needs_a_kind_of_target_and_one_of_two_values():
     both = autoscaler({"type": "Utilization", "averageUtilization": 5, "averageValue": "1Gi"})
     words = "may not set both a target raw value and a target utilization"
     assert problems("autoscaling", "HorizontalPodAutoscaler", both) == [(f"{path}.averageValue", words)]
+
+
+def test_pods_that_are_kept_running_have_no_deadline():
+    labels = {"app": "a"}
+    template = {**pod(activeDeadlineSeconds=9), "metadata": {"labels": labels}}
+    spec = {"selector": {"matchLabels": labels}, "template": template, "strategy": {"type": "Recreate"}}
+    words = "activeDeadlineSeconds in ReplicaSet is not Supported"
+    found = problems("apps", "Deployment", {"metadata": {"name": "d"}, "spec": spec})
+    assert found == [("spec.template.spec.activeDeadlineSeconds", words)]
+
+
+def test_a_deployment_has_no_more_available_replicas_than_it_has():
+    new = {"metadata": {"name": "d"}, "status": {"availableReplicas": 1}}
+    found = [(error.field, error.message) for error in strategy_of(DEPLOYMENTS).validate_update(new, {}, "status")]
+    assert found == [
+        ("status.availableReplicas", "Invalid value: 1: cannot be greater than status.replicas"),
+        ("status.availableReplicas", "Invalid value: 1: cannot be greater than readyReplicas"),
+    ]
+    whole = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}
+    assert not strategy_of(DEPLOYMENTS).validate_update({**new, "status": whole}, {}, "status")

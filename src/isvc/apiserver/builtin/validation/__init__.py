@@ -42,6 +42,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("rbac.authorization.k8s.io", "RoleBinding"): access.role_binding,
     ("storage.k8s.io", "StorageClass"): storage.storage_class,
 }
+STATUS_CHECKS: dict[tuple[str, str], Check] = {("apps", "Deployment"): workloads.deployment_status}
 CHANGES: dict[tuple[str, str], Change] = {
     ("", "ConfigMap"): storage.immutable,
     ("", "PersistentVolumeClaim"): storage.claim_update,

@@ -49,10 +49,14 @@ def _selected(spec: Object, kind: str) -> Errors:
         yield field_errors.invalid("spec.template.metadata.labels", found, words)
 
 
-def _always(spec: Object) -> Errors:
+def _always(spec: Object, kind: str) -> Errors:
+    """Pods that are kept running neither end by themselves nor have a deadline."""
     policy = spec["template"]["spec"].get("restartPolicy")
     if policy in ("OnFailure", "Never"):
         yield from one_of("spec.template.spec.restartPolicy", policy, ("Always",))
+    if "activeDeadlineSeconds" in spec["template"]["spec"]:
+        words = f"activeDeadlineSeconds in {kind} is not Supported"
+        yield field_errors.forbidden("spec.template.spec.activeDeadlineSeconds", words)
 
 
 def deployment(obj: Object) -> Errors:
@@ -60,7 +64,7 @@ def deployment(obj: Object) -> Errors:
     yield from not_negative("spec.replicas", spec.get("replicas"))
     yield from _selected(spec, "deployment")
     yield from template("spec.template", spec["template"])
-    yield from _always(spec)
+    yield from _always(spec, "ReplicaSet")
     yield from _strategy(spec["strategy"])
     yield from not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
     yield from not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
@@ -68,6 +72,18 @@ def deployment(obj: Object) -> Errors:
     yield from not_negative("spec.progressDeadlineSeconds", deadline)
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         yield field_errors.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+def deployment_status(obj: Object) -> Errors:
+    status = obj.get("status") or {}
+    total, ready, available = (status.get(key, 0) for key in ("replicas", "readyReplicas", "availableReplicas"))
+    for key in ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"):
+        yield from not_negative(f"status.{key}", status.get(key))
+    for key in ("updatedReplicas", "readyReplicas", "availableReplicas"):
+        if status.get(key, 0) > total:
+            yield field_errors.invalid(f"status.{key}", status[key], "cannot be greater than status.replicas")
+    if available > ready:
+        yield field_errors.invalid("status.availableReplicas", available, "cannot be greater than readyReplicas")
 
 
 def _strategy(strategy: Object) -> Errors:
@@ -99,14 +115,14 @@ def replica_set(obj: Object) -> Errors:
     yield from not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
     yield from _selected(spec, "replicaset")
     yield from template("spec.template", spec["template"])
-    yield from _always(spec)
+    yield from _always(spec, "ReplicaSet")
 
 
 def daemon_set(obj: Object) -> Errors:
     spec, strategy = obj["spec"], obj["spec"]["updateStrategy"]
     yield from _selected(spec, "daemonset")
     yield from template("spec.template", spec["template"])
-    yield from _always(spec)
+    yield from _always(spec, "DaemonSet")
     if strategy["type"] not in ("RollingUpdate", "OnDelete"):
         shown = {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}
         yield field_errors.not_supported("spec.updateStrategy", Struct(shown), ("RollingUpdate", "OnDelete"))
@@ -130,7 +146,7 @@ def stateful_set(obj: Object) -> Errors:
         yield from named("spec.serviceName", spec["serviceName"], names.dns_label)
     yield from _selected(spec, "statefulset")
     yield from template("spec.template", spec["template"])
-    yield from _always(spec)
+    yield from _always(spec, "StatefulSet")
 
 
 def selector_unchanged(new: Object, old: Object) -> Errors:
