@@ -70,6 +70,23 @@ def test_the_cache_argument_survives_json_and_a_shell():
     assert arguments("{{ kvTransferConfig .Spec.KVCacheOffloading }}|") == ["|"]
 
 
+@pytest.mark.parametrize(
+    ("parent", "suffix", "expected"),
+    [
+        ("short", "-x", "short-x"),
+        ("a" * 60, "-inference-pool", f"{'a' * 16}cc7ed669cf88f201c3297c6a91e1d18d-inference-pool"),
+        (
+            "filled",
+            "-a-rather-long-suffix-that-makes-the-name-overflow-its-limit",
+            "filledab870e7864a0795d43f03f49373bf25b-a-rather-long-suffix-tha",
+        ),
+    ],
+)
+def test_long_names_end_in_a_hash(parent: str, suffix: str, expected: str):
+    service = {"metadata": {"name": parent}}
+    assert arguments(f"{{{{ ChildName .Name `{suffix}` }}}}", service=service) == [expected]
+
+
 @pytest.mark.parametrize(("grace", "expected"), [(None, "40"), (90, "70"), (12, "0"), (3, "0")])
 def test_time_to_shut_down(grace: int | None, expected: str):
     service = sample_service()

@@ -71,8 +71,8 @@ FILLED = [
     ("{{ ChildName .Name `-suffix` }}", "sample-suffix"),
     ("{{ ChildName .Spec.Model.Name `-x` }}", "llama-x"),
     (
-        "{{ .Spec.Parallelism.GetSize }} {{ .Spec.Parallelism.IsDataParallel }} {{ .Spec.Router.Scheduler.Pool.HasRef }}",
-        "2 true true",
+        "{{ .Spec.Parallelism.GetSize }} {{ .Spec.Prefill.Parallelism.IsDataParallel }} {{ .Spec.Router.HasGroup }}",
+        "2 false false",
     ),
     ("{{ .Spec.Router.Gateway.HasRefs }} {{ .Spec.Router.Route.HTTP.HasSpec }}", "true false"),
     ("{{ with (index .Spec.Template.Containers 0).Resources.Limits }}{{ len . }}{{ end }}", "2"),
