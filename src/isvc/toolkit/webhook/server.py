@@ -12,7 +12,7 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 DEADLINE = 30.0  # the longest that an API server waits
 HANDSHAKE_SECONDS = 10.0
 STOP_SECONDS = 5.0
+GOODBYE_SECONDS = 0.5  # for answers to leave and TLS to end
 UPKEEP_SECONDS = 2.0
 
 
@@ -118,11 +119,8 @@ class WebhookServer:
             self._listener.close()
         for connection in list(self._connections):
             connection.leave()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STOP_SECONDS):
-                while any(connection.busy for connection in self._connections):  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
-        await asyncio.sleep(0)  # lets TLS connections say goodbye
+        await _until(lambda: not any(connection.busy for connection in self._connections), STOP_SECONDS)
+        await _until(lambda: not self._connections, GOODBYE_SECONDS)
         for connection in list(self._connections):
             connection.abort()
 
@@ -197,6 +195,13 @@ class WebhookServer:
         await self._opened.wait()
         decided = handler(asked)
         return decided if isinstance(decided, AdmissionResponse) else await decided
+
+
+async def _until(condition: Callable[[], bool], seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
 
 def _read(request: Request) -> Any:
