@@ -155,7 +155,8 @@ def _quoted(text: str, _: int | None) -> str:
 
 
 def _character(code: int) -> str:
-    return chr(code) if 0 <= code < 0x110000 else "\ufffd"
+    is_valid = 0 <= code < 0x110000 and not 0xD800 <= code < 0xE000
+    return chr(code) if is_valid else "\ufffd"
 
 
 def _numbered(character: str) -> str:
