@@ -101,8 +101,8 @@ class Local:
         await self._node.stop()
         await self._gateway.close()
 
-    def forget_folders(self) -> None:
-        self._node.forget_folders()
+    def open(self) -> None:
+        self._node.open()
 
     async def _drain(self, ports: list[int], seconds: float) -> None:
         backends = self._gateway.backends

@@ -91,12 +91,12 @@ class Stack:
         await self._unless_broken(parts.ready(manager, local.manager))
         self._done("controllers, node, gateway")
         await parts.install_webhooks(client, webhook_port, authority)
-        local.forget_folders()
         self._done("webhooks")
         warming = asyncio.create_task(parts.warm_up(client))
         self._stack.push_async_callback(_finish, warming)
         running = self._running(client, gateway_port)
         self.home.tell(running)
+        local.open()
         return running
 
     def _run_managers(self, local: Manager, webhook_port: int) -> Manager:

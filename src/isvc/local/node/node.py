@@ -69,6 +69,7 @@ class Node:
             ports=Ports(),
             env=env or {},
             drain=drain,
+            opened=asyncio.Event(),
             simulate=simulate,
         )
         self.kubelet = Kubelet(self.find, pki)
@@ -92,8 +93,13 @@ class Node:
             task.cancel()
         await self.kubelet.stop()
 
-    def forget_folders(self) -> None:
-        """Removes folders of pods that no longer exist; called once the cache is in step."""
+    def open(self) -> None:
+        """Lets pods start, now that all else has: fifty model servers at once leave it no time."""
+        self._forget_folders()
+        self._services.opened.set()
+
+    def _forget_folders(self) -> None:
+        """Removes folders of pods that no longer exist, which only a cache that is in step can tell."""
         known = {uid_of(pod) for pod in self._cache.list(PODS)}
         for folder in (self._home / "pods").glob("*"):
             if folder.name not in known:

@@ -59,6 +59,7 @@ class NodeServices:
     ports: Ports
     env: Mapping[str, str]
     drain: Drain
+    opened: asyncio.Event  # processes may be started
     simulate: bool = False
 
 
@@ -128,6 +129,7 @@ class PodWorker:
     # -- the life -----------------------------------------------------------------------------------------------------
 
     async def _live(self) -> None:
+        await self._node.opened.wait()
         await self._claim()
         if self._is_pretended():
             self._pretend()
