@@ -11,13 +11,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-_ESCAPES = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"},
-)
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return text
 
 
 def sorted_map(value: Mapping[str, Any]) -> dict[str, Any]:

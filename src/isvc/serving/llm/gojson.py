@@ -65,6 +65,8 @@ def _members(data: dict[str, Any], struct: Type, path: str) -> Iterator[tuple[st
             yield from _members(data, each.type, path)
             continue
         given = data.get(each.key)
+        if given is None and each.omit and (each.type.kind != "struct" or each.omit == "zero"):
+            continue
         value = written(given, each.type, f"{path}.{each.key}" if path else each.key)
         if not _is_left_out(each, value, given):
             yield each.key, value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from isvc.serving.templates.errors import TemplateError
@@ -122,8 +123,9 @@ class _Action:
         start = self.position + len(sign)
         match = _WORD.match(self.template, start)
         word = "" if match is None else match[0]
-        wrong = next((index for index, each in enumerate(word) if not _is_word(each)), len(word))
-        end = start + wrong
+        if not word.isascii():
+            word = "".join(takewhile(_is_word, word))
+        end = start + len(word)
         if _TERMINATOR.match(self.template, end) is None:
             raise TemplateError(f"bad character {self.template[end]!r}", end)
         text = self.template[self.position : end]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 BASIC = ("bool", "int", "uint", "float", "string")
@@ -43,6 +44,7 @@ class Type:
     fields: tuple[Field, ...] = ()
     methods: dict[str, Method] = field(default_factory=dict)
     scalar: str = ""  # a struct that JSON writes as one value, such as a quantity
+    ways: dict[str, tuple[Field, ...]] = field(default_factory=dict)  # to fields that were looked for
 
     def pointer(self) -> Type:
         return Type("*" + self.name, "pointer", self)
@@ -52,6 +54,12 @@ class Type:
 
     def find(self, name: str) -> tuple[Field, ...]:
         """The way to a field, through embedded structs: the nearest one, unless two are equally near."""
+        way = self.ways.get(name) or self._searched(name)
+        if way:
+            self.ways[name] = way
+        return way
+
+    def _searched(self, name: str) -> tuple[Field, ...]:
         level: list[tuple[tuple[Field, ...], Type]] = [((), self)]
         while level:
             found = [(*way, each) for way, struct in level for each in struct.fields if each.name == name]
@@ -165,14 +173,22 @@ def typed(value: Any, place: Hashable = None) -> Value:
 
 
 def _type_of(value: Any) -> Type:
+    if isinstance(value, str):
+        return STRING
     if isinstance(value, Fields):
-        return Type("struct", "struct", fields=tuple(Field(name, name, _type_of(each)) for name, each in value.items()))
+        return _struct(tuple((name, _type_of(each)) for name, each in value.items()))
     if isinstance(value, Mapping):
-        return Type("map", "map", _common(list(value.values())), STRING)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return Type("slice", "slice", _common(value))
-    return BOOL if isinstance(value, bool) else INT if isinstance(value, int) else STRING
+        return _collection("map", _type_of(next(iter(value.values()), "")))
+    if isinstance(value, Sequence):
+        return _collection("slice", _type_of(value[0] if value else ""))
+    return BOOL if isinstance(value, bool) else INT
 
 
-def _common(values: Sequence[Any]) -> Type:
-    return _type_of(values[0]) if values else STRING
+@lru_cache(maxsize=64)
+def _struct(fields: tuple[tuple[str, Type], ...]) -> Type:
+    return Type("struct", "struct", fields=tuple(Field(name, name, kind) for name, kind in fields))
+
+
+@lru_cache(maxsize=64)
+def _collection(kind: str, elem: Type) -> Type:
+    return Type(kind, kind, elem, STRING)
