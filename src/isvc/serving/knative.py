@@ -26,6 +26,10 @@ TAG_ROUTING_ANNOTATION = "serving.kserve.io/enable-tag-routing"
 _SCALING = "autoscaling.knative.dev"
 _INITIAL_SCALE = f"{_SCALING}/initial-scale"
 ENABLE_PASSTHROUGH = "serving.knative.openshift.io/enablePassthrough"
+_ZERO_IS_ABSENT = frozenset({
+    "readOnly", "stdin", "stdinOnce", "tty", "hostNetwork", "hostPID", "hostIPC", "hostPort", "initialDelaySeconds",
+    "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold",
+})  # fmt: skip
 LIFTED = (ENABLE_PASSTHROUGH, "serving.knative.dev/rollout-duration")
 
 
@@ -106,7 +110,8 @@ def service(
 
 
 def _spelled_as_in_pods(pod: Object) -> Object:
-    """The pod with resources as Kubernetes spells them: Knative keeps what it is given, and so does the comparison."""
+    """The pod as Kubernetes spells it: Knative keeps what it is given, and so does the comparison."""
+    pod = _without_zeros(pod)
     spelled = {}
     for field in ("containers", "initContainers"):
         if pod.get(field):
@@ -114,6 +119,20 @@ def _spelled_as_in_pods(pod: Object) -> Object:
     if pod.get("volumes"):
         spelled["volumes"] = [_with_size(volume) for volume in pod["volumes"]]
     return pod | spelled
+
+
+def _without_zeros(value: Any, field: str = "") -> Any:
+    """Without what Kubernetes does not write down: empty lists, and zeros where zero is what absence means."""
+    if isinstance(value, list):
+        return [_without_zeros(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {
+        key: _without_zeros(item, key)
+        for key, item in value.items()
+        if item != [] and not (key in _ZERO_IS_ABSENT and not item)
+    }
+    return {"divisor": "0", **kept} if field == "resourceFieldRef" else kept
 
 
 def _with_size(volume: Object) -> Object:

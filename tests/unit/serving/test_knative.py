@@ -84,6 +84,29 @@ def test_amounts_of_a_runtimes_pod_are_spelled_as_kubernetes_spells_them():
     assert spec["volumes"] == [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "w", "emptyDir": {}}]
 
 
+def test_what_a_pod_says_by_saying_nothing_is_left_out():
+    mount = {"name": "v", "mountPath": "/v", "readOnly": False}
+    cpu = {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}
+    probe = {"exec": {"command": ["x"]}, "initialDelaySeconds": 0, "periodSeconds": 5}
+    pod = {
+        "containers": [{"name": "a", "env": [cpu], "args": [], "volumeMounts": [mount], "readinessProbe": probe}],
+        "tolerations": [],
+        "automountServiceAccountToken": False,
+    }
+    spec = knative.service("x", "ns", {}, Revision(pod, {}, {})).manifest["spec"]["template"]["spec"]
+    assert spec == {
+        "containers": [
+            {
+                "name": "a",
+                "env": [{"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}}}],
+                "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+                "readinessProbe": {"exec": {"command": ["x"]}, "periodSeconds": 5},
+            }
+        ],
+        "automountServiceAccountToken": False,
+    }
+
+
 @pytest.mark.parametrize(("told", "namespace"), [("", "knative-serving"), ("elsewhere", "elsewhere")])
 def test_knatives_settings_may_be_in_another_namespace(told, namespace):
     program = "from isvc.serving import knative; print(knative.NAMESPACE)"
