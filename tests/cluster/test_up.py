@@ -67,7 +67,7 @@ def test_from_apply_to_prediction(here):
         "-d @examples/iris-input.json"
     )
     assert json.loads(here.run("sh", "-c", curl)) == {"predictions": [0, 1, 2]}
-    assert here.isvc("status").stdout.count("default/iris  ready") == 1
+    assert here.isvc("status").stdout.count("default/iris is ready at http://") == 1
 
 
 def test_logs(here):
@@ -146,8 +146,8 @@ def test_a_rolling_update_under_load_loses_no_request(here):
 
 def test_what_is_deleted_goes_with_all_its_parts(here):
     here.kubectl("create", "namespace", "brief")
-    here.apply(service("gone", "pvc://models/iris"), "brief")
     shutil.copytree(here.home / "volumes/default/models", here.home / "volumes/brief/models")
+    here.apply(service("gone", "pvc://models/iris"), "brief")
     here.wait_ready("gone", "brief")
     here.kubectl("delete", "namespace", "brief", "--timeout=60s")
     assert here.get("deploy,rs,pods,services,ingresses", "-n", "brief")["items"] == []

@@ -44,10 +44,7 @@ async def _services(path: str) -> list[Object]:
 
 
 def _line(service: Object) -> str:
-    metadata, status = service["metadata"], service.get("status") or {}
-    name = f"{metadata['namespace']}/{metadata['name']}"
-    ready: Object = next((c for c in status.get("conditions") or [] if c["type"] == "Ready"), {})
-    if ready.get("status") == "True":
-        return f"{name}  ready  {status.get('url', '')}"
-    reason = ready.get("message") or ready.get("reason") or "not reconciled yet"
-    return f"{name}  not ready: {reason}"
+    from isvc.kube.objects import Key
+    from isvc.local.news import headline
+
+    return f"{Key.of(service)} {headline(service) or 'is not reconciled yet'}"

@@ -33,8 +33,10 @@ def headline(service: Object) -> str:
         return ""
     if ready.get("status") == "True":
         return f"is ready at {dig(service, 'status', 'url')}"
-    if dig(service, "status", "modelStatus", "transitionStatus") == "BlockedByFailedLoad":
-        return f"does not load: {dig(service, 'status', 'modelStatus', 'lastFailureInfo', 'message')}"
-    if dig(service, "status", "modelStatus", "transitionStatus") == "InvalidSpec":
-        return f"cannot be served: {ready.get('message') or ready.get('reason')}"
+    state = dig(service, "status", "modelStatus", "transitionStatus")
+    failure = dig(service, "status", "modelStatus", "lastFailureInfo", "message")
+    if state == "BlockedByFailedLoad":
+        return f"does not load: {failure}"
+    if state == "InvalidSpec" or ready.get("reason") == "ReconcileFailed":
+        return f"cannot be served: {ready.get('message') or failure or ready.get('reason')}"
     return "is starting"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from isvc.local.news import News
+from isvc.local.news import News, headline
 
 
 def service(ready=None, **status):
@@ -31,3 +31,14 @@ def test_every_turn_is_told_once():
         "default/iris is ready at http://iris",
         "default/iris is gone",
     ]
+
+
+def test_why_a_service_cannot_be_served_is_in_either_place():
+    info = {"message": "No runtime found", "reason": "NoSupportingRuntime"}
+    unsupported = service("Unknown", modelStatus={"transitionStatus": "InvalidSpec", "lastFailureInfo": info})
+    assert headline(unsupported) == "cannot be served: No runtime found"
+    refused = service("False")
+    refused["status"]["conditions"][0] |= {"reason": "ReconcileFailed", "message": "name too long"}
+    assert headline(refused) == "cannot be served: name too long"
+    refused["status"]["conditions"][0] = {"type": "Ready", "status": "False", "reason": "Predictor ingress not created"}
+    assert headline(refused) == "is starting"
