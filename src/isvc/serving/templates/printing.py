@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from isvc.serving.templates.values import Maybe, Value, indirect
+from isvc.serving.templates.values import STRING, Maybe, Value, indirect
 
 _ADDRESS = "0xc000000000"
 _UNSET = {"time": "0001-01-01 00:00:00 +0000 UTC", "quantity": "0", "number or text": "0"}
@@ -139,6 +139,10 @@ def _formatted(verb: str, value: Maybe, precision: int | None, flags: str) -> st
         if value.type.kind == "slice":
             return f"[{' '.join(text for _, text in pairs)}]"
         return f"map[{' '.join(f'{_formatted(verb, key, precision, flags)}:{text}' for key, text in pairs)}]"
+    if value.type.scalar:
+        value = Value(STRING, scalar(value))
+    if value.type.kind == "struct":
+        return f"{{{' '.join(_formatted(verb, value.field(each), precision, flags) for each in value.type.fields)}}}"
     form = _FORMS.get(value.type.kind, {}).get(verb)
     if form is None:
         return f"%!{verb}({_named(value)}={plain(value)})"
