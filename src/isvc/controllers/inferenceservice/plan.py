@@ -144,7 +144,13 @@ class _Draft:
         return Planned(self.service, Plan(tuple(self.parts)), self.runtime, self.deployed, self.canaries, self.stop)
 
     def finished(self) -> Planned:
-        """Only a plan that knows everything that is wanted may say that nothing else is."""
+        """Only a plan that knows everything that is wanted may say that nothing else is.
+
+        What runs can be stopped all the same, whether or not it could be planned.
+        """
+        if self.stop is not None and self.observed.stopped and self.observed.live:
+            self.stop = None
+            self.ingress()
         if self.stop is None or self.observed.stopped:
             answer = Retire("stopped") if self.observed.stopped else Want(())
             self.parts.append(Part("components", answer, self.rooms.workload.KINDS))

@@ -11,9 +11,12 @@ from isvc.controllers.inferenceservice.mode import rooms
 from isvc.controllers.inferenceservice.observe import OPTIONAL, Observed
 from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.planned import Planned
-from isvc.engine.plan import Child
+from isvc.controllers.inferenceservice.status.fold import fold
+from isvc.engine.outcome import Outcome
+from isvc.engine.plan import Child, Retire
+from isvc.kube.conditions import find
 from isvc.kube.objects import name_of
-from isvc.kube.resource import DEPLOYMENTS, SERVICES
+from isvc.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime, Runtimes
@@ -156,3 +159,29 @@ def test_one_component_can_be_stopped_by_its_own_annotation(mode: str, kind: Any
     }
     names = [name_of(c.manifest) for c in planned(spec, mode).plan.wanted() if c.resource == kind]
     assert names == ["iris-predictor"]
+
+
+def test_what_runs_is_stopped_even_if_it_cannot_be_planned_any_more() -> None:
+    ready = [{"type": "PredictorReady", "status": "True"}, {"type": "Ready", "status": "True"}]
+    raw = {
+        "metadata": {"name": "iris", "namespace": "ns", "uid": "u", "annotations": {"serving.kserve.io/stop": "true"}},
+        "spec": {"predictor": {"model": {**SKLEARN, "runtime": "gone"}}},
+        "status": {"deploymentMode": "Standard", "url": "http://iris", "conditions": ready},
+    }
+    observed = Observed(
+        raw,
+        InferenceService.decode(raw),
+        Config.parse({}),
+        runtimes=Runtimes((), ()),
+        live={(DEPLOYMENTS, "iris-predictor"): {"metadata": {"name": "iris-predictor"}}},
+        now="2026-01-01T00:00:00Z",
+    )
+    builders = rooms(observed)
+    assert builders is not None
+    done = plan(observed, builders)
+    retired = {kind for part in done.plan.parts if isinstance(part.answer, Retire) for kind in part.kinds}
+    assert {DEPLOYMENTS, SERVICES, INGRESSES} <= retired
+    status = fold(observed, done, Outcome(), builders)
+    assert "url" not in status
+    assert find(status["conditions"], "Stopped")["status"] == "True"
+    assert find(status["conditions"], "PredictorReady")["reason"] == "Stopped"

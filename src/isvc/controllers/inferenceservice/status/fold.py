@@ -97,10 +97,10 @@ def _components(
         deployed = planned.deployed.get(kind)
         if kind == names.PREDICTOR and observed.mode is DeploymentMode.MODEL_MESH:
             continue  # ModelMesh's own controller reports on it
-        if deployed is None:
-            edit.forget_component(kind)
-        elif observed.stopped:
+        if observed.stopped and getattr(observed.service.spec, kind) is not None:
             _stop_component(edit, kind)
+        elif deployed is None:
+            edit.forget_component(kind)
         else:
             rooms.workload.report(edit, deployed, live)
             if kind == names.PREDICTOR:
