@@ -238,6 +238,15 @@ async def test_requests_sent_ahead_are_answered_in_order(wire):
     assert (await received(reader))[1]["response"]["uid"] == "later"
 
 
+async def test_a_large_review_is_no_large_head(server):
+    """Head and body may come in one piece."""
+    answered = []
+    asked = connection.Connection(server._serve, set())
+    asked.connection_made(type("Wire", (), {"write": lambda _, data: answered.append(data)})())
+    asked.data_received(posted("/look", object={"metadata": {"name": "it"}, "data": "x" * 4 * connection.HEAD_LIMIT}))
+    assert answered[0].startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 async def test_a_body_may_come_in_chunks_and_after_a_question(wire):
     reader, writer = wire
     body = orjson.dumps(review())

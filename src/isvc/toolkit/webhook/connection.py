@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._waiting: deque[Request] = deque()
         self._paused = self._refused = self._closing = self._last = False
         self._since = self._loop.time()  # of the request that is coming in, or of the last answer
-        self.on_message_begin()
+        self._in_head = False
 
     @property
     def busy(self) -> bool:
@@ -86,6 +86,12 @@ class Connection(asyncio.Protocol):
         self._closing = True
         self._waiting.clear()
         self._all.discard(self)
+
+    def pause_writing(self) -> None:
+        self._pause(True)
+
+    def resume_writing(self) -> None:
+        self._pause(bool(self._waiting))
 
     def data_received(self, data: bytes) -> None:
         if self._closing:
@@ -168,7 +174,7 @@ class Connection(asyncio.Protocol):
             self._pause(False)
 
     def _pause(self, pause: bool) -> None:
-        """Read no further while what was sent ahead is not answered."""
+        """Read no further while what was sent ahead is not answered, or answers are not fetched."""
         if pause != self._paused and not self._closing:
             self._paused = pause
             (self._transport.pause_reading if pause else self._transport.resume_reading)()
