@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 
 
 class Replicas:
-    def __init__(self, cluster, namespace: str) -> None:
+    def __init__(self, cluster, client, namespace: str) -> None:
+        self._client, self._namespace = client, namespace
         self._arguments = (str(cluster.kubeconfig), namespace)
         self._running: dict[str, asyncio.subprocess.Process] = {}
 
@@ -40,6 +41,16 @@ class Replicas:
     def signal(self, name: str, number: signal.Signals) -> None:
         self._running[name].send_signal(number)
 
+    async def has_written(self, name: str) -> None:
+        process = self._running[name]
+
+        async def written() -> bool:
+            if process.returncode is not None:
+                raise AssertionError(f"{name} ended: {(await process.communicate())[1].decode()}")
+            return name in await writes(self._client, self._namespace)
+
+        await until(written, f"{name} acts", within=120, every=0.2)
+
     async def end(self, name: str) -> tuple[int, str]:
         process = self._running.pop(name)
         async with asyncio.timeout(60):
@@ -55,8 +66,8 @@ class Replicas:
 
 
 @pytest.fixture
-async def replicas(cluster, namespace) -> AsyncIterator[Replicas]:
-    started = Replicas(cluster, namespace)
+async def replicas(cluster, client, namespace) -> AsyncIterator[Replicas]:
+    started = Replicas(cluster, client, namespace)
     yield started
     await started.kill()
 
@@ -68,16 +79,12 @@ async def writes(client, namespace: str) -> list[str]:
     return [each["metadata"]["labels"]["writer"] for each in ordered]
 
 
-async def has_written(client, namespace: str, name: str) -> bool:
-    return name in await writes(client, namespace)
-
-
 async def test_a_paused_leader_does_not_act_when_it_wakes(client, namespace, replicas):
     await replicas.start("first")
-    await until(lambda: has_written(client, namespace, "first"))
+    await replicas.has_written("first")
     await replicas.start("second")
     replicas.signal("first", signal.SIGSTOP)
-    await until(lambda: has_written(client, namespace, "second"))
+    await replicas.has_written("second")
     replicas.signal("first", signal.SIGCONT)
     status, errors = await replicas.end("first")
     assert status == 1
@@ -90,25 +97,25 @@ async def test_a_paused_leader_does_not_act_when_it_wakes(client, namespace, rep
 
 async def test_a_leader_that_leaves_in_good_order_hands_over_at_once(client, namespace, replicas):
     await replicas.start("first")
-    await until(lambda: has_written(client, namespace, "first"))
+    await replicas.has_written("first")
     replicas.signal("first", signal.SIGTERM)
     status, _ = await replicas.end("first")
     assert status == 0
     lease = await client.get(LEASES, "leader", namespace)
     assert lease["spec"]["holderIdentity"] == ""
     await replicas.start("second")
-    await until(lambda: has_written(client, namespace, "second"))
+    await replicas.has_written("second")
     lease = await client.get(LEASES, "leader", namespace)
     assert lease["spec"]["holderIdentity"] == "second"
     assert lease["spec"]["leaseTransitions"] == 1
 
 
-async def test_a_killed_leader_is_replaced(client, namespace, replicas):
+async def test_a_killed_leader_is_replaced(replicas):
     await replicas.start("first")
-    await until(lambda: has_written(client, namespace, "first"))
+    await replicas.has_written("first")
     await replicas.start("second")
     replicas.signal("first", signal.SIGKILL)
-    await until(lambda: has_written(client, namespace, "second"))
+    await replicas.has_written("second")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from isvc.toolkit.webhook.server import WebhookServer
 
 log = logging.getLogger(__name__)
 
-FIRST_CONTACT_SECONDS = 10.0
+FIRST_CONTACT_SECONDS = 30.0  # a machine that has just started may be busy
 DRAIN_SECONDS = 25.0  # a pod is killed 30 s after SIGTERM
 
 
