@@ -32,6 +32,8 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here):
     here.apply(service("iris", "pvc://models/iris"))
     here.wait_ready("iris")
     uid = here.get("isvc", "iris")["metadata"]["uid"]
+    here.kubectl("run", "once", "--image=python", "--restart=Never", "--command", "--", "sleep", "600")
+    here.kubectl("wait", "--for=condition=Ready", "pod/once", "--timeout=60s")
     assert len(here.processes()) >= 3
     here.process.kill()
     here.process.wait()
@@ -52,6 +54,8 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here):
             return False
 
     until(answers, "the model to answer again")
+    until(lambda: here.get("pod", "once")["status"]["phase"] == "Failed", "the pod that was to run once")
+    assert "isvc was stopped while it ran" in here.kubectl("describe", "pod", "once")
     assert here.isvc("down").stdout == "stopped\n"
     assert here.process.wait(60) == 0
 

@@ -97,7 +97,7 @@ def slice_of(service: Object, pod: Object) -> Object | None:
     serving, terminating = is_ready(pod), is_being_deleted(pod)
     publish_all = bool(dig(service, "spec", "publishNotReadyAddresses"))
     ready = publish_all or (serving and not terminating)
-    suffix = hashlib.sha256(uid_of(pod).encode()).hexdigest()[:5]
+    suffix = hashlib.sha256(uid_of(pod).encode()).hexdigest()[:10]
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",

@@ -97,10 +97,13 @@ class PodWorker:
     # -- what the node calls ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        self._writer = asyncio.create_task(self._guarded(self._write_status()), name=f"status of pod {self._title}")
+        if self._is_lost():
+            self._lose()
+            return
         if dig(self.pod, "status", "containerStatuses"):
             self._touch()  # it ran before this node was started: what was ready then is not now
         self._life = asyncio.create_task(self._guarded(self._live()), name=f"pod {self._title}")
-        self._writer = asyncio.create_task(self._guarded(self._write_status()), name=f"status of pod {self._title}")
 
     def update(self, pod: Object) -> None:
         self.pod = pod
@@ -147,6 +150,24 @@ class PodWorker:
             for container in main:
                 group.create_task(container.run(policy))
         await self._stop_containers(self._grace())  # the sidecars, which have nobody left to serve
+        self._touch()
+
+    def _is_lost(self) -> bool:
+        """A pod that is to run once, and was running when the node ended."""
+        before = dig(self.pod, "status", "containerStatuses") or []
+        return dig(self.pod, "spec", "restartPolicy") == "Never" and any(item.get("containerID") for item in before)
+
+    def _lose(self) -> None:
+        now = timestamp(self._node.clock.now())
+        unknown = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "isvc was stopped while it ran"}
+        before = {item["name"]: item for item in dig(self.pod, "status", "containerStatuses") or []}
+        for state in self._init_states:
+            state.end({"exitCode": 0, "reason": "Completed"})
+        for state in self._main_states:
+            earlier = before.get(state.name) or {}
+            began = dig(earlier, "state", "running", "startedAt") or now
+            state.restarts, state.last_terminated = earlier.get("restartCount", 0), None
+            state.end(dig(earlier, "state", "terminated") or {**unknown, "startedAt": began, "finishedAt": now})
         self._touch()
 
     def _is_pretended(self) -> bool:
