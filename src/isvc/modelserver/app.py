@@ -140,12 +140,13 @@ class Server:
         return await self._step("postprocess", model, model.postprocess, result, headers)
 
     async def _step(self, step: str, model: Model, call: Callable[..., Any], value: Any, headers: Headers) -> Any:
-        if call.__func__ in _PASS_THROUGH:  # type: ignore[attr-defined]
+        if getattr(call, "__func__", None) in _PASS_THROUGH:
             return value
         with self._steps[step].labels(model.name).time():
             if inspect.iscoroutinefunction(call):
                 return await call(value, headers)
-            return await asyncio.get_running_loop().run_in_executor(None, call, value, headers)
+            result = await asyncio.get_running_loop().run_in_executor(None, call, value, headers)
+            return await result if inspect.isawaitable(result) else result  # a decorator may hide a coroutine
 
     @web.middleware
     async def _errors(self, request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:

@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument("--model_name", default="model", help="name of the model in the paths")
     flags.add_argument("--model_dir", default="/mnt/models", help="folder that holds the model file")
     flags.add_argument("--http_port", type=int, default=int(os.environ.get("PORT", "8080")))
-    flags.add_argument("--host", default="0.0.0.0", help="address to listen on")  # noqa: S104
+    flags.add_argument("--host", default=os.environ.get("ISVC_HOST", "0.0.0.0"), help="address to listen on")  # noqa: S104
     flags.add_argument("--workers", type=int, default=1, help="number of server processes")
     flags.add_argument("--max_threads", type=int, default=4, help="threads that predict, per process")
     flags.add_argument("--nthread", type=int, default=1, help="threads of one xgboost or lightgbm prediction")

@@ -5,13 +5,19 @@ An archive that names a place outside its folder is refused as a whole: it was m
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import mimetypes
 import shutil
 import tarfile
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from isvc.storage_initializer.errors import Damaged
+
+# What the standard library raises for content that is cut off, mangled, encrypted or packed in an unknown way.
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
 
 
 def is_archive(name: str) -> bool:
@@ -33,7 +39,7 @@ def unpack(archive: Path, folder: Path) -> None:
             _unpack_zip(moved, folder)
         else:
             _unpack_tar(moved, folder)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+    except _BROKEN as error:
         raise Damaged(f"{archive.name} cannot be unpacked: {error}") from error
     moved.unlink()
 
@@ -43,6 +49,8 @@ def _unpack_tar(archive: Path, folder: Path) -> None:
         for member in tar:
             _refuse_escape(archive, member.name)
             tar.extract(member, folder, filter="data")
+        while tar.fileobj is not None and tar.fileobj.read(1 << 20):
+            pass  # the checksum of a compressed stream is behind its end, where tarfile does not look
 
 
 def _unpack_zip(archive: Path, folder: Path) -> None:

@@ -173,6 +173,24 @@ async def test_streamed_and_raw_answers(serve):
     assert await image.read() == b"\x89PNG"
 
 
+async def test_steps_may_be_any_callable(serve):
+    def twice(function):
+        return lambda self, payload, headers: function(self, {"x": 2 * payload["x"]}, headers)
+
+    class Odd(Model):
+        @staticmethod
+        def preprocess(payload, headers):
+            return {"x": payload["instances"][0]}
+
+        @twice
+        async def predict(self, payload, headers):
+            return {"predictions": [payload["x"]]}
+
+    client = await serve(Odd("odd"))
+    answer = await client.post("/v1/models/odd:predict", json={"instances": [21]})
+    assert await answer.json() == {"predictions": [42]}
+
+
 async def test_a_transformer_stands_in_front_of_a_predictor(models, serve):
     predictor = await serve(load("sklearn", models))
 

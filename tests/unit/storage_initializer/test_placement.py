@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -155,6 +156,19 @@ def test_a_broken_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.tgz").write_bytes(b"no archive")
     assert run([str(tmp_path / "model.tgz"), str(tmp_path / "model")], {}) == 6
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("name", ["model.tgz", "model.zip"])
+@pytest.mark.parametrize("part", [0.3, 0.5, 0.8])
+def test_archives_whose_content_is_mangled_are_told(tmp_path: Path, name: str, part: float) -> None:
+    archive = (zip_of if name.endswith("zip") else tar_of)(tmp_path / name, {"m": random.Random(1).randbytes(50_000)})
+    content = bytearray(archive.read_bytes())
+    at = int(len(content) * part)
+    content[at : at + 2000] = bytes(2000)
+    archive.write_bytes(content)
+    message = tmp_path / "termination-log"
+    assert run([str(archive), str(tmp_path / "in" / "model")], {"TERMINATION_MESSAGE_PATH": str(message)}) == 6
+    assert f"{name} cannot be unpacked" in message.read_text()
 
 
 def test_an_archive_among_other_files_is_a_file(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def _conveniences(spec: Object, around: Surroundings, translation: Translation) 
         "HOSTNAME": name_of(around.pod),
         "PORT": str(next(iter(translation.ports.values()), "")),
         "PYTHONUNBUFFERED": "1",
+        "ISVC_HOST": "127.0.0.1",  # where our model server listens, also in a program of the user's
         "ISVC_MOUNTS": json.dumps(dict(translation.mounts)),
         "ISVC_PORTS": json.dumps({str(port): local for port, local in translation.ports.items()}),
     }
