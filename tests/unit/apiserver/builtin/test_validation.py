@@ -63,3 +63,9 @@ def test_a_deployment_has_no_more_available_replicas_than_it_has():
     ]
     whole = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}
     assert not strategy_of(DEPLOYMENTS).validate_update({**new, "status": whole}, {}, "status")
+
+
+def test_what_is_wrong_with_a_volume_is_wrong_with_its_mounts():
+    mounted = pod({"volumeMounts": [{"name": "v", "mountPath": "/v"}]}, volumes=[{"name": "v", "image": {}}])
+    paths = [path for path, _ in problems("", "Pod", mounted)]
+    assert paths == ["spec.volumes[0].image.reference", "spec.containers[0].volumeMounts[0].name"]

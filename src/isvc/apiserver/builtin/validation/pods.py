@@ -29,8 +29,10 @@ def template(path: str, spec: Object) -> Errors:
 
 
 def pod_spec(path: str, spec: Object) -> Errors:
-    yield from _volumes(f"{path}.volumes", spec.get("volumes") or ())
-    known = {each.get("name") for each in spec.get("volumes") or ()}
+    faults = list(_volumes(f"{path}.volumes", spec.get("volumes") or ()))
+    yield from faults
+    faulty = {fault.field.removeprefix(f"{path}.volumes[").partition("]")[0] for fault in faults}
+    known = {each.get("name") for index, each in enumerate(spec.get("volumes") or ()) if str(index) not in faulty}
     taken: set[str] = set()
     if not spec.get("containers"):
         yield field_errors.required(f"{path}.containers")
@@ -78,6 +80,8 @@ def _source(path: str, kind: str, source: Object) -> Errors:
     needed = {"secret": "secretName", "configMap": "name", "persistentVolumeClaim": "claimName", "csi": "driver"}
     if kind in needed and not source.get(needed[kind]):
         yield field_errors.required(f"{path}.{needed[kind]}")
+    if kind == "image" and not source.get("reference") and path.startswith("spec.volumes["):  # templates may lack it
+        yield field_errors.required(f"{path}.reference")
     if kind == "hostPath":
         where = source.get("path") or ""
         if not where:
