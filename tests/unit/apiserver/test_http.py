@@ -189,3 +189,26 @@ async def test_expect_continue(http):
 )
 async def test_paths_and_methods_that_do_not_exist(http, method, path, code):
     assert (await http.ask(method, path, b"{}")).code == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(["a: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))]),
+        "a: &a [*a]",
+    ],
+)
+async def test_a_few_lines_of_yaml_cannot_stand_for_millions(http, text):
+    body = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: bomb}}\n{text}\n"
+    answer = await http.ask("POST", CONFIG_MAPS, body.encode(), "application/yaml")
+    assert (answer.code, "excessive aliasing" in answer.message) == (400, True)
+    fair = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fair}\ndata: {a: &a x, b: *a}\n"
+    answer = await http.ask("POST", CONFIG_MAPS, fair.encode(), "application/yaml")
+    assert answer.body["data"] == {"a": "x", "b": "x"}
+
+
+async def test_the_answer_to_head_has_no_body(http):
+    asked = b"HEAD /readyz HTTP/1.1\r\nHost: x\r\n\r\nGET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
+    first, second = (await raw(http.server, asked, b"\r\n\r\n", 2)).split(b"HTTP/1.1 ")[1:]
+    assert first.endswith(b"\r\n\r\n")
+    assert second.startswith(b"200 ")

@@ -182,7 +182,8 @@ class Connection(asyncio.Protocol):
         if self._closing:
             return
         close = not self._keep_alive
-        self._transport.write(head(response, request.warnings, close) + response.body)
+        body = b"" if request.method == "HEAD" else response.body
+        self._transport.write(head(response, request.warnings, close) + body)
         if close:
             self._close()
 

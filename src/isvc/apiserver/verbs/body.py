@@ -16,6 +16,7 @@ from isvc.kube.objects import Object
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
+MAX_VALUES = 1_000_000  # in a YAML body, where a few lines can say any number
 
 
 def media_type(request: Request) -> str:
@@ -56,9 +57,23 @@ def parse_yaml(body: bytes, kind: str) -> Any:
     try:
         # Through JSON, so that dates and numeric keys become what JSON has for them.
         value = yaml.load(body, Loader=_json_like_loader())  # noqa: S506
+        if b"*" in body and _size(value, {}) > MAX_VALUES:
+            raise ValueError("document contains excessive aliasing")
         return orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
     except (yaml.YAMLError, orjson.JSONEncodeError, ValueError) as error:
         raise refusals.unrecognized(kind, body, f"yaml: {error}") from None
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """How many values it holds once aliases are written out. What contains itself is endless."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = MAX_VALUES + 1
+        known[id(value)] = 1 + sum(
+            _size(each, known) for each in (value.values() if isinstance(value, dict) else value)
+        )
+    return known[id(value)]
 
 
 def _json_like_loader() -> Any:
