@@ -113,5 +113,5 @@ async def test_all_get_their_turn_and_never_too_many_at_once(at_once, arrivals):
     await asyncio.gather(*tasks, return_exceptions=True)
     assert most <= at_once
     assert done == sum(not task.cancelled() for task in tasks)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await asyncio.gather(*(write(0) for _ in range(at_once)))  # no turn was lost
