@@ -88,7 +88,6 @@ class Connection(asyncio.Protocol):
             self._head_size += len(data)
             if self._head_size > MAX_HEAD:
                 self._refuse(BadRequest("the request's headers are too large", status=431))
-                self._close()
                 return
         try:
             self._parser.feed_data(data)
