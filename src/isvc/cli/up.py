@@ -80,8 +80,9 @@ async def _up(home: Home, choices: Choices) -> int:
         click.echo(f"isvc up: {error}", err=True)
         return 1
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, lambda: None)  # it is stopping, which takes seconds at most
+        for number in (signal.SIGINT, signal.SIGTERM):  # it is stopping, which takes seconds at most
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)  # to the very end, when neither loop nor interpreter listen
         this.uncancel()
         await stack.stop()
     return 0
