@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 _STAMP = 31
 _ROTATE_AT = 10 * 1024 * 1024
@@ -96,32 +99,36 @@ def _lines(path: Path) -> Iterator[bytes]:
 async def read(path: Path, options: LogOptions, live: Log | None = None) -> AsyncIterator[bytes]:
     """What `kubectl logs` shows of a log; with `follow` and a live one, until it is closed."""
     left = options.limit_bytes
-    for line in _chosen(path, options):
-        yield line if left is None else line[:left]
-        if left is not None:
-            left -= len(line)
-            if left <= 0:
-                return
-    if not options.follow or live is None:
-        return
-    with path.open("rb") as stream:
-        stream.seek(0, 2)
-        while True:
+    with contextlib.ExitStack() as files:
+        earlier = files.enter_context(_older(path).open("rb")) if _older(path).exists() else ()
+        stream = files.enter_context(path.open("rb"))
+        for line in _chosen(itertools.chain(earlier, stream), options):
+            yield line if left is None else line[:left]
+            if left is not None:
+                left -= len(line)
+                if left <= 0:
+                    return
+        while options.follow and live is not None:
             growth, ended = live.next_growth(), live.closed
-            new = b"".join(_shown(line, options) for line in stream)
-            if new:
+            if new := b"".join(_shown(line, options) for line in stream):
                 yield new
+            elif _is_rotated(stream, path):
+                stream = files.enter_context(path.open("rb"))
             elif ended:
                 return
             else:
                 await growth.wait()
 
 
-def _chosen(path: Path, options: LogOptions) -> Iterator[bytes]:
-    lines: Iterator[bytes] = (line for line in _lines(path) if _is_recent(line, options.since))
-    if options.tail_lines is not None:
-        lines = iter(deque(lines, maxlen=options.tail_lines))
-    return (_shown(line, options) for line in lines)
+def _is_rotated(stream: IO[bytes], path: Path) -> bool:
+    """Whether the file that is being read has become the older one."""
+    return path.exists() and os.fstat(stream.fileno()).st_ino != path.stat().st_ino
+
+
+def _chosen(lines: Iterable[bytes], options: LogOptions) -> Iterator[bytes]:
+    recent = (line for line in lines if _is_recent(line, options.since))
+    chosen = recent if options.tail_lines is None else deque(recent, maxlen=options.tail_lines)
+    return (_shown(line, options) for line in chosen)
 
 
 def _shown(line: bytes, options: LogOptions) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from tests.waiting import until
 
+from isvc.local.node import logs
 from isvc.local.node.logs import Log, LogOptions, last_lines, read
 from isvc.local.node.process import CannotStart, Process, Reaper, run_beside
 
@@ -84,6 +85,7 @@ async def test_the_end_of_a_process_ends_its_group(reaper, tmp_path):
 NODE = """
 import asyncio, os, sys
 from pathlib import Path
+from isvc.local.node import logs
 from isvc.local.node.logs import Log
 from isvc.local.node.process import Process, Reaper
 
@@ -176,3 +178,27 @@ async def test_logs_can_be_followed_to_their_end(tmp_path):
     log.close()
     await asyncio.wait_for(task, 30)
     assert seen == b"one\ntwo\nthree\nend\n"
+
+
+async def test_whoever_follows_a_log_misses_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "_ROTATE_AT", 2000)
+    log = Log(tmp_path / "log")
+    for number in range(5):
+        log.note(f"line {number}")
+    seen = bytearray()
+
+    async def follow():
+        async for chunk in read(log.path, LogOptions(follow=True, tail_lines=2), log):
+            seen.extend(chunk)
+            await asyncio.sleep(0)  # while a client takes its time, more is written
+
+    task = asyncio.create_task(follow())
+    for number in range(5, 200):
+        log.note(f"line {number}")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    log.close()
+    await asyncio.wait_for(task, 30)
+    got = [int(line.removeprefix("line ")) for line in seen.decode().splitlines()]
+    assert got == list(range(got[0], 200))
+    assert (tmp_path / "log.old").exists()
