@@ -194,7 +194,8 @@ def test_a_process_that_does_not_want_to_end_is_made_to(here):
 
 
 def test_orphans_are_taken_in_and_strangers_let_go(here):
-    spec = pod("crew", "import time; time.sleep(600)")["spec"]
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    spec = pod("crew", stubborn)["spec"]
     labels = {"app": "crew"}
     crew = {
         "apiVersion": "apps/v1",
@@ -215,7 +216,13 @@ def test_orphans_are_taken_in_and_strangers_let_go(here):
     assert members() == first
     until(lambda: here.get("rs", "-l", "app=crew")["items"][0]["metadata"].get("ownerReferences"), "the adoption")
 
-    (patient,) = first
+    crew["spec"]["strategy"] = {"type": "Recreate"}
+    crew["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "NEW", "value": "1"}]
+    here.apply(crew)
+    here.kubectl("rollout", "status", "deployment/crew", "--timeout=60s")
+    assert not members() & first
+
+    (patient,) = first = members()
     here.kubectl("label", patient, "app-")
     until(lambda: members() and not members() & first, "another in its place")
     until(lambda: "ownerReferences" not in here.get(patient)["metadata"], "it to be let go")

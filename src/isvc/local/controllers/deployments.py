@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
-from isvc.kube.owners import controller_ref, is_controlled_by
+from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
 from isvc.local.controllers.deployment_status import deployment_status, seconds_left
@@ -36,8 +36,14 @@ def controller(world: World) -> Controller:
     def orphaned(replica_set: Object) -> Iterable[Key]:
         return possible_owners(world.cache, DEPLOYMENTS, replica_set)
 
+    def left(pod: Object) -> Iterable[Key]:
+        """Whoever recreates its pods waits for the last to be gone, of which its ReplicaSet no longer speaks."""
+        replica_set = world.cache.get(REPLICA_SETS, str((controller_of(pod) or {}).get("name", "")), namespace_of(pod))
+        return owner_of(DEPLOYMENTS)(replica_set) if replica_set else ()
+
     watches = [
         Watch(DEPLOYMENTS),
+        Watch(PODS, to=left, when=lambda before, after: after is None),
         Watch(REPLICA_SETS, to=owner_of(DEPLOYMENTS)),
         Watch(REPLICA_SETS, to=orphaned, when=is_orphan_now),
     ]
