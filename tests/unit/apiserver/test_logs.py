@@ -100,3 +100,34 @@ async def test_a_pod_without_a_node_has_nothing_to_say(http):
     assert (await http.ask("GET", f"{PODS}/p/log")).text == ""
     await pod(http, "q", "c", node="unknown")
     assert (await http.ask("GET", f"{PODS}/q/log")).code == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "words"),
+    [
+        ("tailLines=abc", 400, 'parsing "abc"'),
+        ("tailLines=-1", 422, "tailLines: Invalid value: -1"),
+        ("sinceSeconds=0", 422, "sinceSeconds"),
+        ("limitBytes=0", 422, "limitBytes"),
+        ("sinceTime=yesterday", 400, "yesterday"),
+        ("sinceTime=2026-01-01T00:00:00Z&sinceSeconds=5", 422, "at most one"),
+    ],
+)
+async def test_options_that_make_no_sense(http, node, query, code, words):
+    asked, _ = node
+    await pod(http, "p", "c")
+    answer = await http.ask("GET", f"{PODS}/p/log?{query}")
+    assert (answer.code, words in answer.message) == (code, True), answer.text
+    assert asked == []
+
+
+async def test_whoever_stops_following_frees_the_node(http, node):
+    await pod(http, "p", "c")
+    response = await http.session.get(f"{http.server.url}{PODS}/p/log?follow=true")
+    assert await response.content.readline() == b"first\n"
+    (connection,) = [each for each in http.server._connections if not each.idle]
+    response.close()
+    async with asyncio.timeout(30):
+        await connection.closed
+        while not connection.idle:
+            await asyncio.sleep(0.01)
