@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.lifecycles.stage import is_served
+from tests.cluster.lifecycles.stage import PATIENCE, is_served
 from tests.waiting import until
 
 from isvc.api.crds import DEFINITIONS, Definition, crd
@@ -18,12 +18,13 @@ from isvc.kube.errors import AlreadyExists, Invalid
 from isvc.kube.objects import dig
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
 from isvc.toolkit.client import PatchKind
+from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.rotation import Certificates
 from isvc.toolkit.webhook import WebhookServer, conversion
 
 
 async def install(client: Any, definition: Definition) -> None:
-    with contextlib.suppress(AlreadyExists):
+    with contextlib.suppress(AlreadyExists, Unreachable):
         await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd(definition, described=True))
 
     async def established() -> bool:
@@ -32,8 +33,8 @@ async def install(client: Any, definition: Definition) -> None:
         assert conditions.get("NonStructuralSchema", "False") == "False", found["status"]
         return conditions.get("Established") == "True" and conditions.get("NamesAccepted") == "True"
 
-    await until(established)
-    await until(lambda: is_served(client, definition.resource))
+    await until(established, within=PATIENCE)
+    await until(lambda: is_served(client, definition.resource), within=PATIENCE)
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.plural)
@@ -113,7 +114,7 @@ async def test_a_client_of_the_older_version_destroys_nothing(client: Any, names
         await client.delete(older, "llama", namespace)
         return None
 
-    stored = await until(converted)
+    stored = await until(converted, within=PATIENCE)
     assert stored["spec"]["model"] == {"uri": "hf://a"}
     stored["spec"]["kvCacheOffloading"] = {"cpu": "1Gi"}
     await client.update(LLM_INFERENCE_SERVICES, stored)

@@ -32,11 +32,13 @@ from isvc.serving.thirdparty import KNATIVE_SERVICES, VIRTUAL_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
 
 CRDS = Path(__file__).parents[3] / "manifests" / "crds" / "full"
 OURS = ("inferenceservices", "servingruntimes", "clusterservingruntimes", "clusterstoragecontainers", "trainedmodels")
+PATIENCE = 240.0  # a definition with a large schema costs kube-apiserver many seconds of work
 SERVED = (
     INFERENCE_SERVICES,
     SERVING_RUNTIMES,
@@ -92,10 +94,10 @@ def our_crds() -> list[Object]:
 
 async def set_up(client: Client, system_namespace: str, mode: str) -> None:
     for crd in [*our_crds(), foreign_crd(KNATIVE_SERVICES), foreign_crd(VIRTUAL_SERVICES)]:
-        with contextlib.suppress(AlreadyExists):
+        with contextlib.suppress(AlreadyExists, Unreachable):
             await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
     for resource in SERVED:
-        await until(lambda resource=resource: is_served(client, resource), f"{resource} is served")
+        await until(lambda resource=resource: is_served(client, resource), f"{resource} is served", PATIENCE)
     for resource, obj in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
         with contextlib.suppress(AlreadyExists):
             await client.create(resource, obj)
@@ -115,10 +117,10 @@ INGRESS = {
 
 
 async def is_served(client: Client, resource: Resource) -> bool:
-    """Which a kind is a moment after its definition is established."""
+    """Which a kind is a moment after its definition is established; the first answer takes kube-apiserver seconds."""
     try:
         await client.list(resource)
-    except NotFound:
+    except (NotFound, Unreachable):
         return False
     return True
 
