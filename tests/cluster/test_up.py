@@ -31,7 +31,8 @@ ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5], [6.
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory):
+def models(request, tmp_path_factory):
+    needs_embedded(request)
     from isvc.local.examples import train
 
     folder = tmp_path_factory.mktemp("models")
@@ -40,8 +41,7 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def here(request, tmp_path_factory, models):
-    needs_embedded(request)
+def here(tmp_path_factory, models):
     running = machine(tmp_path_factory.mktemp("up"), models)
     try:
         running.start()
