@@ -154,6 +154,13 @@ def test_amounts_are_spelled_in_one_way():
     assert resources["requests"] == {"cpu": "1500m"}
 
 
+def test_empty_lists_do_not_move_from_a_framework_to_its_model():
+    spec = {"predictor": {"triton": {"storageUri": "gs://a/b", "env": [], "args": ["x"]}}}
+    done = default_service(service(spec), DEFAULTS)["spec"]["predictor"]["model"]
+    assert "env" not in done
+    assert done["args"] == ["x"]
+
+
 def test_a_metrics_target_keeps_its_text():
     targets = [{"type": "Value", "value": 5}, {"type": "Value", "value": "1024Mi"}]
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": target}} for target in targets]

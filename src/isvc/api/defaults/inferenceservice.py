@@ -67,10 +67,10 @@ def _set_model(service: Object) -> None:
         return
     framework = next((name for name in FRAMEWORKS if predictor.get(name) is not None), None)
     if framework is not None:
-        model = predictor["model"] = predictor.pop(framework)
-        model["modelFormat"] = {"name": framework}
-        if framework in FRAMEWORK_PROTOCOLS and model.get("protocolVersion") is None:
-            model["protocolVersion"] = FRAMEWORK_PROTOCOLS[framework].value
+        moved = {name: value for name, value in predictor.pop(framework).items() if value != []}
+        predictor["model"] = moved | {"modelFormat": {"name": framework}}
+        if framework in FRAMEWORK_PROTOCOLS and moved.get("protocolVersion") is None:
+            predictor["model"]["protocolVersion"] = FRAMEWORK_PROTOCOLS[framework].value
     model = predictor.get("model")
     if model is None:
         return
