@@ -53,7 +53,8 @@ class ImageTable:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._programs: Mapping[str, Program] = BUILT_IN
-        self._read_at = 0
+        # Time alone does not tell: a file may be seen while it is being written, within one tick of the clock.
+        self._read: tuple[int, int, int] | None = None
 
     def find(self, image: str) -> Program | None:
         """The program for an image: the most specific key that fits."""
@@ -63,11 +64,12 @@ class ImageTable:
         return self._programs[max(fitting, key=lambda key: ("*" not in key, len(key)))] if fitting else None
 
     def _renew(self) -> None:
-        changed_at = self.path.stat().st_mtime_ns if self.path.exists() else 0
-        if changed_at != self._read_at:
-            users = parse(self.path.read_text(), str(self.path)) if changed_at else {}
+        found = self.path.stat() if self.path.exists() else None
+        state = (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
+        if state != self._read:
+            users = parse(self.path.read_text(), str(self.path)) if found else {}
             self._programs = {**BUILT_IN, **users}
-            self._read_at = changed_at
+            self._read = state
 
 
 def image_name(image: str) -> str:

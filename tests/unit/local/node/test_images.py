@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from isvc.local.node.images import ImageTable, ImageTableError, parse
@@ -53,3 +55,16 @@ def test_users_extend_and_override_the_table(tmp_path):
 def test_mistakes_in_the_table_are_told(text, words):
     with pytest.raises(ImageTableError, match=words):
         parse(text, "f")
+
+
+def test_a_file_that_was_seen_half_written_is_read_again(tmp_path):
+    path = tmp_path / "images.yaml"
+    table = ImageTable(path)
+    path.write_text("")
+    moment = path.stat().st_mtime_ns
+    assert table.find("example.com/mine:1") is None
+    path.write_text("images: {mine: {command: [echo]}}")
+    os.utime(path, ns=(moment, moment))
+    program = table.find("example.com/mine:1")
+    assert program is not None
+    assert program.command == ("echo",)
