@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from tests.cluster.local_machine import (
@@ -110,7 +111,7 @@ def test_a_killed_model_server_is_started_again_and_the_status_says_so(here):
     here.kubectl("delete", "isvc", "mortal")
 
 
-def test_a_rolling_update_under_load_loses_no_request(here):
+def test_a_rolling_update_and_a_restart_under_load_lose_no_request(here):
     here.apply(service("rolling", "pvc://models/iris"))
     here.wait_ready("rolling")
     url = here.kubectl("get", "isvc", "rolling", "-o", "jsonpath={.status.url}")
@@ -129,14 +130,24 @@ def test_a_rolling_update_under_load_loses_no_request(here):
                 answers[str(getattr(error, "reason", error)) + getattr(error, "read", bytes)().decode()] += 1
             time.sleep(0.02)
 
+    def update():
+        here.apply(service("rolling", "pvc://models/iris-v2"))
+
+    def restart():
+        here.kubectl("rollout", "restart", "deploy/rolling-predictor")
+
+    def replaced(old):
+        return not old & {pod["metadata"]["name"] for pod in pods(here, "rolling")}
+
     with ThreadPoolExecutor(4) as pool:
         for _ in range(4):
             pool.submit(ask)
         try:
-            old = {pod["metadata"]["name"] for pod in pods(here, "rolling")}
-            here.apply(service("rolling", "pvc://models/iris-v2"))
-            until(lambda: not old & {pod["metadata"]["name"] for pod in pods(here, "rolling")}, "the old pod to go")
-            here.kubectl("rollout", "status", "deploy/rolling-predictor", "--timeout=60s")
+            for change in (update, restart):
+                old = {pod["metadata"]["name"] for pod in pods(here, "rolling")}
+                change()
+                until(partial(replaced, old), "the old pod to go")
+                here.kubectl("rollout", "status", "deploy/rolling-predictor", "--timeout=60s")
         finally:
             ended.set()
     assert set(answers) == {200}, answers

@@ -10,6 +10,8 @@ longer want goes: managedFields tell that we set it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -230,7 +232,7 @@ def _heeded(child: Child, obj: Object) -> Object:
     paths = child.heeds or [key for key in child.manifest if key not in ("apiVersion", "kind", "metadata", "status")]
     parts = {path.rpartition(".")[2]: _at(obj, path) for path in paths}
     for path in child.yields:
-        top, _, rest = path.partition(".")
+        top, *rest = _steps(path)
         if top in parts:
             parts[top] = _without(parts[top], rest)
     return parts
@@ -262,16 +264,22 @@ def _set_by_us(live: Object, name: str) -> set[str]:
 
 
 def _at(obj: Object, path: str) -> Any:
-    return dig(obj, *path.split("."))
+    return dig(obj, *_steps(path))
 
 
-def _without(value: Any, path: str) -> Any:
-    """The value without what is at the path; what is not on the way there is shared."""
-    if not path:
+@cache
+def _steps(path: str) -> tuple[str, ...]:
+    fields, _, key = path.partition("[")
+    return (*fields.split("."), key.removesuffix("]")) if key else tuple(fields.split("."))
+
+
+def _without(value: Any, steps: Sequence[str]) -> Any:
+    """The value without what the steps lead to; what is not on the way there is shared."""
+    if not steps:
         return None
     if not isinstance(value, dict):
         return value
-    step, _, rest = path.partition(".")
+    step, *rest = steps
     trimmed = {key: inner for key, inner in value.items() if key != step}
     if rest and step in value:
         trimmed[step] = _without(value[step], rest)
@@ -290,7 +298,7 @@ def _replacement(owner: Object, child: Child, live: Object) -> Object:
         metadata["ownerReferences"] = references
     for path in child.yields:
         if (value := _at(live, path)) is not None:
-            *parents, last = path.split(".")
+            *parents, last = _steps(path)
             target = body
             for step in parents:
                 target = target.setdefault(step, {})

@@ -20,7 +20,7 @@ from isvc.kube.resource import Resource
 class Child:
     """An object that should exist, with only the fields that its controller cares about.
 
-    Paths are dotted, such as `spec.replicas`:
+    Paths are dotted, such as `spec.replicas`; a last key that has dots itself stands in brackets:
     `yields`    fields that another controller may own: given when the child is created, and left as they are then
     `heeds`     fields of which a difference makes an update due; () means labels, annotations and all content.
                 An update that is due replaces the whole child.

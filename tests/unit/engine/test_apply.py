@@ -194,6 +194,24 @@ async def test_yielded_fields_are_given_once(engine, shelves):
     assert live["spec"] == {"replicas": 5}
 
 
+async def test_a_key_with_dots_can_be_yielded(engine, shelves):
+    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "ns"}}
+
+    def child(paused: bool) -> Child:
+        template = {"template": {"metadata": {"annotations": {"ours": "1"}}}, "paused": paused}
+        restarted = "spec.template.metadata.annotations[kubectl.kubernetes.io/restartedAt]"
+        return Child(DEPLOYMENTS, {**manifest, "spec": template}, yields=(restarted,), heeds=("spec",))
+
+    await engine.apply(OWNER, plan(child(paused=True)))
+    annotations = shelves.edit(DEPLOYMENTS, "a")["spec"]["template"]["metadata"]["annotations"]
+    annotations["kubectl.kubernetes.io/restartedAt"] = "now"
+    assert isinstance(result(await engine.apply(OWNER, plan(child(paused=True))), "a", DEPLOYMENTS), Unchanged)
+    annotations["theirs"] = "2"
+    live = (await engine.apply(OWNER, plan(child(paused=False)))).live(DEPLOYMENTS, "a")
+    kept = live["spec"]["template"]["metadata"]["annotations"]
+    assert kept == {"ours": "1", "kubectl.kubernetes.io/restartedAt": "now"}
+
+
 async def test_labels_are_shared_ground(engine, shelves):
     await engine.apply(OWNER, plan(config("a", {"ours": "1", "old": "1"}, x="1")))
     metadata = shelves.edit(CONFIG_MAPS, "a")["metadata"]
