@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 CONNECTIONS = 32
-WRITES_AT_ONCE = 16
+WRITES_AT_ONCE = 8
 IDLE_SECONDS = 75.0  # kube-apiserver closes idle connections after 90
 CONNECT_SECONDS = 10.0
 HEADER_SECONDS = 30.0
