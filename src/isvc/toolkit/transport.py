@@ -61,7 +61,7 @@ class Transport:
         self.fence: Fence | None = None
         self.observer: Observer | None = None
         self._clock = clock
-        self._turns = Turns(WRITES_AT_ONCE)
+        self._turns = Turns(WRITES_AT_ONCE, clock.monotonic)
         self._credentials = Credentials(config, clock)
         self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
 
