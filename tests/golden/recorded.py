@@ -98,6 +98,9 @@ class Memory:
             ]
         return [obj for obj in self.list(resource) if (controller_of(obj) or {}).get("uid") == value]
 
+    def children(self, resource: Resource, owner: str) -> list[Key]:
+        return [Key.of(obj) for obj in self.by_index(resource, "owner", owner)]
+
     def serves(self, resource: Resource) -> bool:
         return (resource.group, resource.kind) not in self._absent
 

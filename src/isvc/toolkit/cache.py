@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol
@@ -83,6 +83,10 @@ class Cache:
 
     def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
         return self._informers[resource].store.by_index(index_name, value)
+
+    def children(self, resource: Resource, owner: str) -> Sequence[Key]:
+        """Whom the owner of this uid controls."""
+        return self._informers[resource].store.keys(OWNER, owner)
 
     def list(self, resource: Resource, namespace: str = "") -> list[Object]:
         return self._informers[resource].store.list(namespace)

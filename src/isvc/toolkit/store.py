@@ -7,7 +7,7 @@ object twice pays once. Whoever reads an object shares it: never change one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -66,9 +66,12 @@ class Store:
         return self._open(key, entry) if entry else None
 
     def by_index(self, index: str, value: str) -> list[Object]:
+        return [obj for key in self.keys(index, value) if (obj := self.get(key)) is not None]
+
+    def keys(self, index: str, value: str) -> Sequence[Key]:
         if index not in self._indexers:
             raise KeyError(f"no index {index!r}; declared: {', '.join(sorted(self._indexers))}")
-        return [obj for key in sorted(self._index.get((index, value), ())) if (obj := self.get(key)) is not None]
+        return sorted(self._index.get((index, value), ()))
 
     def list(self, namespace: str = "") -> list[Object]:
         spaces = [namespace] if namespace else list(self._entries)

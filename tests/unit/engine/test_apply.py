@@ -10,7 +10,7 @@ from isvc.engine.apply import Engine
 from isvc.engine.outcome import ChildKey, Created, Deleted, Rejected, Taken, Unchanged, Updated
 from isvc.engine.plan import Child, Hold, Part, Plan, Retire, Want
 from isvc.kube.errors import AlreadyExists, Conflict, Forbidden, InternalError, NotFound
-from isvc.kube.objects import deep_copy, name_of, uid_of
+from isvc.kube.objects import Key, deep_copy, name_of, uid_of
 from isvc.kube.owners import controller_of, is_controlled_by
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SECRETS, SERVICES, Resource
 
@@ -75,9 +75,6 @@ class Shelves:
     def serves(self, resource):
         return True
 
-    def by_index(self, resource, index_name, value):
-        return [obj for obj in self.list(resource) if is_controlled_by(obj, value)]
-
     def peek(self, resource, name):
         return None if (resource, name) in self.unseen else self.objects.get((resource, name))
 
@@ -102,9 +99,14 @@ class Memory:
     """The same shelves, read without waiting."""
 
     def __init__(self, shelves):
-        self.get = lambda resource, name, namespace="": shelves.peek(resource, name)
-        self.list, self.by_index = shelves.list, shelves.by_index
+        self.shelves = shelves
         self.serves, self.note = shelves.serves, shelves.note
+
+    def get(self, resource, name, namespace=""):
+        return self.shelves.peek(resource, name)
+
+    def children(self, resource, owner):
+        return [Key.of(obj) for obj in self.shelves.list(resource) if is_controlled_by(obj, owner)]
 
 
 @pytest.fixture
@@ -343,7 +345,7 @@ async def test_deleting_something_already_gone_is_fine_and_a_successor_is_spared
     assert isinstance(result(await engine.apply(OWNER, plan()), "a"), Deleted)
     before = deep_copy(shelves.objects[CONFIG_MAPS, "a"])
     shelves.objects[CONFIG_MAPS, "a"]["metadata"]["uid"] = "successor"
-    shelves.by_index = lambda resource, index_name, value: [before]
+    shelves.peek = lambda resource, name: before
     with pytest.raises(Conflict):
         await Engine(shelves, Memory(shelves)).apply(OWNER, plan())
     assert (CONFIG_MAPS, "a") in shelves.objects
