@@ -98,8 +98,8 @@ class Memory:
             ]
         return [obj for obj in self.list(resource) if (controller_of(obj) or {}).get("uid") == value]
 
-    def children(self, resource: Resource, owner: str) -> list[Key]:
-        return [Key.of(obj) for obj in self.by_index(resource, "owner", owner)]
+    def keys(self, resource: Resource, index_name: str, value: str) -> list[Key]:
+        return [Key.of(obj) for obj in self.by_index(resource, index_name, value)]
 
     def serves(self, resource: Resource) -> bool:
         return (resource.group, resource.kind) not in self._absent

@@ -45,7 +45,7 @@ from isvc.kube.objects import (
 )
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by, is_left_by_namesake, owner_refs
 from isvc.kube.resource import Resource
-from isvc.toolkit.cache import Reader
+from isvc.toolkit.cache import OWNER, Reader
 from isvc.toolkit.client import FIELD_MANAGER
 
 REFUSALS = (Invalid, Forbidden, BadRequest, NotFound, TooLarge)
@@ -70,8 +70,8 @@ class Memory(Reader, Protocol):
 
     def note(self, resource: Resource, obj: Object) -> None: ...
 
-    def children(self, resource: Resource, owner: str) -> Sequence[Key]:
-        """Whom the owner of this uid controls; their names alone cost less than the objects."""
+    def keys(self, resource: Resource, index_name: str, value: str) -> Sequence[Key]:
+        """As `by_index`, for whom the names are enough."""
         ...
 
 
@@ -203,7 +203,7 @@ class Engine:
         for resource in sorted(part.kinds):
             if not self._memory.serves(resource):
                 continue
-            for namespace, name in self._memory.children(resource, uid_of(owner)):
+            for namespace, name in self._memory.keys(resource, OWNER, uid_of(owner)):
                 if not part.covers(resource, name) or plan.wants(resource, name) or plan.holds(resource, name):
                     continue
                 live = self._memory.get(resource, name, namespace)

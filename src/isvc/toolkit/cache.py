@@ -84,9 +84,9 @@ class Cache:
     def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
         return self._informers[resource].store.by_index(index_name, value)
 
-    def children(self, resource: Resource, owner: str) -> Sequence[Key]:
-        """Whom the owner of this uid controls."""
-        return self._informers[resource].store.keys(OWNER, owner)
+    def keys(self, resource: Resource, index_name: str, value: str) -> Sequence[Key]:
+        """As `by_index`, for whom the names are enough: nothing has to be decoded."""
+        return self._informers[resource].store.keys(index_name, value)
 
     def list(self, resource: Resource, namespace: str = "") -> list[Object]:
         return self._informers[resource].store.list(namespace)

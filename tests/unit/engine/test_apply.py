@@ -105,8 +105,8 @@ class Memory:
     def get(self, resource, name, namespace=""):
         return self.shelves.peek(resource, name)
 
-    def children(self, resource, owner):
-        return [Key.of(obj) for obj in self.shelves.list(resource) if is_controlled_by(obj, owner)]
+    def keys(self, resource, index_name, value):
+        return [Key.of(obj) for obj in self.shelves.list(resource) if is_controlled_by(obj, value)]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def controller(
 
     def graphs_of(service: Object) -> Iterable[Key]:
         place = f"{namespace_of(service)}/{name_of(service)}"
-        return [Key.of(graph) for graph in cache.by_index(INFERENCE_GRAPHS, BY_SERVICE, place)]
+        return cache.keys(INFERENCE_GRAPHS, BY_SERVICE, place)
 
     watches = (
         Watch(INFERENCE_GRAPHS, optional=True),

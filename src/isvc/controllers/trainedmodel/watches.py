@@ -23,12 +23,12 @@ def controller(client: Client, cache: Cache, clock: Clock) -> Controller:
 
     def models_of(service: Object) -> Iterable[Key]:
         place = f"{namespace_of(service)}/{name_of(service)}"
-        return [Key.of(model) for model in cache.by_index(TRAINED_MODELS, BY_SERVICE, place)]
+        return cache.keys(TRAINED_MODELS, BY_SERVICE, place)
 
     def siblings_of(model: Object) -> Iterable[Key]:
         """The models that share a service with this one, which may now have room or no longer have it."""
         for place in _service(model):
-            yield from map(Key.of, cache.by_index(TRAINED_MODELS, BY_SERVICE, place))
+            yield from cache.keys(TRAINED_MODELS, BY_SERVICE, place)
 
     watches = (
         Watch(TRAINED_MODELS, optional=True),

@@ -108,7 +108,7 @@ class Deployments:
         """Recreate: everything old goes before anything new comes."""
         for item in old:
             await self._resize(deployment, item, 0, limits)
-        return any(self._cache.by_index(PODS, OWNER, uid_of(item)) for item in old)
+        return any(self._cache.keys(PODS, OWNER, uid_of(item)) for item in old)
 
     async def _create(self, deployment: Object, old: Sequence[Object], limits: Limits) -> Object:
         revision = max((revision_of(item) for item in old), default=0) + 1
