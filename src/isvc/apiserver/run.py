@@ -14,7 +14,12 @@ import orjson
 
 from isvc.apiserver.identity import Identity, write_private
 from isvc.apiserver.server import Server
+from isvc.apiserver.store.lock import InUse
+from isvc.apiserver.store.log import Damaged
 from isvc.kube.objects import Object
+
+CANNOT_RUN = (InUse, Damaged, OSError)
+"""What `run` raises, in words for people, when the folder or the address is of no use."""
 
 
 class Options(NamedTuple):

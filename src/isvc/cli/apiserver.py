@@ -36,11 +36,9 @@ def command(kubeconfig: Path, folder: Path, port: int, host: str, ephemeral: boo
     It listens on loopback with TLS and accepts the token or client certificate in the kubeconfig, which is written
     (mode 0600) when the server is ready. Ctrl-C or SIGTERM stops it.
     """
-    from isvc.apiserver.run import Options, run
-    from isvc.apiserver.store.lock import InUse
-    from isvc.apiserver.store.log import Damaged
+    from isvc.apiserver.run import CANNOT_RUN, Options, run
 
     try:
         run(Options(folder, kubeconfig, host, port, ephemeral, controllers))
-    except (InUse, Damaged, OSError) as error:
+    except CANNOT_RUN as error:
         raise click.ClickException(str(error)) from None

@@ -14,13 +14,11 @@ from isvc.local.node.process import Reaper, die_with_parent
 _START = """
 import sys
 from pathlib import Path
-from isvc.apiserver.run import Options, run
-from isvc.apiserver.store.lock import InUse
-from isvc.apiserver.store.log import Damaged
+from isvc.apiserver.run import CANNOT_RUN, Options, run
 folder, kubeconfig, port, ephemeral = sys.argv[1:]
 try:
     run(Options(Path(folder), Path(kubeconfig), port=int(port), ephemeral=ephemeral == "True", controllers=True))
-except (InUse, Damaged, OSError) as error:
+except CANNOT_RUN as error:
     sys.exit(str(error))
 """
 

@@ -29,6 +29,7 @@ from isvc.local.node.ports import PORTS_ANNOTATION, Ports
 from isvc.local.node.process import Reaper
 from isvc.local.node.status import ContainerState, pod_status
 from isvc.local.node.translate import container_ports
+from isvc.serving.annotations import SERVICE
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.failure import ClusterError
@@ -39,7 +40,6 @@ log = logging.getLogger("isvc.node")
 _GRACE = 30.0
 _RETRY = 2.0
 _DRAIN = 5.0
-_SERVICE_LABEL = "serving.kserve.io/inferenceservice"
 _CONCERN_SERVICE = ("ErrImageNeverPull", "FailedMount")  # what keeps a model server from even starting
 
 Drain = Callable[[list[int], float], Awaitable[None]]  # local ports, at most so many seconds
@@ -319,7 +319,7 @@ class PodWorker:
 
     def _event(self, kind: str, reason: str, message: str) -> None:
         self._node.recorder.event(self.pod, kind, reason, message)
-        if reason in _CONCERN_SERVICE and (service := labels_of(self.pod).get(_SERVICE_LABEL)):
+        if reason in _CONCERN_SERVICE and (service := labels_of(self.pod).get(SERVICE)):
             self._telling = asyncio.create_task(self._tell_service(service, kind, reason, message))
 
     async def _tell_service(self, name: str, kind: str, reason: str, message: str) -> None:
