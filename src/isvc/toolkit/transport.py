@@ -42,9 +42,9 @@ Observer = Callable[[str, int], None]
 class Call(NamedTuple):
     method: str
     target: str
-    body: bytes | None = None
-    headers: dict[str, str] | None = None
-    within: float = HEADER_SECONDS
+    body: bytes | None
+    headers: dict[str, str] | None
+    within: float  # seconds, with all retries
     fenced: bool = False  # a controller's write: checked against the lease, and made in turn
     patience: float = 0.0  # seconds for which other writes may be let by
 
