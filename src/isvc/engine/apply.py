@@ -31,7 +31,7 @@ from isvc.engine.outcome import (
 )
 from isvc.engine.plan import Child, Hold, Part, Plan, Want
 from isvc.kube.equality import covers
-from isvc.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, NotFound, TooLarge
+from isvc.kube.errors import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound, TooLarge
 from isvc.kube.objects import (
     Key,
     Object,
@@ -186,7 +186,7 @@ class Engine:
             return False
         if not _has_more(child, live):
             return True
-        if _left_over(child, live) or not covers(_heeded(child, live), _heeded(child, child.manifest)):
+        if _left_over(child, live) or not covers(_compared(child, live), _compared(child, child.manifest)):
             return False  # it certainly would
         answer = await self._client.update(child.resource, _replacement(owner, child, live), dry_run=True)
         return _made(child, answer) == _made(child, live)
@@ -232,20 +232,17 @@ def _taken(resource: Resource, live: Object) -> str:
     return f"{resource.kind} {name_of(live)} exists already and {whose}: rename or delete it"
 
 
-def _heeded(child: Child, obj: Object) -> Object:
-    """The parts of an object that decide whether an update is due, without the fields that are yielded."""
-    paths = child.heeds or [key for key in child.manifest if key not in ("apiVersion", "kind", "metadata", "status")]
+def _compared(child: Child, obj: Object) -> Object:
+    """The parts of an object that decide whether an update is due, without the fields that are ignored."""
+    paths = child.policy.compare
+    if paths is None:
+        paths = tuple(key for key in child.manifest if key not in ("apiVersion", "kind", "metadata", "status"))
     parts = {path.rpartition(".")[2]: _at(obj, path) for path in paths}
-    for path in child.yields:
+    for path in child.policy.ignore:
         top, *rest = _steps(path)
         if top in parts:
             parts[top] = _without(parts[top], rest)
     return parts
-
-
-def _included(child: Child) -> tuple[str, ...]:
-    """Maps that have to hold all that the manifest says, and may hold more."""
-    return child.includes if child.heeds else (*child.includes, *(f"metadata.{name}" for name in _SHARED))
 
 
 def _left_over(child: Child, live: Object) -> set[tuple[str, str]]:
@@ -253,7 +250,7 @@ def _left_over(child: Child, live: Object) -> set[tuple[str, str]]:
     return {
         (name, key)
         for name in _SHARED
-        if not child.heeds or f"metadata.{name}" in {*child.includes} & {*child.keeps}
+        if child.policy.withdraws(f"metadata.{name}")
         for key in _set_by_us(live, name) - (child.manifest["metadata"].get(name) or {}).keys()
     }
 
@@ -301,7 +298,7 @@ def _replacement(owner: Object, child: Child, live: Object) -> Object:
             metadata[name] = shared
     if references := _owners(owner, child, live):
         metadata["ownerReferences"] = references
-    for path in child.yields:
+    for path in child.policy.ignore:
         if (value := _at(live, path)) is not None:
             *parents, last = _steps(path)
             target = body
@@ -317,9 +314,9 @@ def _owners(owner: Object, child: Child, live: Object) -> list[Object]:
 
 
 def _others(child: Child, live: Object, name: str) -> Object:
-    """Labels or annotations of others that stay: all where the child keeps them, else notes of Kubernetes itself."""
+    """Labels or annotations of others that stay: all where the policy retains them, else notes of Kubernetes itself."""
     present: Object = live["metadata"].get(name) or {}
-    ours, shared = _set_by_us(live, name), not child.heeds or f"metadata.{name}" in child.keeps
+    ours, shared = _set_by_us(live, name), child.policy.retains(f"metadata.{name}")
     return {
         key: value
         for key, value in present.items()
@@ -328,25 +325,21 @@ def _others(child: Child, live: Object, name: str) -> Object:
 
 
 def _has_all(child: Child, live: Object) -> bool:
-    return all(covers(_at(live, path) or {}, _at(child.manifest, path) or {}) for path in _included(child))
+    return all(covers(_at(live, path) or {}, _at(child.manifest, path) or {}) for path in child.policy.required)
 
 
 def _has_more(child: Child, live: Object) -> bool:
-    """Whether it has something that neither the manifest nor the API server put there, or lacks something heeded."""
-    return drifted(_heeded(child, live), _heeded(child, child.manifest)) or bool(_left_over(child, live))
+    """Whether it has something that neither the manifest nor the API server put there, or lacks something compared."""
+    return drifted(_compared(child, live), _compared(child, child.manifest)) or bool(_left_over(child, live))
 
 
 def _wanted(child: Child) -> int:
-    return _digest([_heeded(child, child.manifest), [_at(child.manifest, path) for path in _included(child)]])
+    return _digest([_compared(child, child.manifest), [_at(child.manifest, path) for path in child.policy.required]])
 
 
 def _made(child: Child, live: Object) -> int:
-    return _digest([_heeded(child, live), sorted(_left_over(child, live))])
+    return _digest([_compared(child, live), sorted(_left_over(child, live))])
 
 
 def _digest(value: Any) -> int:
     return hash(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
-
-
-def is_refusal(error: ApiError) -> bool:
-    return isinstance(error, REFUSALS)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from isvc.engine.policies import WHOLE, WritePolicy
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import Resource
 
@@ -20,22 +21,13 @@ from isvc.kube.resource import Resource
 class Child:
     """An object that should exist, with only the fields that its controller cares about.
 
-    Paths are dotted, such as `spec.replicas`; a last key that has dots itself stands in brackets:
-    `yields`    fields that another controller may own: given when the child is created, and left as they are then
-    `heeds`     fields of which a difference makes an update due; () means labels, annotations and all content.
-                An update that is due replaces the whole child.
-    `includes`  maps that others may add to: an update is due when something of ours is missing there
-    `keeps`     maps of which an update leaves in place what others added; with `heeds` () these are both of metadata.
-                Where a map is both included and kept, what we no longer want there makes an update due, too.
-    `owned`     False for an object that several owners share: no owner reference, and never deleted
+    The policy says which differences make an update due. `owned=False` is an object that several owners share: it gets
+    no owner reference and is never deleted.
     """
 
     resource: Resource
     manifest: Object
-    yields: tuple[str, ...] = ()
-    heeds: tuple[str, ...] = ()
-    includes: tuple[str, ...] = ()
-    keeps: tuple[str, ...] = ()
+    policy: WritePolicy = WHOLE
     owned: bool = True
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isvc.engine.plan import Child
+from isvc.engine.policies import KNATIVE_SERVICE
 from isvc.kube.objects import Object, dig, without
 from isvc.kube.quantity import Quantity
 from isvc.serving.thirdparty import KNATIVE_SERVICES
@@ -85,10 +86,7 @@ def service(
     traffic: list[Object] | None = None,
     lifted: Collection[str] = LIFTED,
 ) -> Child:
-    """A Knative Service; annotations that are about the Service are lifted from the revision.
-
-    Knative notes on the Service who made it, and refuses to have that taken away: annotations of others stay.
-    """
+    """A Knative Service; annotations that are about the Service are lifted from the revision."""
     own = {key: value for key, value in revision.annotations.items() if key in lifted}
     template = revision.template()
     for key in own:
@@ -103,10 +101,7 @@ def service(
         "metadata": {key: value for key, value in metadata.items() if value},
         "spec": spec,
     }
-    heeds = ("metadata.labels", "spec.template", "spec.traffic")
-    return Child(
-        KNATIVE_SERVICES, manifest, heeds=heeds, includes=("metadata.annotations",), keeps=("metadata.annotations",)
-    )
+    return Child(KNATIVE_SERVICES, manifest, policy=KNATIVE_SERVICE)
 
 
 def _spelled_as_in_pods(pod: Object) -> Object:

@@ -9,6 +9,7 @@ import pytest
 from isvc.engine.apply import Engine
 from isvc.engine.outcome import ChildKey, Created, Deleted, Rejected, Taken, Unchanged, Updated
 from isvc.engine.plan import Child, Hold, Part, Plan, Retire, Want
+from isvc.engine.policies import CREATE_ONLY, DATA, LABELS, WORKLOAD, WritePolicy
 from isvc.kube.errors import AlreadyExists, Conflict, Forbidden, InternalError, NotFound
 from isvc.kube.objects import Key, deep_copy, name_of, uid_of
 from isvc.kube.owners import controller_of, is_controlled_by
@@ -185,24 +186,27 @@ async def test_what_we_asked_for_before_a_restart_and_no_longer_want_goes(engine
     assert shelves.objects[CONFIG_MAPS, "a"]["data"] == {"x": "1"}
 
 
-async def test_yielded_fields_are_given_once(engine, shelves):
+async def test_ignored_fields_are_written_once(engine, shelves):
     manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "ns"}}
-    child = Child(DEPLOYMENTS, {**manifest, "spec": {"replicas": 1, "paused": True}}, yields=("spec.replicas",))
+    child = Child(
+        DEPLOYMENTS,
+        {**manifest, "spec": {"replicas": 1, "paused": True}},
+        policy=WritePolicy(ignore=("spec.replicas",)),
+    )
     await engine.apply(OWNER, plan(child))
     shelves.edit(DEPLOYMENTS, "a")["spec"]["replicas"] = 5
     assert isinstance(result(await engine.apply(OWNER, plan(child)), "a", DEPLOYMENTS), Unchanged)
-    child = Child(DEPLOYMENTS, {**manifest, "spec": {"replicas": 1}}, yields=("spec.replicas",))
+    child = Child(DEPLOYMENTS, {**manifest, "spec": {"replicas": 1}}, policy=WritePolicy(ignore=("spec.replicas",)))
     live = (await engine.apply(OWNER, plan(child))).live(DEPLOYMENTS, "a")
     assert live["spec"] == {"replicas": 5}
 
 
-async def test_a_key_with_dots_can_be_yielded(engine, shelves):
+async def test_a_key_with_dots_can_be_ignored(engine, shelves):
     manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "ns"}}
 
     def child(paused: bool) -> Child:
         template = {"template": {"metadata": {"annotations": {"ours": "1"}}}, "paused": paused}
-        restarted = "spec.template.metadata.annotations[kubectl.kubernetes.io/restartedAt]"
-        return Child(DEPLOYMENTS, {**manifest, "spec": template}, yields=(restarted,), heeds=("spec",))
+        return Child(DEPLOYMENTS, {**manifest, "spec": template}, policy=WORKLOAD)
 
     await engine.apply(OWNER, plan(child(paused=True)))
     annotations = shelves.edit(DEPLOYMENTS, "a")["spec"]["template"]["metadata"]["annotations"]
@@ -231,9 +235,9 @@ async def test_labels_are_shared_ground(engine, shelves):
     assert live["metadata"]["labels"] == {"ours": "1", "theirs": "2"}
 
 
-async def test_labels_that_are_merely_included_go_with_the_next_update(engine, shelves):
+async def test_labels_that_are_merely_required_go_with_the_next_update(engine, shelves):
     def child(labels, value):
-        return replace(config("a", labels, x=value), heeds=("data",), includes=("metadata.labels",))
+        return replace(config("a", labels, x=value), policy=WritePolicy(compare=("data",), require=(LABELS,)))
 
     await engine.apply(OWNER, plan(child({"ours": "1", "old": "1"}, "1")))
     fields = {"f:metadata": {"f:labels": {"f:ours": {}, "f:old": {}}}}
@@ -267,11 +271,11 @@ async def test_a_child_that_somebody_deleted_is_a_repair(engine, shelves):
 
 
 async def test_the_child_of_a_deleted_namesake_is_adopted_and_else_written_only_if_due(engine, shelves):
-    child = replace(config("a", {"from": "before"}, x="1"), heeds=("data",))
+    child = replace(config("a", {"from": "before"}, x="1"), policy=DATA)
     await engine.apply(OWNER, plan(child))
     heir = {**OWNER, "metadata": {**OWNER["metadata"], "uid": "heir"}}
     shelves.taken_requests()
-    again = replace(config("a", {"from": "now"}, x="1"), heeds=("data",))
+    again = replace(config("a", {"from": "now"}, x="1"), policy=DATA)
     outcome = await Engine(shelves, Memory(shelves)).apply(heir, plan(again))
     live = outcome.live(CONFIG_MAPS, "a")
     assert outcome.repaired  # worth another look: nothing was known of it when this was planned
@@ -351,15 +355,25 @@ async def test_deleting_something_already_gone_is_fine_and_a_successor_is_spared
     assert (CONFIG_MAPS, "a") in shelves.objects
 
 
-async def test_a_child_that_heeds_its_labels_sheds_those_of_others(engine, shelves):
+async def test_a_child_whose_labels_are_compared_sheds_those_of_others(engine, shelves):
     manifest = {**config("a").manifest}
     manifest["metadata"] = {**manifest["metadata"], "labels": {"ours": "1"}}
-    heedful = Child(CONFIG_MAPS, manifest, heeds=("data", "metadata.labels"))
-    await engine.apply(OWNER, plan(heedful))
+    exact = Child(CONFIG_MAPS, manifest, policy=WritePolicy(compare=("data", LABELS)))
+    await engine.apply(OWNER, plan(exact))
     live = shelves.objects[CONFIG_MAPS, "a"]
     live["metadata"] |= {"labels": {"ours": "1", "theirs": "2"}, "resourceVersion": "99"}
-    await engine.apply(OWNER, plan(heedful))
+    await engine.apply(OWNER, plan(exact))
     assert shelves.objects[CONFIG_MAPS, "a"]["metadata"]["labels"] == {"ours": "1"}
     shelves.taken_requests()
-    await engine.apply(OWNER, plan(heedful))
+    await engine.apply(OWNER, plan(exact))
+    assert shelves.taken_requests() == []
+
+
+async def test_a_child_that_is_only_created_is_left_to_others(engine, shelves):
+    child = replace(config("a", x="1"), policy=CREATE_ONLY)
+    await engine.apply(OWNER, plan(child))
+    shelves.edit(CONFIG_MAPS, "a")["data"] = {"theirs": "2"}
+    shelves.taken_requests()
+    for each in (engine, Engine(shelves, Memory(shelves))):
+        await each.apply(OWNER, plan(replace(child, manifest=config("a", {"new": "label"}, x="3").manifest)))
     assert shelves.taken_requests() == []

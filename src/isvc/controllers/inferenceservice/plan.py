@@ -21,6 +21,7 @@ from isvc.controllers.inferenceservice.observe import Observed
 from isvc.controllers.inferenceservice.planned import Canary, Deployed, Planned, Stop
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.engine.plan import Child, Part, Plan, Retire, Want
+from isvc.engine.policies import CREATE_ONLY, DATA
 from isvc.kube.objects import Object, labels_of
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
@@ -173,7 +174,7 @@ def _ca_bundle(observed: Observed) -> list[Child]:
         "metadata": {"name": CA_BUNDLE, "namespace": observed.namespace},
         "data": {CA_BUNDLE_FILE: certificates},
     }
-    return [Child(CONFIG_MAPS, manifest, heeds=("data",), owned=False)]
+    return [Child(CONFIG_MAPS, manifest, policy=DATA, owned=False)]
 
 
 def _model_config(observed: Observed) -> list[Child]:
@@ -184,4 +185,4 @@ def _model_config(observed: Observed) -> list[Child]:
     if labels := labels_of(observed.raw):
         metadata["labels"] = dict(labels)
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"models.json": "[]"}}
-    return [Child(CONFIG_MAPS, manifest, yields=("data",), heeds=("data",))]
+    return [Child(CONFIG_MAPS, manifest, policy=CREATE_ONLY)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from isvc.engine.plan import Child
+from isvc.engine.policies import SPEC, SPEC_AND_METADATA
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import HORIZONTAL_POD_AUTOSCALERS
 from isvc.serving import names
@@ -52,7 +53,7 @@ def _hpa(component: Component) -> Child:
     }
     if not manifest["spec"]["metrics"]:
         del manifest["spec"]["metrics"]
-    return Child(HORIZONTAL_POD_AUTOSCALERS, manifest, heeds=("spec", "metadata.labels", "metadata.annotations"))
+    return Child(HORIZONTAL_POD_AUTOSCALERS, manifest, policy=SPEC_AND_METADATA)
 
 
 def _hpa_metrics(scale: Mapping[str, Any]) -> list[Object]:
@@ -109,7 +110,7 @@ def _scaled_object(component: Component, config: Config) -> Child:
         "metadata": _metadata(component),
         "spec": spec,
     }
-    return Child(SCALED_OBJECTS, manifest, heeds=("spec",))
+    return Child(SCALED_OBJECTS, manifest, policy=SPEC)
 
 
 def _behavior(scale: Mapping[str, Any], config: Config) -> Object:

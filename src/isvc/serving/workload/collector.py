@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.engine.plan import Child
+from isvc.engine.policies import SPEC
 from isvc.kube.objects import Object, dig
 from isvc.serving.annotations import MODEL_METRICS_PORT
 from isvc.serving.config import Config
@@ -59,7 +60,7 @@ def collector(component: Component, config: Config) -> Child | None:
     }
     if resources := _resources(config):
         manifest["spec"]["resources"] = resources
-    return Child(OPENTELEMETRY_COLLECTORS, manifest, heeds=("spec",))
+    return Child(OPENTELEMETRY_COLLECTORS, manifest, policy=SPEC)
 
 
 def _scrape(port: str, interval: str) -> Object:

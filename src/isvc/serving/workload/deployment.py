@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from isvc.api.modes import DeploymentMode
 from isvc.engine.plan import Child
+from isvc.engine.policies import SHARED_WITH_AUTOSCALER, WORKLOAD
 from isvc.kube.objects import Object
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving import names
@@ -15,7 +16,6 @@ from isvc.serving.containers import MODEL_SERVER, TRANSFORMER
 from isvc.serving.workload.component import Component, Worker
 
 DEFAULT_PORT: Final = 8080
-RESTARTED: Final = "spec.template.metadata.annotations[kubectl.kubernetes.io/restartedAt]"  # kubectl rollout restart
 _POD_DEFAULTS: Final[Mapping[str, Any]] = {
     "dnsPolicy": "ClusterFirst",
     "restartPolicy": "Always",
@@ -42,7 +42,7 @@ def _deployment(component: Component, deploy: DeployConfig) -> Child:
     fixed = component.autoscaler == "none"
     if fixed and component.scale.get("minReplicas") is not None:
         manifest["spec"]["replicas"] = component.scale["minReplicas"]
-    return Child(DEPLOYMENTS, manifest, yields=(RESTARTED,) if fixed else (RESTARTED, "spec.replicas"), heeds=("spec",))
+    return Child(DEPLOYMENTS, manifest, policy=WORKLOAD if fixed else SHARED_WITH_AUTOSCALER)
 
 
 def _workers(component: Component, worker: Worker, deploy: DeployConfig) -> Child:
@@ -57,7 +57,7 @@ def _workers(component: Component, worker: Worker, deploy: DeployConfig) -> Chil
     if manifest["spec"]["strategy"].get("type") == "RollingUpdate":
         # A group works only in full: the old one serves until the new one is complete.
         manifest["spec"]["strategy"]["rollingUpdate"] = {"maxUnavailable": "0%", "maxSurge": "100%"}
-    return Child(DEPLOYMENTS, manifest, yields=(RESTARTED,), heeds=("spec",))
+    return Child(DEPLOYMENTS, manifest, policy=WORKLOAD)
 
 
 def _manifest(metadata: Object, app: str, pod: Object, scale: Mapping[str, Any], deploy: DeployConfig) -> Object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.engine.plan import Child
+from isvc.engine.policies import SERVICE_PORTS
 from isvc.kube.objects import Object
 from isvc.kube.resource import SERVICES
 from isvc.serving import names
@@ -17,7 +18,6 @@ AGENT_PORT: Final = 9081
 H2C: Final = "kubernetes.io/h2c"
 GENERATION: Final = "isvc.generation"
 _ROLE: Final = "multinode/role"
-_HEEDS: Final = ("spec.ports", "spec.selector")
 
 
 def services(component: Component, *, headless: bool) -> list[Child]:
@@ -97,4 +97,6 @@ def _group(component: Component, worker: Worker) -> list[Child]:
 
 
 def _service(metadata: Object, spec: Object) -> Child:
-    return Child(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}, heeds=_HEEDS)
+    return Child(
+        SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}, policy=SERVICE_PORTS
+    )

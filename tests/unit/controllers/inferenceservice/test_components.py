@@ -78,7 +78,7 @@ def test_revisions_spell_amounts_as_pods_do() -> None:
 
 def test_the_alias_of_a_service_keeps_what_others_wrote_on_it() -> None:
     alias = child(planned({"predictor": {"model": SKLEARN}}, "Knative"), SERVICES, "iris")
-    assert set(alias.keeps) == {"metadata.labels", "metadata.annotations"}
+    assert set(alias.policy.retain) == {"metadata.labels", "metadata.annotations"}
 
 
 @pytest.mark.parametrize(("url", "protocol"), [("grpc://mesh:8033", "grpc-v2"), ("https://mesh:8033", "v2")])

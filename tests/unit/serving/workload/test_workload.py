@@ -2,11 +2,12 @@
 
 import pytest
 
+from isvc.engine.policies import SHARED_WITH_AUTOSCALER, WORKLOAD
 from isvc.serving.config import Config
 from isvc.serving.refused import Refused
 from isvc.serving.workload.autoscaler import autoscaler
 from isvc.serving.workload.component import Component, Worker
-from isvc.serving.workload.deployment import RESTARTED, deployments
+from isvc.serving.workload.deployment import deployments
 from isvc.serving.workload.service import http_target_port, services
 
 
@@ -27,10 +28,10 @@ def scaled(annotation, **scale):
 
 
 def test_replicas_are_left_to_the_autoscaler_unless_there_is_none():
-    assert deployment(component(minReplicas=3)).yields == (RESTARTED, "spec.replicas")
+    assert deployment(component(minReplicas=3)).policy == SHARED_WITH_AUTOSCALER
     assert "replicas" not in deployment(component(minReplicas=3)).manifest["spec"]
     fixed = deployment(component(annotations={"serving.kserve.io/autoscalerClass": "none"}, minReplicas=0))
-    assert (fixed.yields, fixed.manifest["spec"]["replicas"]) == ((RESTARTED,), 0)
+    assert (fixed.policy, fixed.manifest["spec"]["replicas"]) == (WORKLOAD, 0)
 
 
 def test_absolute_rollout_numbers_are_numbers():

@@ -19,6 +19,7 @@ from isvc.controllers.inferenceservice.status.edit import (
 )
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Child, Part, Retire, Want
+from isvc.engine.policies import SPEC_AND_OUR_METADATA
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import INGRESSES, SERVICES, Resource
 from isvc.serving import names
@@ -97,7 +98,7 @@ def _problem(title: str, route: Object | None) -> tuple[str, str] | None:
 
 
 def _child(manifest: Object) -> Child:
-    return Child(HTTP_ROUTES, manifest, heeds=("spec",), includes=("metadata.labels", "metadata.annotations"))
+    return Child(HTTP_ROUTES, manifest, policy=SPEC_AND_OUR_METADATA)
 
 
 def _manifest(observed: Observed, planned: Planned, route: _Wanted) -> Object:

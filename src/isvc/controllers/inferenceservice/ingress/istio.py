@@ -29,6 +29,7 @@ from isvc.controllers.inferenceservice.status.edit import (
 from isvc.controllers.inferenceservice.workloads import knative as workload
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Answer, Child, Hold, Part, Retire, Want
+from isvc.engine.policies import SPEC_AND_METADATA, SPEC_KEEPING_METADATA
 from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
 from isvc.kube.objects import dig, labels_of
 from isvc.kube.resource import SERVICES
@@ -42,7 +43,7 @@ _VISIBLE: Final = ("predictor", "transformer", "explainer")
 def plan(observed: Observed, planned: Planned, ready: StatusEdit) -> tuple[Part, ...]:
     """`ready` has this pass's conditions and component URLs."""
     alias = external_name(observed.name, observed.namespace, observed.config.ingress.local_gateway_service)
-    child = Child(SERVICES, alias, heeds=("spec",), keeps=("metadata.labels", "metadata.annotations"))
+    child = Child(SERVICES, alias, policy=SPEC_KEEPING_METADATA)
     wanted = Want((child,)) if _virtual_host(observed) else Retire("no virtual host")
     return (
         Part("ingress", _route(observed, planned, ready), frozenset({VIRTUAL_SERVICES})),
@@ -80,8 +81,7 @@ def _route(observed: Observed, planned: Planned, ready: StatusEdit) -> Answer:
     settings = observed.config.ingress
     gateways = Gateways(settings.ingress_gateway, settings.local_gateway, settings.knative_local_gateway_service)
     manifest = virtual_service(_exposure(observed, planned, ready), gateways)
-    heeds = ("spec", "metadata.labels", "metadata.annotations")
-    return Want((Child(VIRTUAL_SERVICES, manifest, heeds=heeds),))
+    return Want((Child(VIRTUAL_SERVICES, manifest, policy=SPEC_AND_METADATA),))
 
 
 def _waiting_for(observed: Observed, edit: StatusEdit) -> tuple[str, str] | None:

@@ -16,6 +16,7 @@ from isvc.controllers.inferenceservice.status.edit import (
 )
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Answer, Child, Hold, Part, Retire, Want
+from isvc.engine.policies import SPEC
 from isvc.kube.objects import Object, annotations_of
 from isvc.kube.resource import INGRESSES, Resource
 from isvc.serving import names
@@ -37,7 +38,7 @@ def _answer(observed: Observed, planned: Planned, ready: StatusEdit) -> Answer:
         return Retire("not exposed")
     if waiting := _waiting_for(observed, ready):
         return Hold(f"{waiting} ingress not created", "")
-    return Want((Child(INGRESSES, _ingress(observed, planned), heeds=("spec",)),))
+    return Want((Child(INGRESSES, _ingress(observed, planned), policy=SPEC),))
 
 
 def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome) -> None:
