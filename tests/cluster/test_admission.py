@@ -34,6 +34,7 @@ class Hooks:
     def __init__(self, port: int, bundle: bytes) -> None:
         self.port = port
         self.bundle = base64.b64encode(bundle).decode()
+        self.leaf = b""
         self.answers: dict[str, Callable[[Json], Json]] = {}
         self.asked: list[tuple[str, Json]] = []
 
@@ -95,6 +96,7 @@ async def hooks(tmp_path: Path) -> AsyncIterator[Hooks]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
     hooks = Hooks(0, authority.certificate)
+    hooks.leaf = serving.certificate
     application = web.Application()
     application.router.add_post("/{name}", hooks.handle)
     runner = web.AppRunner(application)
@@ -205,6 +207,26 @@ async def test_a_webhook_that_cannot_be_asked(client, namespace, hooks, register
     assert failed.value.message.endswith("connect: connection refused")
     with pytest.raises(InternalError, match="received invalid webhook response: expected response"):
         await client.create(CONFIG_MAPS, config_map(namespace, "b", labels={"ask": "broken"}))
+
+
+async def test_a_large_answer_is_read_to_its_end(client, namespace, hooks, register):
+    patch = json.dumps([{"op": "add", "path": "/data/large", "value": "x" * 300_000}])
+    encoded = base64.b64encode(patch.encode()).decode()
+    hooks.answers["large"] = lambda question: {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+    chosen = {"matchLabels": {"make": "large"}}
+    large = hooks.spec("large", namespace, objectSelector=chosen, failurePolicy="Ignore")
+    await register(MUTATING_WEBHOOK_CONFIGURATIONS, large)
+    for name in ("a", "b", "c"):
+        live = await client.create(CONFIG_MAPS, config_map(namespace, name, labels={"make": "large"}, small="y"))
+        assert len(live["data"]["large"]) == 300_000
+
+
+async def test_a_bundle_may_be_the_certificate_of_the_webhook_itself(client, namespace, hooks, register):
+    hooks.bundle = base64.b64encode(hooks.leaf).decode()
+    hooks.answers["leaf"] = adds("leaf")
+    await register(MUTATING_WEBHOOK_CONFIGURATIONS, hooks.spec("leaf", namespace))
+    live = await client.create(CONFIG_MAPS, config_map(namespace, "a"))
+    assert live["metadata"]["labels"] == {"leaf": "1"}
 
 
 async def test_a_dry_run_needs_a_webhook_without_side_effects(client, namespace, hooks, register):

@@ -50,7 +50,7 @@ class Caller:
                 server_hostname=host.rsplit(":", 1)[0],
                 timeout=aiohttp.ClientTimeout(total=timeout),
             ) as response:
-                content = await response.content.read(_LARGEST_ANSWER)
+                content = await _whole(response.content)
                 _check_status(response.status, content)
         except TimeoutError:
             raise CallFailed(f"{shown}: context deadline exceeded") from None
@@ -97,10 +97,22 @@ class Caller:
         if bundle not in self._contexts:
             try:
                 data = base64.b64decode(bundle).decode() if bundle else None
-                self._contexts[bundle] = ssl.create_default_context(cadata=data)
+                context = ssl.create_default_context(cadata=data)
             except (ValueError, ssl.SSLError) as error:
                 raise CallFailed(f"unable to load root certificates: {error}") from None
+            # As Go verifies: a bundle may hold the webhook's own certificate, and RFC 5280 is not taken to the letter.
+            context.verify_flags = ssl.VERIFY_X509_TRUSTED_FIRST | ssl.VERIFY_X509_PARTIAL_CHAIN
+            self._contexts[bundle] = context
         return self._contexts[bundle]
+
+
+async def _whole(stream: aiohttp.StreamReader) -> bytes:
+    content = bytearray()
+    async for piece in stream.iter_any():
+        content += piece
+        if len(content) > _LARGEST_ANSWER:
+            raise CallFailed(f"the response is larger than {_LARGEST_ANSWER} bytes")
+    return bytes(content)
 
 
 def _check_status(status: int, content: bytes) -> None:
