@@ -34,8 +34,8 @@ class Strategy:
     schema: Object | None = None
     #: Whether `metadata.generation` is kept.
     generation: bool = True
-    #: Whether writes to the main resource leave `status` alone, and the status subresource exists.
-    has_status: bool = False
+    #: Whether a new object may come with a status, although later writes of the main resource leave it alone.
+    created_with_status: bool = False
     #: Whether a PUT to a missing name creates the object.
     create_on_update: bool = False
     #: Whether an update without resourceVersion is accepted.

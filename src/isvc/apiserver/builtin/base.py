@@ -37,6 +37,7 @@ class BuiltIn(Strategy):
         self.generation = resource.kind in _WITH_GENERATION
         self.create_on_update = resource.kind in _CREATED_BY_UPDATE
         self.unconditional_update = resource.kind not in _VERSION_REQUIRED
+        self.created_with_status = resource.kind == "Node"
         self.default_grace_seconds = 30 if resource.kind == "Pod" else 0
 
     @cached_property

@@ -36,14 +36,15 @@ async def create_object(api: Api, call: Call, obj: Object, tracked: bool = False
     description, meta = call.description, obj["metadata"]
     generated = not meta.get("name") and bool(meta.get("generateName"))
     check_namespace(api, call, meta.get("name") or meta.get("generateName") or "Unknown")
-    if description.status:
+    without_status = description.status and not description.strategy.created_with_status
+    if without_status:
         obj.pop("status", None)
     if not tracked:
         track(call, obj, description.strategy.blank)
     request = admission_request(call, "CREATE", meta.get("name", ""))
     obj = await api.admission.mutate(request, obj, None) or obj
     metadata.prepare_for_create(obj, call.namespace)
-    if description.status:
+    if without_status:
         obj.pop("status", None)
     if description.strategy.generation:
         obj["metadata"]["generation"] = 1

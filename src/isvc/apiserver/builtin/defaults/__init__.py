@@ -18,6 +18,7 @@ DEFAULTS: dict[tuple[str, str], Default] = {
     ("", "Endpoints"): services.endpoints,
     ("", "LimitRange"): storage.limit_range,
     ("", "Namespace"): access.namespace,
+    ("", "Node"): pods.node,
     ("", "PersistentVolume"): storage.volume,
     ("", "PersistentVolumeClaim"): storage.claim,
     ("", "Pod"): pods.pod,

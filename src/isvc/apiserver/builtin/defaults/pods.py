@@ -1,4 +1,4 @@
-"""Pods and pod templates."""
+"""Pods, pod templates, and the nodes that pods run on."""
 
 from __future__ import annotations
 
@@ -37,6 +37,13 @@ def _addresses(status: Object) -> None:
         status["podIPs"] = [{"ip": address}, *addresses[1:]]
     elif addresses and not address:
         status["podIP"] = addresses[0].get("ip")
+
+
+def node(obj: Object) -> None:
+    """All that a node has is for pods, unless it says otherwise."""
+    status = obj["status"]
+    if status.get("capacity") and status.get("allocatable") is None:
+        status["allocatable"] = dict(status["capacity"])
 
 
 def template(obj: Object) -> None:
