@@ -36,7 +36,7 @@ def decode(kind: type[S], obj: Any) -> S:
             obj = without_nulls(obj)
             value = msgspec.convert(obj, kind)
         except msgspec.ValidationError as error:
-            raise _told(error) from None
+            raise _decode_error(error) from None
         except RecursionError:
             raise DecodeError("", "nested too deeply") from None
     shape = _shape(kind)
@@ -63,19 +63,25 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-_TOLD = re.compile(r"^(?P<problem>.*?)(?: - at `(?P<key>key in )?\$(?P<path>.*)`)?$", re.DOTALL)
+_LOCATED = re.compile(r"^(?P<problem>.*?)(?: - at `(?:key in )?\$\.?(?P<path>.*)`)?$", re.DOTALL)
 _NAMES = {"`int`": "an integer", "`str`": "a string", "`bool`": "true or false", "`object`": "an object"}
 _NAMES |= {"`array`": "a list", "`float`": "a number", "`null`": "null", "`int | str`": "an integer or a string"}
 _NAMES |= {"`int | float | str`": "a quantity"}
 
 
-def _told(error: msgspec.ValidationError) -> DecodeError:
-    match = _TOLD.match(str(error))
+def located(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Where in a value msgspec found something wrong, and what, in its own words."""
+    match = _LOCATED.match(str(error))
     assert match is not None
-    problem = match["problem"].replace(" | null`", "`")
+    return match["path"] or "", match["problem"]
+
+
+def _decode_error(error: msgspec.ValidationError) -> DecodeError:
+    path, problem = located(error)
+    problem = problem.replace(" | null`", "`")
     for theirs, ours in _NAMES.items():
         problem = problem.replace(theirs, ours)
-    return DecodeError((match["path"] or "").lstrip("."), problem[:1].lower() + problem[1:])
+    return DecodeError(path, problem[:1].lower() + problem[1:])
 
 
 class _Shape(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from isvc.kube.equality import equivalent
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Object, labels_of, name_of, namespace_of, resource_version_of, uid_of
+from isvc.kube.objects import Object, finalizers_of, labels_of, name_of, namespace_of, resource_version_of, uid_of
 from isvc.kube.resource import Resource
 
 STATUS_PATIENCE = 1.0  # what makes another service run goes before what tells of this one
@@ -66,7 +66,7 @@ class Commit:
         """
         missing = {key: value for key, value in (labels or {}).items() if labels_of(owner).get(key) != value}
         change: Object = {"labels": missing} if missing else {}
-        if finalizers != (owner["metadata"].get("finalizers") or []):
+        if finalizers != finalizers_of(owner):
             change |= {"finalizers": finalizers, "resourceVersion": resource_version_of(owner)}
         if not change:
             return None
@@ -74,6 +74,18 @@ class Commit:
         written = await self._client.patch(resource, name_of(owner), patch, namespace_of(owner))
         self._memory.note(resource, written)
         return written
+
+    async def add_finalizer(self, resource: Resource, owner: Object, finalizer: str) -> Object:
+        """The owner with the finalizer, which is written unless it is there."""
+        present = finalizers_of(owner)
+        if finalizer in present:
+            return owner
+        return await self.metadata(resource, owner, finalizers=[*present, finalizer]) or owner
+
+    async def remove_finalizer(self, resource: Resource, owner: Object, finalizer: str) -> None:
+        others = [other for other in finalizers_of(owner) if other != finalizer]
+        with suppress(NotFound):
+            await self.metadata(resource, owner, finalizers=others)
 
     async def data(self, resource: Resource, obj: Object, data: Mapping[str, str]) -> None:
         """Change entries of a ConfigMap that others write to as well: a Conflict is raised if one of them just did."""

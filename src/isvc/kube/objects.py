@@ -78,6 +78,11 @@ def without(entries: Mapping[str, str], keys: Collection[str]) -> dict[str, str]
     return {key: value for key, value in entries.items() if key not in keys}
 
 
+def finalizers_of(obj: Object) -> list[str]:
+    finalizers: list[str] = obj["metadata"].get("finalizers") or []
+    return finalizers
+
+
 def is_being_deleted(obj: Object) -> bool:
     return bool(obj.get("metadata", {}).get("deletionTimestamp"))
 

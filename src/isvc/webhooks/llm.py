@@ -13,7 +13,7 @@ from isvc.api.validation.llm import validate_llm_config, validate_llm_service
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving.config import Config
-from isvc.serving.configuration import Configuration
+from isvc.serving.config.current import Configuration
 from isvc.serving.llm.presets import PREFIX, PresetError, Settings, preset_names, render_preset
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit.cache import Reader

@@ -12,7 +12,7 @@ from typing import Final
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
 from isvc.kube.objects import Object, labels_of
 from isvc.serving import annotations as names
-from isvc.serving.configuration import Configuration
+from isvc.serving.config.current import Configuration
 from isvc.serving.credentials import Lookup, NotLookedUp
 from isvc.serving.pods import PodFacts, is_ours, mutate_pod
 from isvc.serving.refused import Refused

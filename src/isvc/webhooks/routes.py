@@ -20,7 +20,7 @@ from isvc.api.validation.servingruntime import validate_runtime
 from isvc.api.validation.trainedmodel import validate_trained_model
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving.config import Config
-from isvc.serving.configuration import Configuration
+from isvc.serving.config.current import Configuration
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.webhook import AdmissionRequest, Route, mutating, validating
 from isvc.webhooks.answers import validator

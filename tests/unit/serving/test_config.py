@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from isvc.api.modes import DeploymentMode
-from isvc.serving.config import Config, ConfigError, Kept
+from isvc.serving.config import Config, ConfigError
+from isvc.serving.config.current import LastValid
 
 INGRESS = {"ingressGateway": "knative-serving/knative-ingress-gateway"}
 
@@ -83,13 +84,13 @@ def test_a_bad_section_is_one_error_that_names_section_and_key(section: str, tex
 
 
 def test_the_last_good_configuration_stays_in_force():
-    kept = Kept()
-    assert kept.offer({"deploy": "{}"}) is None
-    good = kept.offer(data(deploy={"defaultDeploymentMode": "Standard"}))
+    newest = LastValid()
+    assert newest.offer({"deploy": "{}"}) is None
+    good = newest.offer(data(deploy={"defaultDeploymentMode": "Standard"}))
     assert good is not None
-    assert kept.error is None
-    assert kept.offer({"deploy": "{"}) is good
-    assert kept.error is not None
-    assert kept.error.section == "deploy"
-    assert kept.offer({}) == Config()
-    assert kept.error is None
+    assert newest.error is None
+    assert newest.offer({"deploy": "{"}) is good
+    assert newest.error is not None
+    assert newest.error.section == "deploy"
+    assert newest.offer({}) == Config()
+    assert newest.error is None

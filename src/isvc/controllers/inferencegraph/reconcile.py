@@ -14,9 +14,11 @@ from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Hold
+from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.objects import Key, Object, is_being_deleted, name_of
 from isvc.kube.resource import DEPLOYMENTS
-from isvc.serving.configuration import Configuration
+from isvc.serving.config.current import Configuration
+from isvc.serving.events import readiness_events
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
@@ -27,7 +29,7 @@ from isvc.toolkit.remembered import Remembered
 
 log = logging.getLogger(__name__)
 
-LOOK_AGAIN = 5.0  # for what no watch tells: Knative being installed, a configuration that appears
+LOOK_FOR_KNATIVE = 5.0  # no watch reports that it was installed
 
 
 class Reconciler:
@@ -46,8 +48,7 @@ class Reconciler:
     async def reconcile(self, key: Key) -> Result | None:
         config = self._configuration.in_force()
         if config is None:
-            log.error("%s waits: %s", key, self._configuration.problem)
-            return Result(requeue_after=LOOK_AGAIN)
+            return self._configuration.wait(key)
         observed = await observe(self._cache, self._settings, config, key, timestamp(self._clock.now()))
         if observed is None or is_being_deleted(observed.graph):
             self._rejected.discard(key)
@@ -71,18 +72,15 @@ class Reconciler:
         if key not in self._rejected:
             self._rejected.add(key)
             self._recorder.event(observed.graph, "Warning", held.reason, held.message)
-        return Result(requeue_after=LOOK_AGAIN)
+        return Result(requeue_after=LOOK_FOR_KNATIVE)
 
     async def _finish(self, observed: Observed, after: Object) -> None:
         graph = observed.graph
         before: Object = graph.get("status") or {}
         if await self._commit.status(INFERENCE_GRAPHS, graph, after) is None:
             return
-        if status.is_ready(before) and not status.is_ready(after):
-            words = f"InferenceGraph [{name_of(graph)}] is no longer Ready"
-            self._recorder.event(graph, "Warning", "InferenceGraphNotReady", words)
-        elif not status.is_ready(before) and status.is_ready(after):
-            self._recorder.event(graph, "Normal", "InferenceGraphReady", f"InferenceGraph [{name_of(graph)}] is Ready")
+        for event in readiness_events(INFERENCE_GRAPHS.kind, name_of(graph), before, after, not_ready=(FALSE, UNKNOWN)):
+            self._recorder.event(graph, *event)
 
 
 def fold(observed: Observed, outcome: Outcome) -> Object:

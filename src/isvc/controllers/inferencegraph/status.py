@@ -9,10 +9,6 @@ READY = "Ready"
 STOPPED = "Stopped"
 
 
-def is_ready(status: Object) -> bool:
-    return conditions.is_true(status.get("conditions") or [], READY)
-
-
 def stopped(before: Object, now: str) -> Object:
     """Nothing runs: no URL, not ready, and the reason why."""
     after = {key: value for key, value in before.items() if key != "url"}

@@ -9,7 +9,7 @@ from isvc.controllers.inferencegraph.reconcile import Reconciler
 from isvc.controllers.inferencegraph.resolve import service_names
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
-from isvc.serving.configuration import Configuration
+from isvc.serving.config.current import Configuration
 from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client

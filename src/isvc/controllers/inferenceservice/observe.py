@@ -29,7 +29,7 @@ from isvc.kube.objects import (
 )
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, INGRESSES, PODS, Resource
 from isvc.serving.config import Config
-from isvc.serving.configuration import Configuration
+from isvc.serving.config.current import Configuration
 from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime, Runtimes
 from isvc.serving.thirdparty import (

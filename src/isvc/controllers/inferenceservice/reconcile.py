@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
@@ -17,12 +16,7 @@ from isvc.controllers.inferenceservice.observe import Observed, Observer
 from isvc.controllers.inferenceservice.plan import plan, unplannable
 from isvc.controllers.inferenceservice.planned import Planned
 from isvc.controllers.inferenceservice.status.edit import READY
-from isvc.controllers.inferenceservice.status.events import (
-    Event,
-    halt_events,
-    readiness_events,
-    virtual_host_events,
-)
+from isvc.controllers.inferenceservice.status.events import halt_events, virtual_host_events
 from isvc.controllers.inferenceservice.status.fold import fold, halted, unplanned, unreadable
 from isvc.controllers.inferenceservice.status.revisions import rolled_out
 from isvc.engine.apply import Engine
@@ -30,10 +24,11 @@ from isvc.engine.commit import Commit
 from isvc.kube.conditions import is_true
 from isvc.kube.equality import equivalent
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of
+from isvc.kube.objects import Key, Object, dig, finalizers_of, is_being_deleted, labels_of, name_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.serving import knative
 from isvc.serving.credentials import NotLookedUp
+from isvc.serving.events import Event, failing, readiness_events
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
@@ -46,7 +41,6 @@ log = logging.getLogger(__name__)
 LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
 RECOVERY: Final = 0.5
 REFUSED: Final = 30.0  # a namesake may go away, or a quota grow, without anyone telling
-RETRY_CONFIG: Final = 5.0
 LOOK_FOR_KNATIVE: Final = 5.0
 WAIT_FOR_MODEL_MESH: Final = 3.0
 
@@ -88,8 +82,7 @@ class Reconciler:
         """All but telling. What was observed and planned is let go here: a status may have to wait for its turn."""
         config = self._observer.configuration.in_force()
         if config is None:
-            log.error("%s waits: %s", key, self._observer.configuration.problem)
-            return Result(requeue_after=RETRY_CONFIG)
+            return self._observer.configuration.wait(key)
         try:
             observed = self._observer.observe(key, config, timestamp(self._clock.now()))
         except DecodeError as error:
@@ -134,7 +127,9 @@ class Reconciler:
         """Write the status if it is new, and tell what changed."""
         before: Object = told.raw.get("status") or {}
         await self._commit.status(INFERENCE_SERVICES, told.raw, told.status)
-        for event in (*told.events, *readiness_events(name_of(told.raw), before, told.status)):
+        because = failing(told.status)
+        ready = readiness_events(INFERENCE_SERVICES.kind, name_of(told.raw), before, told.status, because=because)
+        for event in (*told.events, *ready):
             self._recorder.event(told.raw, *event)
 
     # -- steps ------------------------------------------------------------------------------------------------------
@@ -192,25 +187,18 @@ class Reconciler:
         return Told(raw, status, news)
 
     async def _with_finalizer(self, observed: Observed) -> Observed:
-        finalizers: list[str] = observed.raw["metadata"].get("finalizers") or []
-        if FINALIZER in finalizers:
-            return observed
-        finalizers = [*finalizers, FINALIZER]
-        written = await self._commit.metadata(INFERENCE_SERVICES, observed.raw, finalizers=finalizers)
-        return replace(observed, raw=written or observed.raw)
+        owner = await self._commit.add_finalizer(INFERENCE_SERVICES, observed.raw, FINALIZER)
+        return observed if owner is observed.raw else replace(observed, raw=owner)
 
     async def _delete(self, observed: Observed) -> Result | None:
         """The models that name this service go with it; children are the garbage collector's."""
-        finalizers: list[str] = observed.raw["metadata"].get("finalizers") or []
-        if FINALIZER not in finalizers:
+        if FINALIZER not in finalizers_of(observed.raw):
             return None
         models = self._cache.list(TRAINED_MODELS, observed.namespace) if self._cache.serves(TRAINED_MODELS) else []
         for model in models:
             if labels_of(model).get("inferenceservice") == observed.name:
                 await self._commit.deletion(TRAINED_MODELS, model)
-        others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
-        with suppress(NotFound):
-            await self._commit.metadata(INFERENCE_SERVICES, observed.raw, finalizers=others)
+        await self._commit.remove_finalizer(INFERENCE_SERVICES, observed.raw, FINALIZER)
         return None
 
     async def _read(self, resource: Resource, names: tuple[str, ...], namespace: str) -> dict[str, Object | None]:

@@ -18,7 +18,7 @@ from isvc.controllers.inferenceservice.reconcile import Reconciler, Teller
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, PODS, SERVICES
 from isvc.serving.annotations import SERVICE
-from isvc.serving.configuration import Configuration
+from isvc.serving.config.current import Configuration
 from isvc.serving.thirdparty import (
     HTTP_ROUTES,
     KNATIVE_SERVICES,

@@ -13,7 +13,7 @@ from isvc.controllers.trainedmodel.model_list import FILE
 from isvc.controllers.trainedmodel.plan import FINALIZER, SHARD, Observed, Plan, plan
 from isvc.engine.commit import Commit
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, namespace_of
+from isvc.kube.objects import Key, Object, finalizers_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
 from isvc.toolkit.cache import Cache
@@ -67,7 +67,7 @@ class Reconciler:
     async def _apply(self, observed: Observed, wanted: Plan) -> None:
         """The finalizer comes before the list is touched and goes after: a listed model is never forgotten."""
         model = observed.model
-        finalizers: list[str] = model["metadata"].get("finalizers") or []
+        finalizers = finalizers_of(model)
         if wanted.finalizer:
             wanted_finalizers = finalizers if FINALIZER in finalizers else [*finalizers, FINALIZER]
             written = await self._commit.metadata(
@@ -79,5 +79,4 @@ class Reconciler:
         if wanted.models is not None and observed.config_map is not None:
             await self._commit.data(CONFIG_MAPS, observed.config_map, {FILE: wanted.models})
         if not wanted.finalizer and FINALIZER in finalizers:
-            others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
-            await self._commit.metadata(TRAINED_MODELS, model, finalizers=others)
+            await self._commit.remove_finalizer(TRAINED_MODELS, model, FINALIZER)

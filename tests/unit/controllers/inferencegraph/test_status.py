@@ -1,5 +1,6 @@
 from isvc.controllers.inferencegraph import status
 from isvc.kube import conditions
+from isvc.kube.conditions import is_true
 
 EARLIER, NOW = "2026-01-01T00:00:00Z", "2026-02-02T00:00:00Z"
 
@@ -19,7 +20,7 @@ def find(result, kind):
 
 def test_a_ready_knative_service_gives_the_graph_its_url():
     result = status.with_knative({}, knative("True"), NOW)
-    assert (result["url"], status.is_ready(result)) == ("http://g.example.com", True)
+    assert (result["url"], is_true(result["conditions"], "Ready")) == ("http://g.example.com", True)
 
 
 def test_the_url_goes_when_the_service_fails_and_stays_while_it_says_nothing():

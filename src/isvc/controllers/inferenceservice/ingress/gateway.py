@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from isvc.controllers.inferenceservice.ingress import routes
 from isvc.controllers.inferenceservice.ingress.address import report_addresses
 from isvc.controllers.inferenceservice.observe import Observed
 from isvc.controllers.inferenceservice.planned import Planned
@@ -20,9 +19,9 @@ from isvc.controllers.inferenceservice.status.edit import (
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Child, Part, Retire, Want
 from isvc.engine.policies import SPEC_AND_OUR_METADATA
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, labels_of, without
 from isvc.kube.resource import INGRESSES, SERVICES, Resource
-from isvc.serving import names
+from isvc.serving import http_routes, names
 from isvc.serving.hosts import additional_hosts, domain_name, is_cluster_local, url_path, without_port
 from isvc.serving.thirdparty import HTTP_ROUTES
 
@@ -42,7 +41,7 @@ def plan(observed: Observed, planned: Planned, ready: StatusEdit) -> tuple[Part,
     if observed.stopped or _is_hidden(observed, planned):
         return (Part("ingress", Retire("not exposed"), KINDS),)
     wanted = list(_wanted(observed))
-    possible = [route for route in wanted if all(map(ready.is_ready, route.needs))]
+    possible = [route for route in wanted if all(map(ready.is_true, route.needs))]
     children = tuple(_child(_manifest(observed, planned, route)) for route in possible)
     # A route whose component is not ready stays as it is, so nothing may be pruned while there is one.
     return (Part("ingress", Want(children), KINDS if len(possible) == len(wanted) else frozenset()),)
@@ -87,14 +86,8 @@ def _problem(title: str, route: Object | None) -> tuple[str, str] | None:
     """Reason and message of what keeps a route from being ready."""
     if route is None:
         return f"{title} Deployment NotReady", f"{title} HTTPRoute not created"
-    parents = dig(route, "status", "parents")
-    if not parents:
-        return "ParentStatusNotAvailable", f"{title} HttpRouteNotReady"
-    for parent in parents:
-        for condition in parent.get("conditions") or ():
-            if condition.get("status") == "False":
-                return condition.get("reason", ""), f"{title} {condition.get('message', '')}"
-    return None
+    rejection = http_routes.rejection(route)
+    return (rejection.reason, f"{title} {rejection.message}") if rejection else None
 
 
 def _child(manifest: Object) -> Child:
@@ -114,23 +107,26 @@ def _manifest(observed: Observed, planned: Planned, route: _Wanted) -> Object:
     else:
         rules = _component_rules(observed, planned, route.title.lower())
     if planned.canaries and route.title in ("Predictor", "InferenceService"):
-        rules = [routes.split(rule, _canary_shares(planned)) for rule in rules]
-    return routes.http_route(observed, planned.service, route.name, hosts, rules)
+        rules = [http_routes.split(rule, _canary_shares(planned)) for rule in rules]
+    metadata: Object = {"name": route.name, "namespace": observed.namespace, "annotations": dict(observed.annotations)}
+    if labels := without(labels_of(planned.service), observed.config.inference_service.service_label_disallowed_list):
+        metadata["labels"] = labels
+    parent = http_routes.gateway_parent(settings.kserve_ingress_gateway)
+    return http_routes.http_route(metadata, hosts, rules, [parent])
 
 
 def _component_rules(observed: Observed, planned: Planned, kind: str) -> list[Object]:
     """All requests go to the component; gRPC to its own port where it has both."""
-    deployed = planned.deployed[kind]
-    service = next(child.manifest for child in deployed.children if child.resource == SERVICES)
-    backend = routes.Backend(deployed.component.name, observed, _timeout(observed, kind))
-    return routes.protocol_rules(backend, service)
+    children = planned.deployed[kind].children
+    service = next(child.manifest for child in children if child.resource == SERVICES)
+    return http_routes.protocol_rules(_backend(observed, planned, kind), service)
 
 
 def _service_rules(observed: Observed, planned: Planned) -> list[Object]:
     rules = []
     if "explainer" in planned.deployed:
         backend = _backend(observed, planned, "explainer")
-        rules.append(backend.rule([routes.path_match(routes.EXPLAIN)]))
+        rules.append(backend.rule([http_routes.path_match(http_routes.EXPLAIN)]))
     return rules + _component_rules(observed, planned, _entrance(planned))
 
 
@@ -140,17 +136,23 @@ def _path_rules(observed: Observed, planned: Planned) -> list[Object]:
     rules = []
     if "explainer" in planned.deployed:
         backend = _backend(observed, planned, "explainer")
-        rules.append(backend.rule([routes.path_match(path + routes.EXPLAIN_BELOW_PATH)]))
+        rules.append(backend.rule([http_routes.path_match(path + http_routes.EXPLAIN_BELOW_PATH)]))
     backend = _backend(observed, planned, _entrance(planned))
-    return [*rules, backend.rule([routes.path_match(f"{path}/")])]
+    return [*rules, backend.rule([http_routes.path_match(f"{path}/")])]
 
 
 def _entrance(planned: Planned) -> str:
     return "transformer" if "transformer" in planned.deployed else "predictor"
 
 
-def _backend(observed: Observed, planned: Planned, kind: str) -> routes.Backend:
-    return routes.Backend(planned.deployed[kind].component.name, observed, _timeout(observed, kind))
+def _backend(observed: Observed, planned: Planned, kind: str) -> http_routes.Backend:
+    headers = {"KServe-Isvc-Name": observed.name, "KServe-Isvc-Namespace": observed.namespace}
+    return http_routes.Backend(
+        planned.deployed[kind].component.name,
+        observed.namespace,
+        filters=(http_routes.set_headers(headers),),
+        timeout=_timeout(observed, kind),
+    )
 
 
 def _timeout(observed: Observed, kind: str) -> str | None:

@@ -62,12 +62,12 @@ def _is_hidden(observed: Observed, planned: Planned) -> bool:
 def _waiting_for(observed: Observed, edit: StatusEdit) -> str:
     """The component that has to be ready before an Ingress makes sense, if it is not."""
     spec = observed.service.spec
-    if not edit.is_ready(PREDICTOR_READY):
+    if not edit.is_true(PREDICTOR_READY):
         return "Predictor"
     if spec.transformer is not None:
-        return "" if edit.is_ready(TRANSFORMER_READY) else "Transformer"
+        return "" if edit.is_true(TRANSFORMER_READY) else "Transformer"
     if spec.explainer is not None:
-        return "" if edit.is_ready(EXPLAINER_READY) else "Explainer"
+        return "" if edit.is_true(EXPLAINER_READY) else "Explainer"
     return ""
 
 

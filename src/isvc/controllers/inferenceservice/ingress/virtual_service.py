@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from isvc.controllers.inferenceservice.ingress.routes import EXPLAIN, EXPLAIN_BELOW_PATH
 from isvc.kube.objects import Object
 from isvc.kube.resource import SERVICES
 from isvc.serving.hosts import service_host
+from isvc.serving.http_routes import EXPLAIN, EXPLAIN_BELOW_PATH
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
 
 _MESH = "mesh"

@@ -155,7 +155,7 @@ def _stop_component(edit: StatusEdit, kind: str) -> None:
     if condition is not None and (condition.get("status"), condition.get("reason")) == ("False", STOPPED):
         return
     if READY_OF[kind] == PREDICTOR_READY:
-        edit.reset()
+        edit.reset("deploymentMode")
     edit.mark_component(kind, "False", STOPPED)
 
 

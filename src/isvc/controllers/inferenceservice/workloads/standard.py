@@ -9,7 +9,6 @@ from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, parse_mode, today
 from isvc.controllers.inferenceservice.observe import Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Stop
 from isvc.controllers.inferenceservice.status import model
-from isvc.controllers.inferenceservice.status.deployments import verdict
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.engine.plan import Child
 from isvc.kube.objects import Object, labels_of, name_of
@@ -22,6 +21,7 @@ from isvc.serving.workload.autoscaler import autoscaler
 from isvc.serving.workload.collector import collector
 from isvc.serving.workload.component import Component
 from isvc.serving.workload.deployment import deployments
+from isvc.serving.workload.readiness import readiness
 from isvc.serving.workload.service import services
 
 KINDS: Final[frozenset[Resource]] = frozenset(
@@ -77,7 +77,7 @@ def _missing(kind: str, resource: Resource) -> Stop:
 
 
 def report(edit: StatusEdit, deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> None:
-    found = verdict(_live(deployed, live))
+    found = readiness(_live(deployed, live))
     entry = edit.component(deployed.kind)
     if found.status == "True":
         entry["url"] = deployed.url

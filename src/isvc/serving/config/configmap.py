@@ -1,26 +1,23 @@
-"""The configuration of the whole control plane: the `inferenceservice-config` ConfigMap, parsed once into one value.
+"""The whole ConfigMap as one value: parsed section by section, with defaults filled in.
 
-A ConfigMap that cannot be understood raises one `ConfigError` that names section and key. `Kept` holds on to the last
-configuration that could be, so that a typo in the ConfigMap stops nothing that runs.
+A ConfigMap that cannot be parsed raises one `ConfigError` that names the section and the key.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
 import msgspec
 
-from isvc.serving.config_sections import (
+from isvc.api.codec import located
+from isvc.serving.config.sections import (
     AgentConfig,
     AutoscalerConfig,
     BatcherConfig,
     CredentialsConfig,
     DeployConfig,
-    ExplainerConfig,
     ExplainersConfig,
-    GCSConfig,
     InferenceServiceConfig,
     IngressConfig,
     LocalModelConfig,
@@ -28,50 +25,16 @@ from isvc.serving.config_sections import (
     MetricsAggregatorConfig,
     MultiNodeConfig,
     OpenTelemetryCollectorConfig,
-    Resources,
     RouterConfig,
-    S3Config,
     SchedulerConfig,
     Section,
     SecurityConfig,
     ServiceConfig,
-    Sidecar,
     StorageInitializerConfig,
     VariantAutoscalerConfig,
 )
 
 CONFIG_MAP: Final = "inferenceservice-config"
-
-__all__ = [
-    "CONFIG_MAP",
-    "AgentConfig",
-    "AutoscalerConfig",
-    "BatcherConfig",
-    "Config",
-    "ConfigError",
-    "CredentialsConfig",
-    "DeployConfig",
-    "ExplainerConfig",
-    "ExplainersConfig",
-    "GCSConfig",
-    "InferenceServiceConfig",
-    "IngressConfig",
-    "Kept",
-    "LocalModelConfig",
-    "LoggerConfig",
-    "MetricsAggregatorConfig",
-    "MultiNodeConfig",
-    "OpenTelemetryCollectorConfig",
-    "Resources",
-    "RouterConfig",
-    "S3Config",
-    "SchedulerConfig",
-    "SecurityConfig",
-    "ServiceConfig",
-    "Sidecar",
-    "StorageInitializerConfig",
-    "VariantAutoscalerConfig",
-]
 
 S = TypeVar("S", bound=Section)
 
@@ -139,7 +102,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 VARIANT_AUTOSCALER: Final = "autoscaling-wva-controller-config"
-_PATH = re.compile(r" - at `(?:key in )?\$\.?(.*)`$")
 
 
 def _section(data: Mapping[str, str], name: str, kind: type[S]) -> S:
@@ -148,9 +110,8 @@ def _section(data: Mapping[str, str], name: str, kind: type[S]) -> S:
     try:
         section = msgspec.json.decode(data[name], type=kind)
     except msgspec.ValidationError as error:
-        where = _PATH.search(str(error))
-        problem = _PATH.sub("", str(error)).replace("Expected", "must be").replace("`", "")
-        raise ConfigError(name, where[1] if where else "", problem) from None
+        key, problem = located(error)
+        raise ConfigError(name, key, problem.replace("Expected", "must be").replace("`", "")) from None
     except msgspec.DecodeError as error:
         raise ConfigError(name, "", f"is not JSON: {error}") from None
     for path, part in _parts(section, ""):
@@ -166,19 +127,3 @@ def _parts(section: Section, path: str) -> list[tuple[str, Section]]:
         if isinstance(value, Section):
             parts += _parts(value, f"{path}{info.encode_name}.")
     return parts
-
-
-class Kept:
-    """The configuration in force: the newest that could be understood."""
-
-    def __init__(self, config: Config | None = None) -> None:
-        self.config = config
-        self.error: ConfigError | None = None
-
-    def offer(self, data: Mapping[str, str]) -> Config | None:
-        """Takes a ConfigMap's `data`; gives the configuration in force, which is the old one if this one is bad."""
-        try:
-            self.config, self.error = Config.parse(data), None
-        except ConfigError as error:
-            self.error = error
-        return self.config

@@ -1,4 +1,4 @@
-"""A Deployment's conditions, or those of a head and its workers, summed up in one: how ready the component is."""
+"""How ready a Deployment is, or a head and its workers together: their conditions summed up in one."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ AVAILABLE, PROGRESSING, REPLICA_FAILURE = "Available", "Progressing", "ReplicaFa
 COMPLETE = "NewReplicaSetAvailable"
 
 
-class Verdict(NamedTuple):
+class Readiness(NamedTuple):
+    """A condition that is yet to be named: its status, and why."""
+
     status: str
     reason: str = ""
     message: str = ""
 
 
-_ABSENT = Verdict("")
+_ABSENT = Readiness("")
 
 
-def verdict(deployments: Sequence[Object]) -> Verdict:
+def readiness(deployments: Sequence[Object]) -> Readiness:
     """By weight: a failure to create pods, then unavailability, then how the rollout is going."""
     failure = _condition(deployments, REPLICA_FAILURE)
     if failure.status == "True":
@@ -37,10 +39,10 @@ def verdict(deployments: Sequence[Object]) -> Verdict:
             return progressing
         if available.status != "True":
             return progressing._replace(status="Unknown")
-    return available if available.status == "True" else Verdict("False")
+    return available if available.status == "True" else Readiness("False")
 
 
-def _condition(deployments: Sequence[Object], kind: str) -> Verdict:
+def _condition(deployments: Sequence[Object], kind: str) -> Readiness:
     found = [(name_of(deployment), condition) for deployment in deployments if (condition := _of(deployment, kind))]
     if len(deployments) == 1:
         return found[0][1] if found else _ABSENT
@@ -48,7 +50,7 @@ def _condition(deployments: Sequence[Object], kind: str) -> Verdict:
         return _ABSENT
     first, second = (condition for _, condition in found)
     whose = ["worker-container: " if "worker" in name else "predictor-container: " for name, _ in found]
-    return Verdict(
+    return Readiness(
         status="True" if first.status == second.status == "True" else "False",
         reason=first.reason
         if first.reason == second.reason
@@ -57,8 +59,8 @@ def _condition(deployments: Sequence[Object], kind: str) -> Verdict:
     )
 
 
-def _of(deployment: Object, kind: str) -> Verdict | None:
+def _of(deployment: Object, kind: str) -> Readiness | None:
     for condition in dig(deployment, "status", "conditions") or ():
         if condition.get("type") == kind:
-            return Verdict(condition.get("status", ""), condition.get("reason", ""), condition.get("message", ""))
+            return Readiness(condition.get("status", ""), condition.get("reason", ""), condition.get("message", ""))
     return None

@@ -1,6 +1,6 @@
 import pytest
 
-from isvc.controllers.inferenceservice.status.deployments import Verdict, verdict
+from isvc.serving.workload.readiness import Readiness, readiness
 
 
 def deployment(name="iris-predictor", **conditions):
@@ -14,39 +14,39 @@ def deployment(name="iris-predictor", **conditions):
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [
-        ({}, Verdict("False")),
-        ({"Available": ("True", "Up", "m")}, Verdict("True", "Up", "m")),
-        ({"Available": ("False", "Down", "m")}, Verdict("False", "Down", "m")),
-        ({"Progressing": ("True", "ReplicaSetUpdated", "m")}, Verdict("Unknown", "ReplicaSetUpdated", "m")),
-        ({"Progressing": ("True", "NewReplicaSetAvailable", "m")}, Verdict("True", "NewReplicaSetAvailable", "m")),
+        ({}, Readiness("False")),
+        ({"Available": ("True", "Up", "m")}, Readiness("True", "Up", "m")),
+        ({"Available": ("False", "Down", "m")}, Readiness("False", "Down", "m")),
+        ({"Progressing": ("True", "ReplicaSetUpdated", "m")}, Readiness("Unknown", "ReplicaSetUpdated", "m")),
+        ({"Progressing": ("True", "NewReplicaSetAvailable", "m")}, Readiness("True", "NewReplicaSetAvailable", "m")),
         (
             {"Progressing": ("False", "ProgressDeadlineExceeded", "m")},
-            Verdict("False", "ProgressDeadlineExceeded", "m"),
+            Readiness("False", "ProgressDeadlineExceeded", "m"),
         ),
-        ({"Progressing": ("False", "Paused", "")}, Verdict("False")),
+        ({"Progressing": ("False", "Paused", "")}, Readiness("False")),
         (
             {"Available": ("True", "Up", "a"), "Progressing": ("True", "ReplicaSetUpdated", "p")},
-            Verdict("True", "Up", "a"),
+            Readiness("True", "Up", "a"),
         ),
         (
             {"Available": ("False", "Down", "a"), "Progressing": ("True", "NewReplicaSetAvailable", "p")},
-            Verdict("False", "Down", "a"),
+            Readiness("False", "Down", "a"),
         ),
         (
             {"Available": ("True", "Up", "a"), "ReplicaFailure": ("True", "FailedCreate", "quota")},
-            Verdict("False", "FailedCreate", "quota"),
+            Readiness("False", "FailedCreate", "quota"),
         ),
     ],
 )
 def test_weight_of_conditions(conditions, expected):
-    assert verdict([deployment(**conditions)]) == expected
+    assert readiness([deployment(**conditions)]) == expected
 
 
 def test_head_and_workers_speak_together():
     head = deployment(Available=("True", "Up", "h"))
     both = [head, deployment("iris-predictor-worker", Available=("True", "Up", "w"))]
-    assert verdict(both) == Verdict("True", "Up", "predictor-container: h, worker-container: w")
+    assert readiness(both) == Readiness("True", "Up", "predictor-container: h, worker-container: w")
     both = [head, deployment("iris-predictor-worker", Available=("False", "Down", "w"))]
     reason = "predictor-container: Up, worker-container: Down"
-    assert verdict(both) == Verdict("False", reason, "predictor-container: h, worker-container: w")
-    assert verdict([head, {}]) == Verdict("False")
+    assert readiness(both) == Readiness("False", reason, "predictor-container: h, worker-container: w")
+    assert readiness([head, {}]) == Readiness("False")

@@ -1,0 +1,43 @@
+"""Events that follow from the difference between two statuses of an object."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from isvc.kube.conditions import FALSE, TRUE, UNKNOWN, find, is_true
+from isvc.kube.objects import Object
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+
+
+class Event(NamedTuple):
+    type: str
+    reason: str
+    message: str
+
+
+def readiness_events(
+    kind: str,
+    name: str,
+    before: Object,
+    after: Object,
+    *,
+    because: Sequence[str] = (),
+    not_ready: Collection[str] = (FALSE,),
+) -> Iterator[Event]:
+    """One event when an object becomes ready, and one when its Ready condition then becomes one of `not_ready`."""
+    was, now = (status.get("conditions") or () for status in (before, after))
+    ready = (find(now, "Ready") or {}).get("status", UNKNOWN)
+    if not is_true(was, "Ready"):
+        if ready == TRUE:
+            yield Event(NORMAL, f"{kind}Ready", f"{kind} [{name}] is Ready")
+    elif ready in not_ready:
+        cause = f" because of: {', '.join(because)}" if because else ""
+        yield Event(WARNING, f"{kind}NotReady", f"{kind} [{name}] is no longer Ready{cause}")
+
+
+def failing(status: Object) -> list[str]:
+    """The conditions that are False, the Ready condition among them."""
+    return [condition["type"] for condition in status.get("conditions") or () if condition.get("status") == FALSE]

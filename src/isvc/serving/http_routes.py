@@ -1,0 +1,97 @@
+"""HTTPRoutes of the Gateway API: building one, and reading what gateways report about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from isvc.kube.objects import Object, dig
+from isvc.serving.thirdparty import HTTP_ROUTES
+from isvc.serving.workload.service import PORT, is_grpc
+
+ANYTHING: Final = "^/.*$"
+EXPLAIN: Final = r"^/v1/models/[\w-]+:explain$"
+EXPLAIN_BELOW_PATH: Final = r"(/v1/models/[\w-]+:explain)$"
+GRPC_METHODS: Final = r"^/inference\.GRPCInferenceService/.*$"
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A Service that rules of a route send requests to, with the filters and the timeout of those rules."""
+
+    service: str
+    namespace: str
+    filters: tuple[Object, ...] = ()
+    timeout: str | None = None
+
+    def rule(self, matches: list[Object], port: int = PORT) -> Object:
+        reference = {"kind": "Service", "name": self.service, "namespace": self.namespace, "port": port}
+        rule: Object = {"matches": matches, "filters": list(self.filters), "backendRefs": [reference]}
+        if self.timeout is not None:
+            rule["timeouts"] = {"request": self.timeout}
+        return rule
+
+
+def http_route(metadata: Object, hosts: Sequence[str], rules: Sequence[Object], parents: Sequence[Object]) -> Object:
+    return {
+        "apiVersion": HTTP_ROUTES.api_version,
+        "kind": HTTP_ROUTES.kind,
+        "metadata": metadata,
+        "spec": {"hostnames": list(hosts), "rules": list(rules), "parentRefs": list(parents)},
+    }
+
+
+def gateway_parent(gateway: str) -> Object:
+    """The parent reference of a Gateway that is given as `namespace/name`."""
+    namespace, _, name = gateway.partition("/")
+    return {"group": HTTP_ROUTES.group, "kind": "Gateway", "namespace": namespace, "name": name}
+
+
+def path_match(expression: str) -> Object:
+    return {"path": {"type": "RegularExpression", "value": expression}}
+
+
+def set_headers(headers: Mapping[str, str]) -> Object:
+    """A filter that sets headers of the request."""
+    entries = [{"name": name, "value": value} for name, value in headers.items()]
+    return {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": entries}}
+
+
+def protocol_rules(backend: Backend, service: Object) -> list[Object]:
+    """One rule, or two where the Service has both an HTTP and a gRPC port; the more specific one comes first."""
+    ports = service["spec"]["ports"]
+    grpc = next((port["port"] for port in ports if is_grpc(port)), None)
+    http = next((port["port"] for port in ports if not is_grpc(port)), None)
+    if grpc is None or http is None:
+        return [backend.rule([path_match(ANYTHING)])]
+    content = {"type": "RegularExpression", "name": "content-type", "value": "^application/grpc.*"}
+    matches = [{**path_match(GRPC_METHODS), "headers": [content]}]
+    return [backend.rule(matches, grpc), backend.rule([path_match(ANYTHING)], http)]
+
+
+def split(rule: Object, canaries: Sequence[tuple[str, int]]) -> Object:
+    """The rule with traffic shared between the stable backend and canaries (name, percent)."""
+    stable = rule["backendRefs"][0]
+    weighted = [{**stable, "weight": 100 - sum(percent for _, percent in canaries)}]
+    weighted += [{**stable, "name": name, "weight": percent} for name, percent in canaries]
+    return {**rule, "backendRefs": weighted}
+
+
+class Rejection(NamedTuple):
+    """Why a route is not ready."""
+
+    reason: str
+    message: str
+
+
+def rejection(route: Object) -> Rejection | None:
+    """What the first gateway that does not accept the route says; None for a route that all of them accept."""
+    parents = dig(route, "status", "parents")
+    if not parents:
+        return Rejection("ParentStatusNotAvailable", "HttpRouteNotReady")
+    for parent in parents:
+        for condition in parent.get("conditions") or ():
+            if condition.get("status") == "False":
+                return Rejection(condition.get("reason", ""), condition.get("message", ""))
+    return None
