@@ -42,7 +42,7 @@ format: .venv ## format and fix what can be fixed
 	$(BIN)/ruff format .
 
 test: .venv ## all tests that need no cluster, and the cluster suites on the embedded API server
-	$(BIN)/pytest tests --ignore=tests/conformance -n 2 --dist loadfile --cluster=embedded
+	$(BIN)/pytest tests --ignore=tests/conformance --ignore=tests/production -n 2 --dist loadfile --cluster=embedded
 
 envtest: $(ENVTEST)/kube-apiserver ## build etcd and kube-apiserver from the Go module proxy, once
 
@@ -50,7 +50,7 @@ $(ENVTEST)/kube-apiserver:
 	tools/build-envtest $(ENVTEST)
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance -n 2 --dist load --cluster=kube-apiserver --owners=2000
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance tests/production -n 2 --dist load --cluster=kube-apiserver --owners=2000
 
 test-conformance: .venv ## the recorded cases on the embedded API server
 	$(BIN)/pytest tests/conformance -n 2 --dist load --cluster=embedded

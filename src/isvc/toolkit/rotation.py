@@ -1,7 +1,8 @@
 """Webhook certificates without cert-manager: kept in a Secret, renewed in time, and known to the API server.
 
 All replicas share the Secret; whoever finds it missing or due writes it, and a replica that lost the race takes what
-the other wrote. A new authority joins the bundle beside the old one, so no replica is cut off while it catches up.
+the other wrote. A new authority joins the bundle beside the old one, also when the Secret was lost, and API servers
+learn of it before anybody serves with it: no admission fails while replicas and API servers catch up.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from isvc.toolkit.failure import ClusterError
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 60.0
+ANNOUNCE_SECONDS = 5.0  # API servers read webhook configurations through a watch
 ATTEMPTS = 5
 
 
@@ -77,8 +79,10 @@ class Certificates:
     async def ensure(self) -> None:
         """Make the Secret, the files and the caBundles right, once."""
         data = await self._current()
-        self._write(data)
         await self._inject(data["ca.crt"])
+        if self._served_bundle() and not data["ca.crt"].startswith(_first(self._served_bundle())):
+            await self._clock.sleep(ANNOUNCE_SECONDS)
+        self._write(data)
 
     async def _keep(self) -> None:
         while True:
@@ -113,7 +117,7 @@ class Certificates:
         authority = Pair(bundle, held.get("ca.key", b""))
         if not authority.key or is_due(bundle, now):
             authority = issue_authority(f"{self._secret}-ca", now)
-            bundle = authority.certificate + unexpired(bundle, now)
+            bundle = authority.certificate + unexpired(bundle or self._served_bundle(), now)
         elif not is_due(held.get("tls.crt", b""), now, self._hosts) and held.get("tls.key"):
             return held
         serving = issue_serving(authority, self._hosts, now)
@@ -127,6 +131,11 @@ class Certificates:
         metadata = {"name": self._secret, "namespace": self._namespace}
         manifest = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": encoded}
         await self._client.create(SECRETS, manifest)
+
+    def _served_bundle(self) -> bytes:
+        """The authorities of the certificate that this replica serves with now; empty before it has one."""
+        path = self._dir / "ca.crt"
+        return path.read_bytes() if path.exists() else b""
 
     def _write(self, data: dict[str, bytes]) -> None:
         self._dir.mkdir(parents=True, exist_ok=True)
@@ -164,6 +173,12 @@ class Certificates:
             except (Conflict, Invalid) as error:  # it changed meanwhile: look again
                 problem = error
         log.warning("%s %s: caBundle not set: %s", resource.kind, name, problem)
+
+
+def _first(bundle: bytes) -> bytes:
+    """The first certificate of a bundle: the authority that signs."""
+    end = b"-----END CERTIFICATE-----"
+    return bundle[: bundle.find(end) + len(end)]
 
 
 def bundle_patch(live: Object, bundle: str) -> list[Object]:

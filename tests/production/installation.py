@@ -1,0 +1,203 @@
+"""`isvc-manager` as a cluster runs it: replicas that elect a leader, with certificates of their own, behind one Service
+address, under a ServiceAccount that has the roles of `manifests/rbac` and no others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import yaml
+from tests.ports import free_port
+from tests.production.balancer import Balancer
+from tests.servers import Cluster
+from tests.waiting import until
+
+from isvc.api.crds import crds
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS
+from isvc.kube.objects import Object
+from isvc.kube.resource import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    NAMESPACES,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    Resource,
+)
+from isvc.local.install.config import config_map
+from isvc.local.install.webhooks import webhook_configurations
+from isvc.toolkit.client import Client
+
+ROOT = Path(__file__).parents[2]
+SYSTEM = "kserve"
+ACCOUNT = "kserve-controller-manager"
+LEASE = "kserve-controller-manager-leader-lock"
+_RBAC = "rbac.authorization.k8s.io"
+RESOURCES = {
+    "ServiceAccount": Resource("", "v1", "serviceaccounts", "ServiceAccount"),
+    "ClusterRole": Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
+    "ClusterRoleBinding": Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+    "Role": Resource(_RBAC, "v1", "roles", "Role"),
+    "RoleBinding": Resource(_RBAC, "v1", "rolebindings", "RoleBinding"),
+    "MutatingWebhookConfiguration": MUTATING_WEBHOOK_CONFIGURATIONS,
+    "ValidatingWebhookConfiguration": VALIDATING_WEBHOOK_CONFIGURATIONS,
+}
+RUNTIME: Object = {
+    "apiVersion": "serving.kserve.io/v1alpha1",
+    "kind": "ClusterServingRuntime",
+    "metadata": {"name": "sklearn"},
+    "spec": {
+        "supportedModelFormats": [{"name": "sklearn", "version": "1", "autoSelect": True}],
+        "protocolVersions": ["v1"],
+        "containers": [{"name": "kserve-container", "image": "sklearn:1", "args": ["--model_dir=/mnt/models"]}],
+    },
+}
+STORAGE: Object = {
+    "apiVersion": "serving.kserve.io/v1alpha1",
+    "kind": "ClusterStorageContainer",
+    "metadata": {"name": "default"},
+    "spec": {
+        "container": {"name": "storage-initializer", "image": "storage:1"},
+        "supportedUriFormats": [{"prefix": "gs://"}],
+    },
+}
+
+
+@dataclass
+class Replica:
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
+    webhook_port: int
+    metrics_port: int
+    probe_port: int
+
+    @property
+    def alive(self) -> bool:
+        return self.process.returncode is None
+
+    async def ready(self) -> None:
+        async with aiohttp.ClientSession() as session:
+
+            async def answers() -> bool:
+                assert self.alive, f"{self.name} ended with {self.process.returncode}:\n{self.log.read_text()[-3000:]}"
+                with suppress(aiohttp.ClientError):
+                    async with session.get(f"http://127.0.0.1:{self.probe_port}/readyz") as response:
+                        return response.status == 200
+                return False
+
+            await until(answers, f"{self.name} is ready", within=120, every=0.1)
+
+    async def metrics(self) -> str:
+        url = f"http://127.0.0.1:{self.metrics_port}/metrics"
+        try:
+            async with aiohttp.ClientSession() as session, session.get(url) as response:
+                return await response.text()
+        except aiohttp.ClientError:  # it has just been started, or is gone
+            return ""
+
+    async def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGKILL)
+        await self.process.wait()
+
+
+@dataclass
+class Installation:
+    cluster: Cluster
+    client: Client
+    balancer: Balancer
+    folder: Path
+    replicas: dict[str, Replica] = field(default_factory=dict)
+    _started: int = 0
+
+    async def set_up(self) -> None:
+        """Everything that is there before the managers run: kinds, roles, configuration, a runtime, webhooks."""
+        create = self.client.create
+        await create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
+        await asyncio.gather(*(create(CUSTOM_RESOURCE_DEFINITIONS, crd) for crd in crds(described=False)))
+        for manifest in yaml.safe_load_all((ROOT / "manifests" / "rbac" / "isvc-manager.yaml").read_text()):
+            await create(RESOURCES[manifest["kind"]], manifest)
+        await create(CONFIG_MAPS, config_map(SYSTEM, 80))
+        for resource, manifest in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
+            await until(lambda each=resource: self._serves(each), f"{resource} are served")
+            await create(resource, manifest)
+        for manifest in webhook_configurations(f"https://localhost:{self.balancer.port}", b""):
+            await create(RESOURCES[manifest["kind"]], manifest)
+
+    async def start(self, name: str, server: str = "") -> Replica:
+        """Start a replica, which reaches the API server itself or through `server`."""
+        self._started += 1
+        folder = self.folder / f"{self._started}-{name}"
+        folder.mkdir()
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(json.dumps(await self._kubeconfig(server or self.cluster.url)))
+        webhooks, metrics, probes = free_port(), free_port(), free_port()
+        log = folder / "log"
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                str(Path(sys.executable).with_name("isvc-manager")),
+                "--leader-elect",
+                f"--webhook-port={webhooks}",
+                f"--metrics-addr=127.0.0.1:{metrics}",
+                f"--health-probe-addr=127.0.0.1:{probes}",
+                env={**os.environ, "KUBECONFIG": str(kubeconfig), "TMPDIR": str(folder)},
+                stdout=output,
+                stderr=output,
+            )
+        replica = self.replicas[name] = Replica(name, process, log, webhooks, metrics, probes)
+        self._balance()
+        return replica
+
+    async def kill(self, name: str) -> None:
+        """As a node that loses power: no goodbye, and the Service drops the endpoint."""
+        await self.replicas.pop(name).kill()
+        self._balance()
+
+    async def stop(self) -> None:
+        for replica in self.replicas.values():
+            await replica.kill()
+
+    def refusals(self) -> list[str]:
+        """What any replica logged of a call that its roles do not allow."""
+        logs = (log.read_text() for log in self.folder.glob("*/log"))
+        return [line for log in logs for line in log.splitlines() if "forbidden" in line.lower()]
+
+    async def leader(self) -> str:
+        """The name of the replica that says it leads; "" if none does."""
+        for name, replica in self.replicas.items():
+            if replica.alive and f'leader_election_master_status{{name="{LEASE}"}} 1.0' in await replica.metrics():
+                return name
+        return ""
+
+    async def led(self) -> str:
+        return str(await until(self.leader, "a replica leads", within=120, every=0.2))
+
+    def _balance(self) -> None:
+        self.balancer.ports = [replica.webhook_port for replica in self.replicas.values()]
+
+    async def _serves(self, resource: Resource) -> bool:
+        with suppress(Exception):
+            await self.client.list(resource)
+            return True
+        return False
+
+    async def _kubeconfig(self, server: str) -> Object:
+        path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{ACCOUNT}/token"
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token = (await self.client.request("POST", path, body=review))["status"]["token"]
+        cluster = {"server": server} | ({"insecure-skip-tls-verify": True} if server.startswith("https") else {})
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "manager", "user": {"token": token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "manager"}}],
+        }
