@@ -117,7 +117,9 @@ def serve(config: str, certificates: str, address: Any) -> None:
             cache = Cache(client)
             for resource in (CONFIG_MAPS, INFERENCE_SERVICES, CLUSTER_STORAGE_CONTAINERS):
                 cache.watch(resource)
-            server = WebhookServer(0, certificates, {PATH: mutating(PodMutator(cache, client))}, host="127.0.0.1")
+            server = WebhookServer(
+                0, certificates, {PATH: mutating(PodMutator(cache, client, "kserve"))}, host="127.0.0.1"
+            )
             manager = Manager(client, cache, webhooks=server)
             running = asyncio.create_task(manager.run())
             while not manager.ready:  # noqa: ASYNC110

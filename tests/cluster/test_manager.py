@@ -17,6 +17,7 @@ from isvc.kube.objects import Key
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CONFIG_MAPS, SECRETS
 from isvc.toolkit import kubeconfig
+from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
@@ -154,9 +155,8 @@ async def test_probes_and_metrics_follow_the_start(client, namespace, connect):
         twins.cache,
         controllers=[twins.controller],
         election=election,
-        host="127.0.0.1",
-        probe_port=port,
-        metrics_port=port,
+        health_probes=Address("127.0.0.1", port),
+        metrics_address=Address("127.0.0.1", port),
     )
     async with running(manager), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
 
@@ -225,6 +225,6 @@ async def test_a_port_that_is_taken_is_one_clear_line(client, namespace, connect
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        manager = Manager(own, Cache(own), host="127.0.0.1", probe_port=port)
+        manager = Manager(own, Cache(own), health_probes=Address("127.0.0.1", port))
         with pytest.raises(ClusterError, match=f"cannot listen on port {port}"):
             await manager.run(handle_signals=False)

@@ -57,7 +57,7 @@ class Settings:
 async def webhook(client: Client, namespace: str, tmp_path: Path) -> AsyncIterator[None]:
     """The webhook, registered as KServe registers it, but for this test's namespaces only."""
     private_ca(tmp_path)
-    server = WebhookServer(0, tmp_path, {PATH: mutating(PodMutator(Settings(), client))}, host="127.0.0.1")
+    server = WebhookServer(0, tmp_path, {PATH: mutating(PodMutator(Settings(), client, "kserve"))}, host="127.0.0.1")
     await server.start()
     server.open()
     name = f"pods-{uuid.uuid4().hex[:8]}"

@@ -14,7 +14,6 @@ import click
 if TYPE_CHECKING:
     from isvc.local.home import Home, Running
     from isvc.local.stack import Choices
-    from isvc.toolkit.manager import Manager
 
 
 _PORT = click.IntRange(0, 65535)
@@ -58,7 +57,7 @@ async def _up(home: Home, choices: Choices) -> int:
     from isvc.local.stack import PortBusy, Stack
     from isvc.toolkit.failure import ClusterError
 
-    stack = Stack(home, choices, _manager, _progress)
+    stack = Stack(home, choices, _progress)
     this, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert this is not None
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -86,20 +85,6 @@ async def _up(home: Home, choices: Choices) -> int:
         this.uncancel()
         await stack.stop()
     return 0
-
-
-def _manager(webhook_port: int, cert_dir: str) -> Manager:
-    from isvc.cli.manager import Options, build
-
-    return build(
-        Options(
-            metrics_addr="0",
-            health_probe_addr="0",
-            webhook_port=webhook_port,
-            webhook_cert_dir=cert_dir,
-            host="127.0.0.1",
-        )
-    )
 
 
 async def _train(home: Home) -> None:

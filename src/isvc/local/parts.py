@@ -16,16 +16,20 @@ from isvc.local.home import Home
 from isvc.local.install import install, install_webhooks
 from isvc.local.node.node import Node
 from isvc.local.node.process import Reaper
+from isvc.programs import isvc_manager
+from isvc.programs.options import Options
 from isvc.toolkit import kubeconfig
+from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.certificates import is_due, issue_authority, issue_serving
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
 
-__all__ = ["Local", "certificate", "connect", "install", "install_webhooks", "ready", "warm_up"]
+__all__ = ["Local", "certificate", "connect", "install", "install_webhooks", "manager", "ready", "warm_up"]
 
 _HOSTS = ("localhost", "127.0.0.1")
 
@@ -46,6 +50,13 @@ def certificate(folder: Path) -> bytes:
         key.touch(mode=0o600)
         key.write_bytes(pair.key)
     return authority.read_bytes()
+
+
+def manager(config: ClusterConfig, webhook_port: int, cert_dir: Path) -> Manager:
+    """isvc-manager on this machine alone: no lease, no probes, webhooks on the loopback address."""
+    webhooks = Address("127.0.0.1", webhook_port)
+    options = Options(metrics=None, health_probes=None, webhooks=webhooks, webhook_cert_dir=cert_dir)
+    return isvc_manager.build(config, options)
 
 
 async def warm_up(client: Client) -> None:

@@ -46,15 +46,13 @@ class PortBusy(Exception):
     """A port that was asked for by number is in use."""
 
 
-MakeManager = Callable[[int, str], "Manager"]  # webhook port, folder with its certificate
 Progress = Callable[[str, float], None]
 
 
 class Stack:
-    def __init__(self, home: Home, choices: Choices, make_manager: MakeManager, progress: Progress) -> None:
+    def __init__(self, home: Home, choices: Choices, progress: Progress) -> None:
         self.home = home
         self._choices = choices
-        self._make_manager = make_manager
         self._progress = progress
         self._reaper = Reaper(home.processes)
         self._api_server = ApiServer(home, self._reaper)
@@ -87,7 +85,8 @@ class Stack:
         local = parts.Local(client, self.home, self._reaper, gateway_port, simulate=self._choices.simulate)
         await local.start()
         self._stack.push_async_callback(local.stop)
-        self._manager = manager = self._run_managers(local.manager, webhook_port)
+        self._manager = manager = parts.manager(client.config, webhook_port, self.home.certificates)
+        self._run_managers(manager, local.manager)
         await self._unless_broken(parts.ready(manager, local.manager))
         self._done("controllers, node, gateway")
         await parts.install_webhooks(client, webhook_port, authority)
@@ -99,16 +98,13 @@ class Stack:
         local.open()
         return running
 
-    def _run_managers(self, local: Manager, webhook_port: int) -> Manager:
-        os.environ["KUBECONFIG"] = str(self.home.kubeconfig)
-        manager = self._make_manager(webhook_port, str(self.home.certificates))
+    def _run_managers(self, manager: Manager, local: Manager) -> None:
         self._stack.push_async_callback(manager.client.close)
         for each in (manager, local):
             task = asyncio.create_task(each.run(handle_signals=False))
             self._tasks.append(task)
             self._stack.push_async_callback(_finish, task)
             self._stack.callback(each.stop)
-        return manager
 
     def follow(self, handler: Callable[[Object | None, Object | None], None]) -> None:
         """Tells of InferenceServices: of those that are there, and of every change."""

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Protocol
 
+from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.controller import Controller
@@ -38,6 +39,10 @@ class Service(Protocol):
     async def stop(self) -> None: ...
 
 
+Task = Callable[[], Awaitable[None]]
+"""Something the leader does once, beside its controllers; a task that fails ends the manager."""
+
+
 class Manager:
     def __init__(
         self,
@@ -48,9 +53,9 @@ class Manager:
         election: Election | None = None,
         webhooks: WebhookServer | None = None,
         services: Sequence[Service] = (),
-        host: str = "",
-        probe_port: int | None = None,
-        metrics_port: int | None = None,
+        tasks: Sequence[Task] = (),
+        health_probes: Address | None = None,
+        metrics_address: Address | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         self.client = client
@@ -61,7 +66,8 @@ class Manager:
         self.metrics = metrics or Metrics()
         self._webhooks = webhooks
         self._services = tuple(services)
-        self._host, self._probe_port, self._metrics_port = host, probe_port, metrics_port
+        self._tasks = tuple(tasks)
+        self._health_probes, self._metrics_address = health_probes, metrics_address
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -77,8 +83,8 @@ class Manager:
         self._wire()
         async with AsyncExitStack() as stack:
             if handle_signals:
-                stack.callback(_on_signals(self.stop))
-            probes = Probes(self._host)
+                stack.callback(on_signals(self.stop))
+            probes = Probes()
             stack.push_async_callback(probes.stop)
             await self._serve_probes(probes)
             for service in (*self._services, *([self._webhooks] if self._webhooks else [])):
@@ -107,8 +113,9 @@ class Manager:
     async def _control(self, lease: asyncio.Task[None] | None = None) -> None:
         """Run the controllers until told to stop, or until the lease is lost."""
         workers = [asyncio.create_task(each.run(), name=each.name) for each in self.controllers]
+        tasks = [asyncio.create_task(_once(task)) for task in self._tasks]
         stopping = asyncio.create_task(self._stopping.wait())
-        watched = [stopping, *workers, *([lease] if lease else [])]
+        watched = [stopping, *workers, *tasks, *([lease] if lease else [])]
         log.info("running: %s", ", ".join(each.name for each in self.controllers) or "no controllers")
         try:
             done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
@@ -141,13 +148,13 @@ class Manager:
     async def _serve_probes(self, probes: Probes) -> None:
         checks = {"/healthz": lambda: True, "/readyz": lambda: self.ready}
         texts = {"/metrics": self.metrics.text}
-        if self._probe_port is not None and self._probe_port == self._metrics_port:
-            await probes.serve(self._probe_port, checks=checks, texts=texts)
+        if self._health_probes is not None and self._health_probes == self._metrics_address:
+            await probes.serve(self._health_probes, checks=checks, texts=texts)
             return
-        if self._probe_port is not None:
-            await probes.serve(self._probe_port, checks=checks)
-        if self._metrics_port is not None:
-            await probes.serve(self._metrics_port, texts=texts)
+        if self._health_probes is not None:
+            await probes.serve(self._health_probes, checks=checks)
+        if self._metrics_address is not None:
+            await probes.serve(self._metrics_address, texts=texts)
 
     async def _unless_stopped(self, step: Awaitable[None]) -> bool:
         """Wait for a step of the start; False when told to stop meanwhile."""
@@ -165,6 +172,11 @@ class Manager:
             await asyncio.gather(work, stopping, return_exceptions=True)
 
 
+async def _once(task: Task) -> None:
+    await task()
+    await asyncio.Event().wait()  # that it is done is no reason to stop
+
+
 def _settle_memory() -> None:
     """What is there after the start stays: the collector need not walk it again, and what was freed is given back."""
     gc.collect()
@@ -175,7 +187,7 @@ def _settle_memory() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-def _on_signals(stop: Callable[[], None]) -> Callable[[], None]:
+def on_signals(stop: Callable[[], None]) -> Callable[[], None]:
     """Stop on the first SIGTERM or SIGINT; a second one has its usual, immediate effect. Returns what undoes it."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)

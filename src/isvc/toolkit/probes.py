@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from isvc.toolkit.address import Address
 from isvc.toolkit.failure import ClusterError
 
 if TYPE_CHECKING:
@@ -16,12 +17,15 @@ Check = Callable[[], bool]
 class Probes:
     """Small HTTP servers; paths with a check answer 200 `ok` or 500, others a text."""
 
-    def __init__(self, host: str = "") -> None:
-        self._host = host
+    def __init__(self) -> None:
         self._runners: list[web.AppRunner] = []
 
     async def serve(
-        self, port: int, *, checks: dict[str, Check] | None = None, texts: dict[str, Callable[[], bytes]] | None = None
+        self,
+        address: Address,
+        *,
+        checks: dict[str, Check] | None = None,
+        texts: dict[str, Callable[[], bytes]] | None = None,
     ) -> None:
         from aiohttp import web
 
@@ -45,9 +49,10 @@ class Probes:
         await runner.setup()
         self._runners.append(runner)
         try:
-            await web.TCPSite(runner, self._host or None, port).start()
+            await web.TCPSite(runner, address.host or None, address.port).start()
         except OSError as error:
-            raise ClusterError(f"cannot listen on port {port}: {error.strerror}") from None
+            place = f"port {address.port}" + (f" of {address.host}" if address.host else "")
+            raise ClusterError(f"cannot listen on {place}: {error.strerror}") from None
 
     async def stop(self) -> None:
         for runner in self._runners:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isvc.kube.errors import ApiError, Conflict, Invalid, NotFound
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, dig
 from isvc.kube.resource import (
     CUSTOM_RESOURCE_DEFINITIONS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
@@ -38,11 +38,12 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Whose caBundle is ours to set, by name."""
+    """The objects whose caBundle is ours to set, by name; with a `service`, only where they name that Service."""
 
     mutating: Sequence[str] = ()
     validating: Sequence[str] = ()
     crds: Sequence[str] = ()
+    service: str = ""
 
 
 class Certificates:
@@ -163,7 +164,7 @@ class Certificates:
         for _ in range(ATTEMPTS):
             try:
                 live = await self._client.get(resource, name)
-                if patch := bundle_patch(live, bundle):
+                if patch := bundle_patch(live, bundle, self._targets.service):
                     await self._client.patch(resource, name, patch, kind=PatchKind.JSON)
                     log.info("%s %s: caBundle set", resource.kind, name)
                 return
@@ -181,8 +182,11 @@ def _first(bundle: bytes) -> bytes:
     return bundle[: bundle.find(end) + len(end)]
 
 
-def bundle_patch(live: Object, bundle: str) -> list[Object]:
-    """A JSON patch that sets every caBundle that differs; it fails if the object has changed meanwhile."""
+def bundle_patch(live: Object, bundle: str, service: str = "") -> list[Object]:
+    """A JSON patch that sets every caBundle that differs; it fails if the object has changed meanwhile.
+
+    Webhooks of another Service than `service`, if one is given, are left alone.
+    """
     if live["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
         config = (((live["spec"].get("conversion") or {}).get("webhook")) or {}).get("clientConfig")
         places = [("/spec/conversion/webhook/clientConfig", config)] if config is not None else []
@@ -192,7 +196,7 @@ def bundle_patch(live: Object, bundle: str) -> list[Object]:
     changes = [
         {"op": "add", "path": f"{path}/caBundle", "value": bundle}
         for path, config in places
-        if config.get("caBundle") != bundle
+        if config.get("caBundle") != bundle and (not service or dig(config, "service", "name") in (None, service))
     ]
     version = live["metadata"]["resourceVersion"]
     return [{"op": "test", "path": "/metadata/resourceVersion", "value": version}, *changes] if changes else []

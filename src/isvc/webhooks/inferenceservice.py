@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from isvc.api import LocalModelCache, LocalModelNamespaceCache
 from isvc.api.annotations import FINALIZER, wants_local_model
@@ -15,8 +16,11 @@ from isvc.api.validation.inferenceservice import validate_service
 from isvc.kube.objects import Object, annotations_of, dig
 from isvc.serving.config import Config
 from isvc.toolkit.cache import Reader
+from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, patched
 from isvc.webhooks.answers import Handler, reading, validator
+
+MODEL_CACHES: Final = (Read(LOCAL_MODEL_CACHES, optional=True), Read(LOCAL_MODEL_NAMESPACE_CACHES, optional=True))
 
 
 def defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:

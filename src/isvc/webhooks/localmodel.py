@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from isvc.api import LocalModelCache
 from isvc.api.resources import (
@@ -15,8 +16,13 @@ from isvc.api.validation import Verdict
 from isvc.api.validation.localmodel import validate_cache, validate_deletion, validate_namespace_cache
 from isvc.kube.objects import Object, name_of
 from isvc.toolkit.cache import Reader
+from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
 from isvc.webhooks.answers import Handler, answer, reading
+
+USERS: Final = (Read(INFERENCE_SERVICES), Read(LLM_INFERENCE_SERVICES, optional=True))
+READS: Final = (*USERS, Read(LOCAL_MODEL_CACHES, optional=True))
+NAMESPACE_READS: Final = (*USERS, Read(LOCAL_MODEL_NODE_GROUPS, optional=True))
 
 
 def cache_validator(reader: Reader) -> Handler:

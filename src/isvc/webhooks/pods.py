@@ -17,17 +17,18 @@ from isvc.serving.credentials import Lookup, NotLookedUp
 from isvc.serving.pods import PodFacts, is_ours, mutate_pod
 from isvc.serving.refused import Refused
 from isvc.toolkit.cache import Reader
+from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny, patched
 from isvc.webhooks.reads import Conversation, Getter, Reads
 
 PATH: Final = "/mutate-pods"
-SYSTEM_NAMESPACE: Final = "kserve"
+READS: Final = (Read(INFERENCE_SERVICES), Read(CLUSTER_STORAGE_CONTAINERS, optional=True))
 
 
 class PodMutator:
-    """Handles admission requests for pods. Cached kinds have to be watched by whoever owns the reader."""
+    """Handles admission requests for pods. The reader holds the configuration and what `READS` lists."""
 
-    def __init__(self, reader: Reader, client: Getter, system_namespace: str = SYSTEM_NAMESPACE) -> None:
+    def __init__(self, reader: Reader, client: Getter, system_namespace: str) -> None:
         self._reader, self._system_namespace = reader, system_namespace
         self._configuration = Configuration(reader, system_namespace)
         self._reads = Reads(client)

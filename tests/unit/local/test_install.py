@@ -12,27 +12,10 @@ from isvc.local.install import _crds, _objects
 from isvc.local.install.config import config_map, with_port
 from isvc.local.install.webhooks import webhook_configurations
 from isvc.local.node.images import BUILT_IN, fits, image_name
+from isvc.programs.webhooks import ISVC_WEBHOOKS
 from isvc.serving.config import Config
-from isvc.webhooks import pods
-from isvc.webhooks.routes import manager_routes
 
 RUNTIMES = files("isvc.local.install").joinpath("runtimes.yaml").read_bytes()
-
-
-class Nothing:
-    """A cache in which there is nothing."""
-
-    def get(self, resource, name, namespace=""):
-        return None
-
-    def list(self, resource, namespace=""):
-        return []
-
-    def by_index(self, resource, index_name, value):
-        return []
-
-    def serves(self, resource):
-        return False
 
 
 def test_the_configuration_is_one_the_manager_reads():
@@ -50,7 +33,7 @@ def test_only_a_domain_of_ours_follows_the_port():
 
 
 def test_every_webhook_has_somebody_who_answers():
-    served = {*manager_routes(Nothing()), pods.PATH}
+    served = {webhook.path for webhook in ISVC_WEBHOOKS}
     for configuration in webhook_configurations("https://x", b"ca"):
         for webhook in configuration["webhooks"]:
             path = webhook["clientConfig"]["url"].removeprefix("https://x")

@@ -69,3 +69,11 @@ def test_a_crd_without_a_conversion_webhook_is_left_alone():
     assert bundle_patch(crd, "B") == []
     crd["spec"] = {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {}}}}
     assert bundle_patch(crd, "B")[1]["path"] == "/spec/conversion/webhook/clientConfig/caBundle"
+
+
+def test_webhooks_of_another_service_keep_their_bundle():
+    live = webhook_configuration("A", "A")
+    for webhook, name in zip(live["webhooks"], ("ours", "theirs"), strict=True):
+        webhook["clientConfig"]["service"] = {"name": name}
+    assert [change["path"] for change in bundle_patch(live, "B", "ours")[1:]] == ["/webhooks/0/clientConfig/caBundle"]
+    assert bundle_patch(live, "B", "neither") == []

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
+from isvc.programs import registration
+from isvc.programs.options import Options
+from isvc.programs.registration import WebhookContext
+from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
+from isvc.toolkit.webhook import Route
 
 
 class Memory:
@@ -29,3 +34,16 @@ class Memory:
 
     def serves(self, resource: Resource) -> bool:
         return resource in self.objects
+
+
+class NoServer:
+    """An API server that is not to be asked."""
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        raise AssertionError(f"nobody should ask for {resource} {namespace}/{name}")
+
+
+def all_routes(memory: Memory, options: Options | None = None) -> dict[str, Route]:
+    """Every webhook of both managers."""
+    context = WebhookContext.of(memory, NoServer(), options or Options())
+    return registration.routes((*ISVC_WEBHOOKS, *LLM_WEBHOOKS), context)

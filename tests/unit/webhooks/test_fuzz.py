@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.webhooks.memory import Memory
+from tests.unit.webhooks.memory import Memory, all_routes
 
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
@@ -29,8 +29,7 @@ from isvc.toolkit.webhook import WebhookServer
 from isvc.toolkit.webhook.admission import parse
 from isvc.toolkit.webhook.conversion import convert
 from isvc.toolkit.webhook.server import Conversion
-from isvc.webhooks.llm import llmisvc_routes
-from isvc.webhooks.routes import manager_routes
+from isvc.webhooks import pods
 
 POD = {"containers": [{"name": "c", "env": [{"name": "A", "value": "b"}], "resources": {"limits": {"cpu": "1"}}}]}
 MODEL = {"modelFormat": {"name": "sklearn"}, "storageUri": "gs://a/b", "storage": {"key": "k"}, "env": []}
@@ -102,7 +101,7 @@ def routes() -> dict[str, Any]:
         },
         CONFIG,
     )
-    return {**manager_routes(memory), **llmisvc_routes(memory)}
+    return {path: route for path, route in all_routes(memory).items() if path != pods.PATH}
 
 
 ROUTES = routes()

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from tests.unit.api import conformance
-from tests.unit.webhooks.memory import Memory
+from tests.unit.webhooks.memory import Memory, all_routes
 
 from isvc.kube.objects import GVK
+from isvc.programs.options import LLMOptions, Options
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
-from isvc.webhooks.llm import llmisvc_routes
 
 VERSIONS = ("v1alpha1", "v1alpha2")
 BROKEN = ("{{ .Nope }}", "{{ .Spec.Model.Nme }}", "{{ upper .Name }}", "{{ .Name", "{{ end }}")
@@ -33,9 +33,8 @@ def ask(
 ) -> AdmissionResponse:
     obj = new or old or {}
     version, metadata = obj["apiVersion"].split("/")[1], obj["metadata"]
-    route = llmisvc_routes(Memory({}, {}), **options)[
-        f"/validate-serving-kserve-io-{version}-llminferenceserviceconfig"
-    ]
+    routes = all_routes(Memory({}, {}), Options(llm=LLMOptions(**options)))
+    route = routes[f"/validate-serving-kserve-io-{version}-llminferenceserviceconfig"]
     kind = GVK("serving.kserve.io", version, "LLMInferenceServiceConfig")
     request = AdmissionRequest("1", operation, metadata["namespace"], metadata["name"], kind, new, old or {}, False, {})
     answer: AdmissionResponse = route.handler(request)  # type: ignore[union-attr, assignment, arg-type]

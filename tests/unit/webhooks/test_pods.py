@@ -91,18 +91,18 @@ def applied(obj: Object, response: AdmissionResponse) -> Any:
 
 async def test_reads_the_account_then_its_secrets_side_by_side() -> None:
     server = Server(account("a", "b"), secret("a"), secret("b"))
-    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)(request(pod()))
+    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")(request(pod()))
     mutated = applied(pod(), response)
     assert server.asked == ["serviceaccounts/default", "secrets/a", "secrets/b"]
     env = mutated["spec"]["initContainers"][0]["env"]
     assert [entry["valueFrom"]["secretKeyRef"]["name"] for entry in env[:2]] == ["a", "b"]
-    again = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)(request(mutated))
+    again = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")(request(mutated))
     assert applied(mutated, again) == mutated
 
 
 async def test_pods_that_come_together_share_a_request() -> None:
     server = Server(account("a"), secret("a"))
-    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)
+    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")
     await asyncio.gather(*(mutator(request(pod())) for _ in range(20)))
     assert server.asked == ["serviceaccounts/default", "secrets/a"]
     await mutator(request(pod()))
@@ -112,7 +112,7 @@ async def test_pods_that_come_together_share_a_request() -> None:
 async def test_other_pods_cost_nothing() -> None:
     server = Server()
     other: Object = {"metadata": {"labels": {}}, "spec": {"containers": []}}
-    response = await PodMutator(Memory(), server)(request(other))
+    response = await PodMutator(Memory(), server, "kserve")(request(other))
     assert response.allowed
     assert not response.patch
     assert not server.asked
@@ -120,7 +120,9 @@ async def test_other_pods_cost_nothing() -> None:
 
 async def test_a_claim_needs_no_credentials() -> None:
     server = Server()
-    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)(request(pod("pvc://c/m"), dry_run=True))
+    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")(
+        request(pod("pvc://c/m"), dry_run=True)
+    )
     assert applied(pod("pvc://c/m"), response)["spec"]["volumes"]
     assert not server.asked
 
@@ -135,13 +137,13 @@ async def test_what_is_cached_decides_too() -> None:
     )
     made = pod("vault://m")
     made["metadata"]["annotations"][names.LOGGER] = "true"
-    mutated = applied(made, await PodMutator(reader, Server())(request(made)))
+    mutated = applied(made, await PodMutator(reader, Server(), "kserve")(request(made)))
     assert mutated["spec"]["initContainers"][0]["name"] == "vault"
     assert "9" in mutated["spec"]["containers"][1]["args"]
 
 
 async def test_a_refusal_names_the_secret() -> None:
-    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), Server(account("gone")))(request(pod()))
+    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), Server(account("gone")), "kserve")(request(pod()))
     assert (response.allowed, response.code) == (False, 500)
     assert '"gone"' in response.message
 
@@ -155,7 +157,7 @@ async def test_a_secret_that_may_not_be_read_is_told() -> None:
 
     server.spoil = forbid
     with pytest.raises(InternalError, match='cannot read Secret "a": you may not'):
-        await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)(request(pod()))
+        await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")(request(pod()))
 
 
 def credentials(obj: Object) -> list[str]:
@@ -168,7 +170,7 @@ def put(server: Server, *objects: tuple[Resource, Object]) -> None:
 
 async def test_what_followed_the_last_time_is_read_ahead() -> None:
     server = Server(account("a"), secret("a"))
-    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)
+    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")
     await mutator(request(pod()))
     server.asked.clear()
     server.held = asyncio.Event()
@@ -182,7 +184,7 @@ async def test_what_followed_the_last_time_is_read_ahead() -> None:
 
 async def test_a_wrong_guess_decides_nothing_and_is_forgotten() -> None:
     server = Server(account("a"), secret("a"))
-    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)
+    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")
     await mutator(request(pod()))
     put(server, account())
 
@@ -199,7 +201,7 @@ async def test_a_wrong_guess_decides_nothing_and_is_forgotten() -> None:
 
 async def test_every_pod_sees_what_is_there_now() -> None:
     server = Server(account("a"))
-    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server)
+    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")
     assert not (await mutator(request(pod()))).allowed
     put(server, secret("a"))
     assert credentials(applied(pod(), await mutator(request(pod())))) == ["HF_TOKEN"]
@@ -212,7 +214,7 @@ async def test_every_pod_sees_what_is_there_now() -> None:
 async def test_accounts_that_lead_to_each_other_end() -> None:
     config: Object = {**CONFIG_MAP, "data": CONFIG_MAP["data"] | {"logger": json.dumps({"storage": {"path": "/logs"}})}}
     server = Server(account(), (SERVICE_ACCOUNTS, {"metadata": {"name": "logger-sa", "namespace": "ns"}}))
-    mutator = PodMutator(Memory((CONFIG_MAPS, config)), server)
+    mutator = PodMutator(Memory((CONFIG_MAPS, config)), server, "kserve")
     one, other = pod(), pod()
     one["metadata"]["annotations"][names.LOGGER] = other["metadata"]["annotations"][names.LOGGER] = "true"
     other["spec"]["serviceAccountName"] = "logger-sa"

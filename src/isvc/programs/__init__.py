@@ -1,0 +1,1 @@
+"""Composition roots: how the parts below become the programs that run on a cluster."""

@@ -1,0 +1,118 @@
+"""Command-line flags of the managers, written as Go programs take them: `-name`, `--name=true`, `1h30m`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from isvc.programs.options import TLS, Options, system_namespace
+from isvc.toolkit.address import Address
+from isvc.toolkit.failure import ClusterError, ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SWITCH: Final[dict[str, Any]] = {"is_flag": False, "flag_value": "true", "type": bool}
+"""A flag that may stand alone or be given a value: `--leader-elect`, `--leader-elect=false`."""
+
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def address(text: str) -> Address | None:
+    try:
+        return Address.parse(text)
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def duration(text: str) -> float:
+    """The seconds of `1h` or `1m30s`."""
+    parts = re.findall(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)", text)
+    if not parts or "".join(map("".join, parts)) != text:
+        raise click.BadParameter(f"{text!r} is no duration: write 30s, 5m or 1h30m")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def shared_flags(defaults: Options) -> Callable[[F], F]:
+    """The flags that all managers have."""
+    options = (
+        click.option("--metrics-addr", type=address, default=str(defaults.metrics), show_default=True,
+                     help="Where metrics are served; 0 for nowhere."),
+        click.option("--health-probe-addr", type=address, default=str(defaults.health_probes), show_default=True,
+                     help="Where /healthz and /readyz are served; 0 for nowhere."),
+        click.option("--webhook-port", default=defaults.webhooks.port, show_default=True,
+                     help="The port of the webhooks."),
+        click.option("--webhook-cert-dir", default="",
+                     help="Folder with tls.crt and tls.key; issued by the manager when left out."),
+        click.option("--leader-elect", default=defaults.leader_elect, help="Act only while holding the lease.",
+                     **SWITCH),
+        click.option("--tls-min-version", default="", help="VersionTLS12 (default) or VersionTLS13."),
+        click.option("--tls-cipher-suites", default="", help="Cipher suites by their Go names, separated by commas."),
+        click.option("--zap-log-level", default="info", help="debug, info or error."),
+        click.option("--zap-devel", default=False, hidden=True, **SWITCH),
+        click.option("--zap-encoder", default="", hidden=True),
+        click.option("--zap-stacktrace-level", default="", hidden=True),
+        click.option("--zap-time-encoding", default="", hidden=True),
+    )  # fmt: skip
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def chosen(defaults: Options, flags: dict[str, Any]) -> Options:
+    """The options that the shared flags and the environment choose."""
+    suites = tuple(suite.strip() for suite in flags["tls_cipher_suites"].split(",") if suite.strip())
+    return replace(
+        defaults,
+        metrics=flags["metrics_addr"],
+        health_probes=flags["health_probe_addr"],
+        webhooks=defaults.webhooks._replace(port=flags["webhook_port"]),
+        webhook_cert_dir=Path(flags["webhook_cert_dir"]) if flags["webhook_cert_dir"] else None,
+        leader_elect=flags["leader_elect"],
+        tls=TLS(flags["tls_min_version"].strip(), suites),
+        system_namespace=system_namespace(os.environ),
+    )
+
+
+def log_level(flags: dict[str, Any]) -> str:
+    level: str = "debug" if flags["zap_devel"] else flags["zap_log_level"]
+    return level if level in ("debug", "error") else "info"
+
+
+def go_style(arguments: list[str]) -> list[str]:
+    """Go takes one dash for two."""
+    return [f"-{a}" if len(a) > 2 and a[0] == "-" and a[1].isalpha() else a for a in arguments]
+
+
+def go_bool(text: str) -> bool:
+    """As Go's ParseBool, with False for what it does not understand."""
+    return text in ("1", "t", "T", "true", "TRUE", "True")
+
+
+def run_or_exit(program: str, main: Coroutine[Any, Any, None]) -> None:
+    """Run to the end; what keeps it from running is printed in one line."""
+    try:
+        _run(main)
+    except ClusterError as error:
+        click.echo(f"{program}: {error}", err=True)
+        sys.exit(1)
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)

@@ -1,0 +1,71 @@
+"""`isvc-manager`: KServe's controller manager. Flags, lease and webhooks are those of the manager it stands in for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import click
+
+from isvc.controllers.inferencegraph import watches as inferencegraph
+from isvc.controllers.inferenceservice import watches as inferenceservice
+from isvc.controllers.trainedmodel import watches as trainedmodel
+from isvc.programs import flags, program
+from isvc.programs.options import Options
+from isvc.programs.program import Context, Program
+from isvc.programs.webhooks import ISVC_WEBHOOKS
+from isvc.toolkit import kubeconfig, logs
+from isvc.toolkit.controller import Controller
+from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.manager import Manager
+
+
+def _inference_services(context: Context) -> Controller:
+    return inferenceservice.controller(
+        context.client, context.cache, context.recorder, context.clock, context.system_namespace
+    )
+
+
+def _inference_graphs(context: Context) -> Controller:
+    return inferencegraph.controller(
+        context.client, context.cache, context.recorder, context.clock, context.system_namespace
+    )
+
+
+def _trained_models(context: Context) -> Controller:
+    return trainedmodel.controller(context.client, context.cache, context.clock)
+
+
+PROGRAM: Final = Program(
+    name="isvc-manager",
+    lease="kserve-controller-manager-leader-lock",
+    webhook_service="kserve-webhook-server-service",
+    certificate="kserve-webhook-server-cert",
+    event_source="v1beta1Controllers",
+    webhooks=ISVC_WEBHOOKS,
+    controllers=(_inference_services, _inference_graphs, _trained_models),
+)
+
+
+def build(config: ClusterConfig, options: Options) -> Manager:
+    return program.build(PROGRAM, config, options)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@flags.shared_flags(PROGRAM.defaults)
+def command(**given: Any) -> None:
+    """Run the InferenceService, InferenceGraph and TrainedModel controllers, and their webhooks.
+
+    The cluster is found through KUBECONFIG, ~/.kube/config, or the service account of the pod. POD_NAMESPACE names
+    the namespace of the configuration and of the lease (kserve).
+    """
+    logs.set_up(flags.log_level(given))
+    flags.run_or_exit(PROGRAM.name, run(flags.chosen(PROGRAM.defaults, given)))
+
+
+async def run(options: Options) -> None:
+    await program.run(build(kubeconfig.load(), options))
+
+
+def main() -> None:
+    command(flags.go_style(sys.argv[1:]))

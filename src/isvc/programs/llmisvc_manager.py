@@ -1,0 +1,88 @@
+"""`llmisvc-manager`: the controller manager of LLMInferenceService. Flags, lease and webhooks are those of KServe's."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import click
+
+from isvc.programs import flags, program
+from isvc.programs.options import LLMOptions, Options
+from isvc.programs.program import Program
+from isvc.programs.webhooks import LLM_WEBHOOKS
+from isvc.serving.llm.presets import PREFIX
+from isvc.toolkit import kubeconfig, logs
+from isvc.toolkit.address import Address
+from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.manager import Manager
+
+PROGRAM: Final = Program(
+    name="llmisvc-manager",
+    lease="llminferenceservice-kserve-controller-manager",
+    webhook_service="llmisvc-webhook-server-service",
+    certificate="llmisvc-webhook-server-cert",
+    event_source="LLMInferenceServiceController",
+    webhooks=LLM_WEBHOOKS,
+    controllers=(),
+    defaults=Options(metrics=Address("", 8443), metrics_secure=True),
+)
+
+
+def build(config: ClusterConfig, options: Options) -> Manager:
+    return program.build(PROGRAM, config, options)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@flags.shared_flags(PROGRAM.defaults)
+@click.option("--metrics-secure", default=True, help="Serve metrics over TLS, to whom may read them.", **flags.SWITCH)
+@click.option("--enable-http2", default=False, hidden=True, **flags.SWITCH)
+@click.option(
+    "--storage-migration-timeout",
+    type=flags.duration,
+    default="1h",
+    show_default=True,
+    help="How long to try to migrate stored objects to the newest version.",
+)
+@click.option(
+    "--storage-migration-poll-interval",
+    type=flags.duration,
+    default="30s",
+    show_default=True,
+    help="How long to wait between attempts to migrate.",
+)
+def command(
+    metrics_secure: bool, storage_migration_timeout: float, storage_migration_poll_interval: float, **given: Any
+) -> None:
+    """Run the LLMInferenceService controllers and their webhooks.
+
+    The cluster is found through KUBECONFIG, ~/.kube/config, or the service account of the pod. POD_NAMESPACE names
+    the namespace of the configuration, of the presets and of the lease (kserve).
+    """
+    logs.set_up(flags.log_level(given))
+    llm = replace(
+        llm_options(os.environ),
+        migration_timeout=storage_migration_timeout,
+        migration_poll_interval=storage_migration_poll_interval,
+    )
+    options = replace(flags.chosen(PROGRAM.defaults, given), metrics_secure=metrics_secure, llm=llm)
+    flags.run_or_exit(PROGRAM.name, run(options))
+
+
+def llm_options(environment: Mapping[str, str]) -> LLMOptions:
+    """How presets are called and whether they can be deleted, which environment variables choose."""
+    return LLMOptions(
+        preset_prefix=environment.get("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", PREFIX),
+        keep_presets=flags.go_bool(environment.get("PREVENT_WELL_KNOWN_CONFIG_DELETION", "true")),
+    )
+
+
+async def run(options: Options) -> None:
+    await program.run(build(kubeconfig.load(), options))
+
+
+def main() -> None:
+    command(flags.go_style(sys.argv[1:]))

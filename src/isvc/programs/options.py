@@ -1,0 +1,52 @@
+"""What can be chosen when a manager is started, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from isvc.serving.llm.presets import PREFIX
+from isvc.toolkit.address import Address
+
+SYSTEM_NAMESPACE: Final = "kserve"
+METRICS: Final = Address("", 8080)
+HEALTH_PROBES: Final = Address("", 8081)
+WEBHOOKS: Final = Address("", 9443)
+
+
+@dataclass(frozen=True, slots=True)
+class TLS:
+    """The oldest version to accept and the cipher suites, by their Go names; empty for the defaults."""
+
+    min_version: str = ""
+    cipher_suites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LLMOptions:
+    """Options of llmisvc-manager alone."""
+
+    preset_prefix: str = PREFIX
+    keep_presets: bool = True
+    migration_timeout: float = 3600.0
+    migration_poll_interval: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    metrics: Address | None = METRICS
+    metrics_secure: bool = False
+    health_probes: Address | None = HEALTH_PROBES
+    webhooks: Address = WEBHOOKS
+    webhook_cert_dir: Path | None = None
+    tls: TLS = TLS()
+    leader_elect: bool = False
+    system_namespace: str = SYSTEM_NAMESPACE
+    llm: LLMOptions = field(default_factory=LLMOptions)
+
+
+def system_namespace(environment: Mapping[str, str]) -> str:
+    """The namespace of the configuration, the lease and the certificates: the pod's own."""
+    return environment.get("POD_NAMESPACE") or SYSTEM_NAMESPACE

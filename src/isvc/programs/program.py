@@ -1,0 +1,124 @@
+"""What tells one manager program from another, and how a manager is made of it.
+
+A program is a value; `build` turns it, a cluster and the chosen options into a manager. Several managers can run in one
+process: each has its own client and cache, so what one selects does not narrow what another sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from isvc.programs.certificates import webhook_certificates
+from isvc.programs.options import Options
+from isvc.programs.registration import Webhook, WebhookContext, reads, routes, targets
+from isvc.programs.tls import restrict
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, SystemClock
+from isvc.toolkit.controller import Controller
+from isvc.toolkit.election import Election
+from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.manager import Manager, on_signals
+from isvc.toolkit.recorder import Recorder
+from isvc.toolkit.webhook import WebhookServer
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What controllers and tasks are made of."""
+
+    client: Client
+    cache: Cache
+    recorder: Recorder
+    clock: Clock
+    options: Options
+
+    @property
+    def system_namespace(self) -> str:
+        return self.options.system_namespace
+
+
+MakeController: TypeAlias = Callable[[Context], Controller]
+Task: TypeAlias = Callable[[Context], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    name: str
+    lease: str
+    webhook_service: str
+    certificate: str  # the Secret that holds it, unless the certificate is mounted
+    event_source: str
+    webhooks: tuple[Webhook, ...] = ()
+    controllers: tuple[MakeController, ...] = ()
+    tasks: tuple[Task, ...] = ()  # run once by the leader, beside its controllers; one that fails ends the manager
+    defaults: Options = field(default_factory=Options)
+
+
+def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
+    """The manager with all its parts, ready to run. Nothing is sent before it runs."""
+    client, clock = Client.connect(config), SystemClock()
+    cache = Cache(client)
+    recorder = Recorder(client, program.event_source, clock)
+    context = Context(client, cache, recorder, clock, options)
+    controllers = [make(context) for make in program.controllers]
+    for read in reads(program.webhooks, options.system_namespace):
+        cache.watch(
+            read.resource, namespace=read.namespace, labels=read.labels, fields=read.fields, optional=read.optional
+        )
+    cert_dir, certificates = webhook_certificates(
+        client,
+        service=program.webhook_service,
+        secret=program.certificate,
+        namespace=options.system_namespace,
+        targets=targets(program.webhooks, program.webhook_service),
+        cert_dir=options.webhook_cert_dir,
+    )
+    served = routes(program.webhooks, WebhookContext.of(cache, client, options))
+    webhooks = WebhookServer(options.webhooks.port, cert_dir, served, host=options.webhooks.host)
+    restrict(webhooks.tls, options.tls)
+    return Manager(
+        client,
+        cache,
+        controllers=controllers,
+        tasks=[_bound(task, context) for task in program.tasks],
+        election=Election(client, program.lease, options.system_namespace) if options.leader_elect else None,
+        webhooks=webhooks,
+        services=[*certificates, recorder],
+        health_probes=options.health_probes,
+        metrics_address=options.metrics,
+    )
+
+
+def _bound(task: Task, context: Context) -> Callable[[], Awaitable[None]]:
+    return lambda: task(context)
+
+
+async def run(*managers: Manager) -> None:
+    """Run managers side by side until SIGTERM or SIGINT, or until one of them ends: all end with it, in good order."""
+
+    def stop() -> None:
+        for manager in managers:
+            manager.stop()
+
+    restore = on_signals(stop)
+    tasks = [asyncio.create_task(_run(manager)) for manager in managers]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        stop()
+        await asyncio.wait(tasks)
+        for task in tasks:
+            task.result()
+    finally:
+        restore()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _run(manager: Manager) -> None:
+    async with manager.client:
+        await manager.run(handle_signals=False)

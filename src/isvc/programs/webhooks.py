@@ -1,0 +1,157 @@
+"""The webhooks of both managers, in one table.
+
+Routes, caBundles, what `isvc up` installs and the manifests all follow from it; see `registration`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isvc.api.llm.conversion import convert
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    GROUP,
+    INFERENCE_GRAPHS,
+    INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICE_CONFIGS,
+    LLM_INFERENCE_SERVICE_CONFIGS_V1ALPHA1,
+    LLM_INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICES_V1ALPHA1,
+    LOCAL_MODEL_CACHES,
+    LOCAL_MODEL_NAMESPACE_CACHES,
+    SERVING_RUNTIMES,
+    TRAINED_MODELS,
+)
+from isvc.kube.resource import PODS, Resource
+from isvc.programs.registration import (
+    Action,
+    AdmissionWebhook,
+    ConversionWebhook,
+    MakeHandler,
+    Webhook,
+    WebhookContext,
+)
+from isvc.serving.annotations import SERVICE
+from isvc.toolkit.reads import Read
+from isvc.toolkit.webhook.admission import AdmissionHandler
+from isvc.webhooks import inferenceservice, llm, localmodel, pods, runtimes
+from isvc.webhooks.inferencegraph import graph_validator
+from isvc.webhooks.trainedmodel import trained_model_validator
+
+ALL_WRITES: Final = ("CREATE", "UPDATE", "DELETE")
+
+
+def _validator(
+    resource: Resource,
+    handler: MakeHandler,
+    reads: tuple[Read, ...] = (),
+    operations: tuple[str, ...] = ("CREATE", "UPDATE"),
+) -> AdmissionWebhook:
+    kind = resource.kind.lower()
+    return AdmissionWebhook(
+        configuration=f"{kind}.{GROUP}",
+        name=f"{kind}.kserve-webhook-server.validator",
+        action=Action.VALIDATE,
+        resource=resource,
+        handler=handler,
+        reads=reads,
+        operations=operations,
+    )
+
+
+def _llm(
+    action: Action,
+    resource: Resource,
+    handler: MakeHandler,
+    reads: tuple[Read, ...] = (),
+    operations: tuple[str, ...] = ("CREATE", "UPDATE"),
+) -> AdmissionWebhook:
+    """Of one version: an object is admitted as it was written, not as it would be converted."""
+    kind, role = resource.kind.lower(), "defaulter" if action is Action.MUTATE else "validator"
+    return AdmissionWebhook(
+        configuration=f"{kind}.{GROUP}",
+        name=f"{kind}.kserve-webhook-server.{resource.version}.{role}",
+        action=action,
+        resource=resource,
+        handler=handler,
+        reads=reads,
+        operations=operations,
+        match_policy="Exact",
+    )
+
+
+def _llm_config_validator(context: WebhookContext) -> AdmissionHandler:
+    chosen = context.options.llm
+    presets = llm.Presets.named(chosen.preset_prefix, context.options.system_namespace, keep=chosen.keep_presets)
+    return llm.llm_config_validator(context.configuration, presets)
+
+
+ISVC_WEBHOOKS: Final[tuple[Webhook, ...]] = (
+    AdmissionWebhook(
+        configuration=f"inferenceservice.{GROUP}",
+        name="inferenceservice.kserve-webhook-server.defaulter",
+        action=Action.MUTATE,
+        resource=INFERENCE_SERVICES,
+        handler=lambda context: inferenceservice.defaulter(context.reader, context.configuration),
+        reads=inferenceservice.MODEL_CACHES,
+    ),
+    AdmissionWebhook(
+        configuration=f"inferenceservice.{GROUP}",
+        name="inferenceservice.kserve-webhook-server.pod-mutator",
+        action=Action.MUTATE,
+        resource=PODS,
+        handler=lambda context: pods.PodMutator(context.reader, context.client, context.options.system_namespace),
+        reads=pods.READS,
+        operations=("CREATE",),
+        own_path=pods.PATH,
+        reinvocation_policy="IfNeeded",
+        namespace_selector={"matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}]},
+        object_selector={"matchExpressions": [{"key": SERVICE, "operator": "Exists"}]},
+    ),
+    _validator(INFERENCE_SERVICES, lambda context: inferenceservice.service_validator(context.configuration)),
+    _validator(TRAINED_MODELS, lambda context: trained_model_validator()),
+    _validator(INFERENCE_GRAPHS, lambda context: graph_validator()),
+    _validator(
+        CLUSTER_SERVING_RUNTIMES,
+        lambda context: runtimes.cluster_runtime_validator(context.reader, context.configuration),
+        runtimes.CLUSTER_READS,
+    ),
+    _validator(
+        SERVING_RUNTIMES,
+        lambda context: runtimes.runtime_validator(context.reader, context.configuration),
+        runtimes.READS,
+    ),
+    _validator(
+        LOCAL_MODEL_CACHES,
+        lambda context: localmodel.cache_validator(context.reader),
+        localmodel.READS,
+        ALL_WRITES,
+    ),
+    _validator(
+        LOCAL_MODEL_NAMESPACE_CACHES,
+        lambda context: localmodel.namespace_cache_validator(context.reader),
+        localmodel.NAMESPACE_READS,
+        ALL_WRITES,
+    ),
+)
+
+LLM_WEBHOOKS: Final[tuple[Webhook, ...]] = (
+    *(
+        _llm(
+            Action.MUTATE,
+            resource,
+            lambda context: llm.llm_defaulter(context.reader, context.configuration),
+            llm.READS,
+        )
+        for resource in (LLM_INFERENCE_SERVICES_V1ALPHA1, LLM_INFERENCE_SERVICES)
+    ),
+    *(
+        _llm(Action.VALIDATE, resource, lambda context: llm.llm_validator())
+        for resource in (LLM_INFERENCE_SERVICES_V1ALPHA1, LLM_INFERENCE_SERVICES)
+    ),
+    *(
+        _llm(Action.VALIDATE, resource, _llm_config_validator, operations=ALL_WRITES)
+        for resource in (LLM_INFERENCE_SERVICE_CONFIGS_V1ALPHA1, LLM_INFERENCE_SERVICE_CONFIGS)
+    ),
+    ConversionWebhook((LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS), convert),
+)

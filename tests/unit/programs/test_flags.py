@@ -1,0 +1,90 @@
+"""Flags and environment become options; nothing is started."""
+
+import pytest
+from click.testing import CliRunner
+
+from isvc.programs import flags, isvc_manager, llmisvc_manager
+from isvc.programs.options import TLS, LLMOptions, Options
+from isvc.toolkit.address import Address
+
+ENVIRONMENT = ("POD_NAMESPACE", "LLM_INFERENCE_SERVICE_CONFIG_PREFIX", "PREVENT_WELL_KNOWN_CONFIG_DELETION")
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Starts a program with these arguments, and answers the options and log level it would have run with."""
+    seen = []
+
+    async def run(options):
+        seen.append(options)
+
+    for program in (isvc_manager, llmisvc_manager):
+        monkeypatch.setattr(program, "run", run)
+    monkeypatch.setattr("isvc.toolkit.logs.set_up", seen.append)
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+
+    def start(*arguments, program=isvc_manager):
+        result = CliRunner().invoke(program.command, flags.go_style(list(arguments)))
+        assert result.exit_code == 0, result.output
+        return seen[-1], seen[-2]
+
+    return start
+
+
+def test_flags_are_those_of_the_manager_it_stands_in_for(started):
+    assert started() == (Options(), "info")
+    assert started("--leader-elect")[0].leader_elect
+    assert started("-leader-elect=true", "--webhook-port=1")[0].leader_elect
+    assert not started("--leader-elect=false")[0].leader_elect
+    options, level = started(
+        "--metrics-addr=127.0.0.1:1", "-health-probe-addr", ":2", "--webhook-port=3", "--zap-log-level=debug"
+    )
+    assert (options.metrics, options.health_probes) == (Address("127.0.0.1", 1), Address("", 2))
+    assert options.webhooks == Address("", 3)
+    assert level == "debug"
+    assert started("--zap-devel")[1] == "debug"
+    assert started("--tls-cipher-suites=A, B", "--tls-min-version=VersionTLS12")[0].tls == TLS(
+        "VersionTLS12", ("A", "B")
+    )
+
+
+def test_flags_of_the_llm_manager(started):
+    options, _ = started(program=llmisvc_manager)
+    assert (options.metrics, options.metrics_secure) == (Address("", 8443), True)
+    assert options.llm == LLMOptions()
+    options, _ = started(
+        "--metrics-secure=false",
+        "--storage-migration-timeout=1m30s",
+        "--storage-migration-poll-interval=50ms",
+        "--enable-http2",
+        program=llmisvc_manager,
+    )
+    assert not options.metrics_secure
+    assert (options.llm.migration_timeout, options.llm.migration_poll_interval) == (90, 0.05)
+
+
+def test_presets_are_chosen_by_the_environment(started, monkeypatch):
+    monkeypatch.setenv("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", "v1-")
+    monkeypatch.setenv("PREVENT_WELL_KNOWN_CONFIG_DELETION", "F")
+    options, _ = started(program=llmisvc_manager)
+    assert (options.llm.preset_prefix, options.llm.keep_presets) == ("v1-", False)
+
+
+def test_the_namespace_is_the_pods(started, monkeypatch):
+    monkeypatch.setenv("POD_NAMESPACE", "models")
+    assert started()[0].system_namespace == "models"
+
+
+@pytest.mark.parametrize("flag", ["--metrics-addr=localhost", "--webhook-port=x"])
+def test_what_is_no_address_is_refused(flag):
+    result = CliRunner().invoke(isvc_manager.command, [flag])
+    assert result.exit_code == 2
+    assert flag.partition("=")[0] in result.output
+
+
+@pytest.mark.parametrize("text", ["", "1", "h", "1h-", "1d"])
+def test_what_is_no_duration_is_refused(text):
+    result = CliRunner().invoke(llmisvc_manager.command, [f"--storage-migration-timeout={text}"])
+    assert result.exit_code == 2
+    assert "no duration" in result.output

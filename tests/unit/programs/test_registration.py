@@ -1,0 +1,33 @@
+"""What follows from the table of webhooks."""
+
+from isvc.api.resources import LLM_INFERENCE_SERVICES
+from isvc.kube.resource import CONFIG_MAPS
+from isvc.programs.registration import AdmissionWebhook, conversions, reads, targets
+from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
+
+
+def test_paths_are_not_taken_twice():
+    paths = [webhook.path for webhook in (*ISVC_WEBHOOKS, *LLM_WEBHOOKS)]
+    assert len(paths) == len(set(paths))
+
+
+def test_every_registered_object_gets_our_authority():
+    ours = targets(ISVC_WEBHOOKS, "hooks")
+    assert ours.mutating == ("inferenceservice.serving.kserve.io",)
+    assert "localmodelnamespacecache.serving.kserve.io" in ours.validating
+    named = {each.configuration for each in ISVC_WEBHOOKS if isinstance(each, AdmissionWebhook)}
+    assert named == {*ours.mutating, *ours.validating}
+    assert (ours.crds, ours.service) == ((), "hooks")
+    llm = targets(LLM_WEBHOOKS, "hooks")
+    assert llm.crds == ("llminferenceservices.serving.kserve.io", "llminferenceserviceconfigs.serving.kserve.io")
+
+
+def test_conversion_is_part_of_the_table():
+    asked = conversions(LLM_WEBHOOKS, lambda path: {"url": f"https://here{path}"})
+    assert asked[str(LLM_INFERENCE_SERVICES)]["webhook"]["clientConfig"] == {"url": "https://here/convert"}
+    assert conversions(ISVC_WEBHOOKS, lambda path: {}) == {}
+
+
+def test_settings_are_read_in_the_system_namespace():
+    settings = [read for read in reads(ISVC_WEBHOOKS, "models") if read.resource == CONFIG_MAPS]
+    assert [read.namespace for read in settings] == ["models"]
