@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, total_ordering
 
+_MOST_DIGITS = 1000  # Python converts no number of more than 4300
 _NANO = 10**9
 _MAX_BINARY = (2**63 - 1) * _NANO
 _SHAPE = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII)
@@ -114,6 +115,8 @@ def _parse(text: str) -> Quantity:
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         )
     sign, whole, fraction, suffix = match[1], match[2].lstrip("0") or "0", match[3] or "", match[4]
+    if len(whole) + len(fraction) > _MOST_DIGITS:
+        raise QuantityError(f"quantities have at most {_MOST_DIGITS} digits")
     base, exponent, notation = _interpret(suffix)
     digits = int(whole + fraction)
     if base == 2:
