@@ -43,8 +43,9 @@ from isvc.toolkit import kubeconfig
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.manager import Manager
+from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook import WebhookServer, mutating
-from isvc.webhooks.pods import PATH, PodMutator
+from isvc.webhooks.pods import PATH, READS, PodMutator
 
 NAMESPACE = "models"
 CRDS = Path(__file__).parents[1] / "manifests" / "crds" / "full"
@@ -115,8 +116,7 @@ def serve(config: str, certificates: str, address: Any) -> None:
     async def run() -> None:
         async with Client.connect(kubeconfig.load(config)) as client:
             cache = Cache(client)
-            for resource in (CONFIG_MAPS, INFERENCE_SERVICES, CLUSTER_STORAGE_CONTAINERS):
-                cache.watch(resource)
+            cache.declare("pods", Read(CONFIG_MAPS, namespace="kserve"), *READS)
             server = WebhookServer(
                 0, certificates, {PATH: mutating(PodMutator(cache, client, "kserve"))}, host="127.0.0.1"
             )

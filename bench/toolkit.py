@@ -33,6 +33,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.controller import Controller, Watch, owner_of
 from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager
+from isvc.toolkit.reads import Read
 
 PAGE = 500
 
@@ -136,7 +137,7 @@ async def events_and_memory(pipe: Connection, objects: int, events: int) -> dict
 
     async with Client.connect(ClusterConfig(server=f"http://127.0.0.1:{port}")) as client:
         cache = Cache(client)
-        cache.watch(DEPLOYMENTS)
+        cache.declare("bench", Read(DEPLOYMENTS))
         controller = Controller("bench", reconcile, [Watch(DEPLOYMENTS)], workers=4)
         controller.connect(cache)
         seen = 0
@@ -188,8 +189,6 @@ async def _create_children(cluster: servers.Cluster, owners: int) -> dict[str, s
     async with Client.connect(config) as user, Client.connect(config) as client:
         await user.create(NAMESPACES, {"metadata": {"name": "bench"}})
         cache = Cache(client)
-        cache.watch(CONFIG_MAPS, namespace="bench", labels="owner")
-        cache.watch(SECRETS, namespace="bench")
         engine = Engine(client, cache)
 
         async def reconcile(key: Key) -> None:
@@ -202,7 +201,8 @@ async def _create_children(cluster: servers.Cluster, owners: int) -> dict[str, s
                 await engine.apply(owner, Plan((Part("children", Want(children), frozenset([SECRETS])),)))
 
         watches = [Watch(CONFIG_MAPS), Watch(SECRETS, to=owner_of(CONFIG_MAPS))]
-        controller = Controller("bench", reconcile, watches, workers=4, heeds_own_writes=False)
+        reads = [Read(CONFIG_MAPS, namespace="bench", labels="owner"), Read(SECRETS, namespace="bench")]
+        controller = Controller("bench", reconcile, watches, workers=4, reads=reads, heeds_own_writes=False)
         manager = Manager(client, cache, controllers=[controller])
         running = asyncio.create_task(manager.run(handle_signals=False))
         await until(lambda: manager.ready)

@@ -13,6 +13,7 @@ from isvc.kube.objects import Key
 from isvc.kube.resource import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, SECRETS, Resource
 from isvc.toolkit.cache import OWNER, Cache
 from isvc.toolkit.client import Client
+from isvc.toolkit.reads import Read
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ async def fill(cache: Cache) -> None:
 
 async def follow(cache: Cache, namespace: str) -> History:
     history = History()
-    cache.watch(CONFIG_MAPS, namespace=namespace)
+    cache.declare("test", Read(CONFIG_MAPS, namespace=namespace))
     cache.subscribe(CONFIG_MAPS, history)
     await fill(cache)
     return history
@@ -106,7 +107,7 @@ async def test_keeps_only_our_own_managed_fields(cache, client, namespace):
 async def test_selectors_are_the_servers_work(cache, client, namespace, proxy):
     labelled = config_map("yes", namespace)
     labelled["metadata"]["labels"] = {"part-of": "us"}
-    cache.watch(CONFIG_MAPS, namespace=namespace, labels="part-of=us")
+    cache.declare("test", Read(CONFIG_MAPS, namespace=namespace, labels="part-of=us"))
     history = History()
     cache.subscribe(CONFIG_MAPS, history)
     await fill(cache)
@@ -189,7 +190,7 @@ async def test_a_server_that_refuses_for_a_while_empties_nothing(cache, client, 
 
 async def test_an_optional_kind_that_is_not_for_us_does_not_hold_up_the_others(cache, namespace, proxy):
     proxy.forbid = True
-    cache.watch(SECRETS, namespace=namespace, optional=True)
+    cache.declare("test", Read(SECRETS, namespace=namespace, optional=True))
     await fill(cache)
     assert not cache.serves(SECRETS)
     proxy.forbid = False
@@ -216,7 +217,7 @@ async def test_our_own_writes_are_seen_at_once_and_told_once(cache, client, name
 
 async def test_a_write_outside_of_the_selection_is_not_taken_in(cache, client, namespace):
     """Its watch would never tell that it has gone."""
-    cache.watch(CONFIG_MAPS, namespace=namespace, labels="ours", fields="metadata.name!=secret-one")
+    cache.declare("test", Read(CONFIG_MAPS, namespace=namespace, labels="ours", fields="metadata.name!=secret-one"))
     await fill(cache)
 
     async def write(name: str, **labels: str) -> None:
@@ -238,7 +239,9 @@ async def test_children_are_found_by_owner_and_by_own_indexes(cache, client, nam
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
     child["metadata"]["ownerReferences"] = [reference | {"controller": True}]
     await client.create(CONFIG_MAPS, child)
-    cache.watch(CONFIG_MAPS, namespace=namespace, indexers={"value": lambda obj: [obj["data"]["value"]]})
+    cache.declare(
+        "test", Read(CONFIG_MAPS, namespace=namespace, indexers={"value": lambda obj: [obj["data"]["value"]]})
+    )
     await fill(cache)
     assert [Key.of(each).name for each in cache.by_index(CONFIG_MAPS, OWNER, owner["metadata"]["uid"])] == ["child"]
     assert [Key.of(each).name for each in cache.by_index(CONFIG_MAPS, "value", "blue")] == ["child"]
@@ -262,7 +265,7 @@ def crd(plural: str, group: str) -> dict:
 
 async def test_an_optional_kind_is_picked_up_when_its_crd_comes_and_dropped_when_it_goes(cache, client, namespace):
     wisps = Resource(f"{namespace}.example", "v1", "wisps", "Wisp")
-    cache.watch(wisps, optional=True)
+    cache.declare("test", Read(wisps, optional=True))
     history = History()
     cache.subscribe(wisps, history)
     await fill(cache)
@@ -276,3 +279,26 @@ async def test_an_optional_kind_is_picked_up_when_its_crd_comes_and_dropped_when
     await client.delete(CUSTOM_RESOURCE_DEFINITIONS, str(wisps))
     await until(lambda: history.deleted == ["w"])
     await until(lambda: not cache.serves(wisps))
+
+
+async def test_selections_of_one_kind_are_read_as_one(cache, client, namespace):
+    """Labelled objects anywhere, and one more by its name: each is found, and an object in both is found once."""
+    cache.declare("children", Read(CONFIG_MAPS, labels=f"part-of={namespace}", indexers={"value": value_of}))
+    cache.declare("settings", Read(CONFIG_MAPS, namespace=namespace, fields="metadata.name=settings"))
+    labelled = {"labels": {"part-of": namespace}}
+    for name, metadata in (("settings", labelled), ("child", labelled), ("other", {})):
+        manifest = config_map(name, namespace, "a")
+        await client.create(CONFIG_MAPS, manifest | {"metadata": manifest["metadata"] | metadata})
+    await fill(cache)
+    assert {obj["metadata"]["name"] for obj in cache.list(CONFIG_MAPS, namespace)} == {"settings", "child"}
+    assert len(cache.list(CONFIG_MAPS, namespace)) == 2
+    assert [key.name for key in cache.keys(CONFIG_MAPS, "value", "a")] == ["child", "settings"]
+    await client.patch(CONFIG_MAPS, "settings", {"metadata": {"labels": None}, "data": {"value": "b"}}, namespace)
+    await until(lambda: cache.get(CONFIG_MAPS, "settings", namespace)["data"]["value"] == "b")
+    await until(lambda: [key.name for key in cache.keys(CONFIG_MAPS, "value", "a")] == ["child"])
+    assert [obj["data"] for obj in cache.by_index(CONFIG_MAPS, "value", "b")] == [{"value": "b"}]
+    assert cache.get(CONFIG_MAPS, "other", namespace) is None
+
+
+def value_of(obj: dict) -> list[str]:
+    return [obj["data"]["value"]]

@@ -24,6 +24,7 @@ from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 from isvc.toolkit.election import Election
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.manager import Manager
+from isvc.toolkit.reads import Read
 
 
 class Twins:
@@ -32,12 +33,11 @@ class Twins:
     def __init__(self, client: Client, namespace: str) -> None:
         self.client = client
         self.cache = Cache(client)
-        self.cache.watch(CONFIG_MAPS, namespace=namespace, labels="twin")
-        self.cache.watch(SECRETS, namespace=namespace)
         self.requests: list[str] = []
         self.crash: set[str] = set()
         watches = [Watch(CONFIG_MAPS), Watch(SECRETS, to=owner_of(CONFIG_MAPS))]
-        self.controller = Controller("twins", self.reconcile, watches, workers=4, heeds_own_writes=False)
+        reads = [Read(CONFIG_MAPS, namespace=namespace, labels="twin"), Read(SECRETS, namespace=namespace)]
+        self.controller = Controller("twins", self.reconcile, watches, workers=4, reads=reads, heeds_own_writes=False)
 
     async def reconcile(self, key: Key) -> Result | None:
         owner = self.cache.get(CONFIG_MAPS, key.name, key.namespace)
@@ -199,7 +199,6 @@ async def test_probes_and_metrics_follow_the_start(client, namespace, connect):
 async def test_stopping_waits_for_reconciles_under_way(client, namespace, connect):
     own = connect()
     cache = Cache(own)
-    cache.watch(CONFIG_MAPS, namespace=namespace)
     started, finished, release = asyncio.Event(), [], asyncio.Event()
 
     async def slow(key: Key) -> None:
@@ -207,7 +206,11 @@ async def test_stopping_waits_for_reconciles_under_way(client, namespace, connec
         await release.wait()
         finished.append(key)
 
-    manager = Manager(own, cache, controllers=[Controller("slow", slow, [Watch(CONFIG_MAPS)])])
+    manager = Manager(
+        own,
+        cache,
+        controllers=[Controller("slow", slow, [Watch(CONFIG_MAPS)], reads=[Read(CONFIG_MAPS, namespace=namespace)])],
+    )
     await client.create(CONFIG_MAPS, twin("one", namespace))
     async with running(manager) as task:
         async with asyncio.timeout(60):

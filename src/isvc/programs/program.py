@@ -65,10 +65,7 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
     recorder = Recorder(client, program.event_source, clock)
     context = Context(client, cache, recorder, clock, options)
     controllers = [make(context) for make in program.controllers]
-    for read in reads(program.webhooks, options.system_namespace):
-        cache.watch(
-            read.resource, namespace=read.namespace, labels=read.labels, fields=read.fields, optional=read.optional
-        )
+    cache.declare("webhooks", *reads(program.webhooks, options.system_namespace))
     cert_dir, certificates = webhook_certificates(
         client,
         service=program.webhook_service,

@@ -1,24 +1,25 @@
-"""What the cluster holds, as far as we care, readable at any moment without waiting.
+"""The objects that the parts of a program declared to read, in memory: reading never waits.
 
-A Cache runs one informer per kind. Optional kinds follow their CRDs: one watch on the names of all CRDs tells when to
-look for them again. Objects that are read are shared: never change one.
+Optional kinds follow their CRDs: one watch on the names of all CRDs tells when to look for them again. Objects that are
+read are shared: never change one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Protocol
 
-from isvc.kube.objects import Key, Object, namespace_of, resource_version_of
+from isvc.kube.objects import Key, Object, resource_version_of
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
-from isvc.toolkit.informer import Handler, Informer, Selection, Transform
-from isvc.toolkit.store import OWNER, Indexer
+from isvc.toolkit.informer import Handler, Informer
+from isvc.toolkit.mirror import Mirror
+from isvc.toolkit.reads import ConflictingReads, Declaration, Read, merge
+from isvc.toolkit.store import OWNER
 
 __all__ = ["OWNER", "Cache", "Reader"]
 
@@ -35,6 +36,10 @@ class Reader(Protocol):
 
     def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]: ...
 
+    def keys(self, resource: Resource, index_name: str, value: str) -> Sequence[Key]:
+        """As `by_index`, where the names are enough: nothing has to be decoded."""
+        ...
+
     def list(self, resource: Resource, namespace: str = "") -> list[Object]: ...
 
     def serves(self, resource: Resource) -> bool:
@@ -46,100 +51,99 @@ class Cache:
     def __init__(self, client: Client, clock: Clock | None = None) -> None:
         self._client = client
         self._clock = clock or SystemClock()
-        self._informers: dict[Resource, Informer] = {}
-        self._tasks: dict[Resource, asyncio.Task[None]] = {}
-        self._running = False
+        self._declarations: dict[Resource, list[Declaration]] = {}
+        self._waiting: dict[Resource, list[tuple[Handler, bool]]] = {}  # subscribed before there was a mirror
+        self._mirrors: dict[Resource, Mirror] = {}  # built at the start, or when first read
+        self._crds = Informer(client, _CRD_NAMES, self._clock)
+        self._tasks: list[asyncio.Task[None]] = []
 
-    def watch(
-        self,
-        resource: Resource,
-        *,
-        namespace: str = "",
-        labels: str = "",
-        fields: str = "",
-        optional: bool = False,
-        metadata_only: bool = False,
-        transform: Transform | None = None,
-        indexers: Mapping[str, Indexer] | None = None,
-    ) -> None:
-        """Mirror this kind. Whoever says it first chooses the selection; later callers may add indexers."""
-        informer = self._informers.get(resource)
-        if informer is None:
-            selection = Selection(namespace, labels, fields, metadata_only, optional, transform, indexers or {})
-            informer = self._informers[resource] = Informer(self._client, resource, selection, self._clock)
-            if self._running:
-                self._launch(informer)
-        else:
-            informer.store.add_indexers(indexers or {})
-            if informer.selection.optional and not optional:
-                informer.selection = replace(informer.selection, optional=False)
+    def declare(self, part: str, *reads: Read) -> None:
+        """Keep in memory what this part of the program reads. All parts declare before the cache starts.
+
+        Raises ConflictingReads if that cannot be served together with what others have declared.
+        """
+        for read in reads:
+            if read.resource in self._mirrors:
+                raise ConflictingReads(f"{part} declares a read of {read.resource} too late: it is in use already")
+            declared = [*self._declarations.get(read.resource, ()), Declaration(part, read)]
+            merge(declared)
+            self._declarations[read.resource] = declared
 
     def subscribe(self, resource: Resource, handler: Handler, *, before: bool = True) -> None:
-        """Tell of each change; see Informer.subscribe."""
-        self._informers[resource].subscribe(handler, before=before)
+        """Call the handler with each change; see Informer.subscribe."""
+        if resource in self._mirrors:
+            self._mirrors[resource].subscribe(handler, before=before)
+        else:
+            self._waiting.setdefault(resource, []).append((handler, before))
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        return self._informers[resource].store.get(Key(namespace if resource.namespaced else "", name))
+        return self._mirror(resource).get(Key(namespace if resource.namespaced else "", name))
 
     def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
-        return self._informers[resource].store.by_index(index_name, value)
+        return self._mirror(resource).by_index(index_name, value)
 
     def keys(self, resource: Resource, index_name: str, value: str) -> Sequence[Key]:
-        """As `by_index`, for whom the names are enough: nothing has to be decoded."""
-        return self._informers[resource].store.keys(index_name, value)
+        return self._mirror(resource).keys(index_name, value)
 
     def list(self, resource: Resource, namespace: str = "") -> list[Object]:
-        return self._informers[resource].store.list(namespace)
+        return self._mirror(resource).list(namespace)
 
     def serves(self, resource: Resource) -> bool:
-        informer = self._informers.get(resource)
-        return informer is not None and informer.synced
+        mirror = self._mirrors.get(resource)
+        return mirror is not None and mirror.synced
 
     def note(self, resource: Resource, obj: Object) -> None:
         """The answer to a write of ours: reads see it at once, and its watch event will be no news."""
         own = own_writes.get()
         if own is not None:
             own.add(resource_version_of(obj))
-        informer = self._informers.get(resource)
-        if informer is not None and informer.selection.namespace in ("", namespace_of(obj)):
-            informer.note(obj)
-
-    @property
-    def watched(self) -> tuple[Resource, ...]:
-        return tuple(self._informers)
+        if resource in self._mirrors:
+            self._mirrors[resource].note(obj)
 
     def start(self) -> None:
-        self._running = True
-        if any(informer.selection.optional for informer in self._informers.values()):
-            self.watch(CUSTOM_RESOURCE_DEFINITIONS, metadata_only=True, optional=True, transform=_name_only)
-            self.subscribe(CUSTOM_RESOURCE_DEFINITIONS, self._crds_changed, before=False)
-        for informer in self._informers.values():
-            self._launch(informer)
+        for resource in (*self._declarations, *self._waiting):
+            self._mirror(resource)
+        informers = [informer for mirror in self._mirrors.values() for informer in mirror.informers]
+        if any(informer.read.optional for informer in informers):
+            self._crds.subscribe(self._crds_changed, before=False)
+            informers.append(self._crds)
+        self._tasks = [
+            asyncio.create_task(informer.run(), name=f"informer {informer.resource}") for informer in informers
+        ]
 
     async def synced(self) -> None:
         """Wait until every kind has been listed, or is known to be missing."""
-        waits = [informer.settled() for informer in self._informers.values()]
-        await asyncio.gather(*waits)
+        await asyncio.gather(*(mirror.settled() for mirror in self._mirrors.values()))
 
     async def stop(self) -> None:
-        self._running = False
-        tasks = list(self._tasks.values())
-        self._tasks.clear()
+        tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _launch(self, informer: Informer) -> None:
-        name = f"informer {informer.resource}"
-        self._tasks[informer.resource] = asyncio.create_task(informer.run(), name=name)
+    def _mirror(self, resource: Resource) -> Mirror:
+        mirror = self._mirrors.get(resource)
+        if mirror is None:
+            if resource not in self._declarations:
+                raise KeyError(f"nobody has declared to read {resource}")
+            selections = merge(self._declarations[resource])
+            mirror = Mirror([Informer(self._client, read, self._clock) for read in selections])
+            self._mirrors[resource] = mirror
+            for handler, before in self._waiting.pop(resource, ()):
+                mirror.subscribe(handler, before=before)
+        return mirror
 
     def _crds_changed(self, before: Object | None, after: Object | None) -> None:
         name = (after or before or {})["metadata"]["name"]
-        for resource, informer in self._informers.items():
+        for resource, mirror in self._mirrors.items():
             if str(resource) == name:
-                informer.nudge(hopeful=after is not None)
+                for informer in mirror.informers:
+                    informer.nudge(hopeful=after is not None)
 
 
 def _name_only(crd: Object) -> Object:
     metadata = {name: crd["metadata"].get(name) for name in ("name", "uid", "resourceVersion")}
     return {"apiVersion": crd["apiVersion"], "kind": crd["kind"], "metadata": metadata}
+
+
+_CRD_NAMES = Read(CUSTOM_RESOURCE_DEFINITIONS, optional=True, metadata_only=True, transform=_name_only)

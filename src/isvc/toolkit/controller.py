@@ -19,6 +19,7 @@ from isvc.toolkit.cache import Cache, own_writes
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError, NotLeader
 from isvc.toolkit.queue import Closed, Queue, QueueMeter
+from isvc.toolkit.reads import Read
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,12 @@ class Meter(QueueMeter, Protocol):
     def reconciled(self, result: str, seconds: float, *, crashed: bool = False) -> None: ...
 
 
+def _all_reads(reads: Sequence[Read], watches: Sequence[Watch]) -> tuple[Read, ...]:
+    declared = {read.resource for read in reads}
+    others = (watch for watch in watches if watch.resource not in declared)
+    return *reads, *(Read(watch.resource, optional=watch.optional) for watch in others)
+
+
 class Controller:
     def __init__(
         self,
@@ -89,12 +96,17 @@ class Controller:
         watches: Sequence[Watch],
         workers: int = 1,
         *,
+        reads: Sequence[Read] = (),
         heeds_own_writes: bool = True,
         clock: Clock | None = None,
     ) -> None:
-        """`heeds_own_writes=False`: what a reconcile writes, and notes in the cache, does not bring its key back."""
+        """`reads` declares what it reads beyond its watches, and how it reads what it watches, if not as it comes.
+
+        `heeds_own_writes=False`: what a reconcile writes, and notes in the cache, does not bring its key back.
+        """
         self.name = name
         self.watches = tuple(watches)
+        self.reads = _all_reads(reads, watches)
         self.workers = workers
         self._reconcile = reconcile
         self._heeds_own_writes = heeds_own_writes
@@ -110,7 +122,6 @@ class Controller:
         self._allowed = allowed or self._allowed
         self.queue = Queue(self._clock, meter)
         for watch in self.watches:
-            cache.watch(watch.resource, optional=watch.optional)
             cache.subscribe(watch.resource, self._enqueuer(watch), before=watch.looks_back)
 
     def under_way(self) -> list[float]:

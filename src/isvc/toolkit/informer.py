@@ -11,23 +11,20 @@ import asyncio
 import gc
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
 
 from isvc.kube.errors import ApiError, Forbidden, Gone, NotFound
-from isvc.kube.objects import Key, Object, labels_of, namespace_of
-from isvc.kube.resource import Resource
-from isvc.kube.selectors import FieldSelector, LabelSelector
+from isvc.kube.objects import Key, Object
 from isvc.toolkit.client import Client, Page, WatchEvent
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
-from isvc.toolkit.store import Indexer, Store
+from isvc.toolkit.reads import Read
+from isvc.toolkit.store import Store
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[Object | None, Object | None], None]
-Transform = Callable[[Object], Object]
 
 FIRST_BACKOFF = 0.1
 LAST_BACKOFF = 30.0
@@ -38,32 +35,11 @@ HEALTHY = 1.0  # an attempt that lived this long starts the backoff anew
 RELIST_AFTER = 3  # refusals in a row: perhaps the server does not know our version
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Which objects of a kind the server is asked for."""
-
-    namespace: str = ""
-    labels: str = ""
-    fields: str = ""
-    metadata_only: bool = False
-    optional: bool = False
-    transform: Transform | None = None
-    indexers: Mapping[str, Indexer] = field(default_factory=dict)
-
-    def covers(self, obj: Object) -> bool:
-        """Whether the watch would bring this object."""
-        return (
-            self.namespace in ("", namespace_of(obj))
-            and (not self.labels or LabelSelector.parse(self.labels).matches(labels_of(obj)))
-            and (not self.fields or FieldSelector.parse(self.fields).matches(obj))
-        )
-
-
 class Informer:
-    def __init__(self, client: Client, resource: Resource, selection: Selection, clock: Clock) -> None:
-        self.resource = resource
-        self.selection = selection
-        self.store = Store(selection.indexers)
+    def __init__(self, client: Client, read: Read, clock: Clock) -> None:
+        self.resource = read.resource
+        self.read = read
+        self.store = Store(read.indexers)
         self.synced = False  # it holds what the server has (or had, when last heard of)
         self._client = client
         self._clock = clock
@@ -123,7 +99,7 @@ class Informer:
         known = isinstance(problem, ApiError | ClusterError)
         if isinstance(problem, Gone) or not known or (isinstance(problem, ApiError) and failures > RELIST_AFTER):
             self._version = ""
-        if isinstance(problem, Forbidden) and self.selection.optional and failures >= RELIST_AFTER:
+        if isinstance(problem, Forbidden) and self.read.optional and failures >= RELIST_AFTER:
             self._settled.set()  # not for us, so far; right after its start a server refuses everybody
         if not known:  # a mirror that stops is worse than one that starts over
             log.error("%s: listing again after what should not happen", self.resource, exc_info=problem)
@@ -134,12 +110,7 @@ class Informer:
     def note(self, obj: Object) -> None:
         """Take the answer to a write of our own, so that reads see it before the watch brings it."""
         version = _number(obj)
-        if (
-            self.synced
-            and self.selection.covers(obj)
-            and version > self._seen
-            and version > self.store.version(Key.of(obj))
-        ):
+        if self.synced and self.read.covers(obj) and version > self._seen and version > self.store.version(Key.of(obj)):
             self._put(obj, version, shared=True)
 
     async def _list(self) -> None:
@@ -172,7 +143,7 @@ class Informer:
         self._settled.set()
 
     def _pages(self) -> AsyncGenerator[Page, None]:
-        chosen = self.selection
+        chosen = self.read
         return self._client.pages(
             self.resource,
             chosen.namespace,
@@ -182,7 +153,7 @@ class Informer:
         )
 
     async def _watch(self) -> None:
-        chosen = self.selection
+        chosen = self.read
         events = self._client.watch(
             self.resource,
             chosen.namespace,
@@ -214,11 +185,11 @@ class Informer:
             self._remove(key)
         self.synced = False
         self._version = ""
-        if self.selection.optional:
+        if self.read.optional:
             self._settled.set()
         else:
             log.warning("%s cannot be watched, and is needed; trying on: %s", self.resource, error)
-        return self.selection.optional
+        return self.read.optional
 
     async def _until_nudged(self) -> None:
         self._nudge.clear()
@@ -230,8 +201,8 @@ class Informer:
         key = Key.of(obj)
         before = self.store.get(key) if self._tells_before else None
         obj = reduced(obj, self._client.field_manager)
-        if self.selection.transform:
-            obj = self.selection.transform(obj)
+        if self.read.transform:
+            obj = self.read.transform(obj)
         self.store.put(key, obj, number, keep=not shared)
         self._tell(before, obj)
 

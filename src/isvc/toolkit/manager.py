@@ -61,6 +61,8 @@ class Manager:
         self.client = client
         self.cache = cache
         self.controllers = tuple(controllers)
+        for controller in self.controllers:
+            cache.declare(controller.name, *controller.reads)
         self.election = election
         self.ready = False
         self.metrics = metrics or Metrics()

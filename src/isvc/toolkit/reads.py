@@ -1,13 +1,14 @@
 """What a controller or webhook reads from the cache, declared as a value.
 
-A program collects the declarations of its parts before it starts and hands them to one cache, so that nothing depends
-on which part was made first.
+A program collects the declarations of its parts before it starts. `merge` turns those of one kind into the selections
+that have to be watched, so that nothing depends on which part was made first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from isvc.kube.objects import Object, labels_of, namespace_of
 from isvc.kube.resource import Resource
@@ -40,3 +41,65 @@ class Read:
             and (not self.labels or LabelSelector.parse(self.labels).matches(labels_of(obj)))
             and (not self.fields or FieldSelector.parse(self.fields).matches(obj))
         )
+
+    def includes(self, other: Read) -> bool:
+        """Whether every object that the other selects is selected here, too."""
+        return (
+            self.namespace in ("", other.namespace)
+            and self.labels in ("", other.labels)
+            and self.fields in ("", other.fields)
+        )
+
+
+class ConflictingReads(Exception):
+    """Two parts of a program declare reads of one kind that no cache can serve together."""
+
+
+class Declaration(NamedTuple):
+    part: str  # who reads, for messages
+    read: Read
+
+
+def merge(declarations: Sequence[Declaration]) -> tuple[Read, ...]:
+    """The selections that serve all declarations of one kind.
+
+    A selection that others include is dropped; what remains is watched side by side and read as one. A kind is optional
+    if it is so for everybody. All have to agree on how much of an object is kept and on what an index means.
+    """
+    for declaration in declarations[1:]:
+        _refuse_conflict(declarations[0], declaration)
+    indexers = _indexers(declarations)
+    optional = all(declaration.read.optional for declaration in declarations)
+    widest: list[Read] = []
+    for _, read in declarations:
+        if not any(other.includes(read) for other in widest):
+            widest = [other for other in widest if not read.includes(other)] + [read]
+    return tuple(replace(read, optional=optional, indexers=indexers) for read in widest)
+
+
+def _refuse_conflict(first: Declaration, other: Declaration) -> None:
+    if _content(first.read) != _content(other.read):
+        raise ConflictingReads(
+            f"{first.read.resource}: {first.part} reads {_described(first.read)}, "
+            f"but {other.part} reads {_described(other.read)}"
+        )
+
+
+def _content(read: Read) -> tuple[bool, Transform | None]:
+    return read.metadata_only, read.transform
+
+
+def _described(read: Read) -> str:
+    extent = "metadata" if read.metadata_only else "whole objects"
+    reduced = getattr(read.transform, "__name__", repr(read.transform))
+    return extent if read.transform is None else f"{extent} reduced by {reduced}"
+
+
+def _indexers(declarations: Iterable[Declaration]) -> dict[str, Indexer]:
+    merged: dict[str, tuple[str, Indexer]] = {}
+    for part, read in declarations:
+        for name, indexer in read.indexers.items():
+            owner, known = merged.setdefault(name, (part, indexer))
+            if known is not indexer:
+                raise ConflictingReads(f"{read.resource}: {owner} and {part} mean different things by index {name!r}")
+    return {name: indexer for name, (_, indexer) in merged.items()}

@@ -1,6 +1,6 @@
 """What follows from the table of webhooks."""
 
-from isvc.api.resources import LLM_INFERENCE_SERVICES
+from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.programs.registration import AdmissionWebhook, conversions, reads, targets
 from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
@@ -31,3 +31,8 @@ def test_conversion_is_part_of_the_table():
 def test_settings_are_read_in_the_system_namespace():
     settings = [read for read in reads(ISVC_WEBHOOKS, "models") if read.resource == CONFIG_MAPS]
     assert [read.namespace for read in settings] == ["models"]
+
+
+def test_the_pod_webhook_itself_declares_the_storage_containers_it_reads():
+    declared = {read.resource for each in ISVC_WEBHOOKS if each.path == "/mutate-pods" for read in each.reads}
+    assert declared == {INFERENCE_SERVICES, CLUSTER_STORAGE_CONTAINERS}

@@ -15,6 +15,7 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import Recorder
 
 BY_SERVICE = "graphs by service"
@@ -23,12 +24,14 @@ BY_SERVICE = "graphs by service"
 def controller(
     client: Client, cache: Cache, recorder: Recorder, clock: Clock, system_namespace: str, workers: int = 4
 ) -> Controller:
-    cache.watch(INFERENCE_GRAPHS, indexers={BY_SERVICE: _services}, optional=True)
-    cache.watch(HORIZONTAL_POD_AUTOSCALERS)
-    cache.watch(SCALED_OBJECTS, optional=True)
-    cache.watch(SERVING_RUNTIMES)
-    cache.watch(CLUSTER_SERVING_RUNTIMES, optional=True)
-    cache.watch(CONFIG_MAPS, namespace=system_namespace)
+    reads = (
+        Read(INFERENCE_GRAPHS, indexers={BY_SERVICE: _services}, optional=True),
+        Read(HORIZONTAL_POD_AUTOSCALERS),
+        Read(SCALED_OBJECTS, optional=True),
+        Read(SERVING_RUNTIMES),
+        Read(CLUSTER_SERVING_RUNTIMES, optional=True),
+        Read(CONFIG_MAPS, namespace=system_namespace),
+    )
     reconciler = Reconciler(client, cache, recorder, clock, Configuration(cache, system_namespace))
     owner = owner_of(INFERENCE_GRAPHS)
 
@@ -43,7 +46,7 @@ def controller(
         Watch(SERVICES, to=owner),
         Watch(KNATIVE_SERVICES, to=owner, optional=True),
     )
-    return Controller("inferencegraph", reconciler.reconcile, watches, workers=workers, clock=clock)
+    return Controller("inferencegraph", reconciler.reconcile, watches, workers=workers, reads=reads, clock=clock)
 
 
 def _services(graph: Object) -> Iterable[str]:

@@ -30,19 +30,28 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.reads import Read
 
 WORKERS: Final = 192  # most of them wait for the API server
 
 
 def controller(client: Client, cache: Cache, recorder: Teller, clock: Clock, system_namespace: str) -> Controller:
-    cache.watch(PODS, labels=SERVICE, transform=_pod_status, indexers={SERVICE_INDEX: _service_of_pod})
-    cache.watch(CONFIG_MAPS, namespace=system_namespace)
-    cache.watch(HORIZONTAL_POD_AUTOSCALERS)  # read and repaired, but their changes trigger nothing
-    cache.watch(TRAINED_MODELS, optional=True)
+    reads = (
+        Read(PODS, labels=SERVICE, transform=_pod_status, indexers={SERVICE_INDEX: _service_of_pod}),
+        Read(CONFIG_MAPS, namespace=system_namespace),
+        Read(HORIZONTAL_POD_AUTOSCALERS),  # repaired, but their changes trigger nothing
+        Read(TRAINED_MODELS, optional=True),
+    )
     reconciler = Reconciler(client, cache, recorder, clock, system_namespace)
     watches = _watches(cache, Configuration(cache, system_namespace))
     return Controller(
-        "inferenceservice", reconciler.reconcile, watches, workers=WORKERS, heeds_own_writes=False, clock=clock
+        "inferenceservice",
+        reconciler.reconcile,
+        watches,
+        workers=WORKERS,
+        reads=reads,
+        heeds_own_writes=False,
+        clock=clock,
     )
 
 

@@ -12,13 +12,13 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch
+from isvc.toolkit.reads import Read
 
 BY_SERVICE = "models by service"
 
 
 def controller(client: Client, cache: Cache, clock: Clock) -> Controller:
     """One worker: models of one service share its memory and its list."""
-    cache.watch(TRAINED_MODELS, indexers={BY_SERVICE: _service}, optional=True)
     reconciler = Reconciler(client, cache, clock)
 
     def models_of(service: Object) -> Iterable[Key]:
@@ -35,7 +35,8 @@ def controller(client: Client, cache: Cache, clock: Clock) -> Controller:
         Watch(TRAINED_MODELS, to=siblings_of, when=_made_room, optional=True),
         Watch(INFERENCE_SERVICES, to=models_of, when=_readiness_changed),
     )
-    return Controller("trainedmodel", reconciler.reconcile, watches, workers=1, clock=clock)
+    reads = (Read(TRAINED_MODELS, indexers={BY_SERVICE: _service}, optional=True),)
+    return Controller("trainedmodel", reconciler.reconcile, watches, workers=1, reads=reads, clock=clock)
 
 
 def _service(model: Object) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from typing import Final
 
 from aiohttp import web
 
@@ -13,10 +14,19 @@ from isvc.local.gateway.backends import READY_IN_SLICE, SERVICE_OF_SLICE, Backen
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
 from isvc.toolkit.cache import Cache
+from isvc.toolkit.reads import Read
 
 log = logging.getLogger("isvc.gateway")
 
 HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")
+
+
+READS: Final = (
+    Read(INGRESSES),
+    Read(HTTP_ROUTES, optional=True),
+    Read(SERVICES),
+    Read(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice, READY_IN_SLICE: ready_in_slice}),
+)
 
 
 class Gateway:
@@ -28,10 +38,7 @@ class Gateway:
         self.backends = Backends(cache)
         self._proxy = Proxy(self.table, self.backends)
         self._runner: web.ServerRunner | None = None
-        cache.watch(INGRESSES)
-        cache.watch(HTTP_ROUTES, optional=True)
-        cache.watch(SERVICES)
-        cache.watch(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice, READY_IN_SLICE: ready_in_slice})
+        cache.declare("gateway", *READS)
         cache.subscribe(ENDPOINT_SLICES, lambda old, new: self.backends.changed(), before=False)
         for resource in (INGRESSES, HTTP_ROUTES):
             cache.subscribe(resource, self._changed)

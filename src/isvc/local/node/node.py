@@ -25,6 +25,7 @@ from isvc.local.node.process import Reaper
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock, timestamp
+from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import Recorder
 
 log = logging.getLogger("isvc.node")
@@ -73,7 +74,7 @@ class Node:
             simulate=simulate,
         )
         self.kubelet = Kubelet(self.find, pki)
-        cache.watch(PODS)
+        cache.declare("node", Read(PODS))
         cache.subscribe(PODS, self._changed)
 
     def find(self, namespace: str, name: str) -> PodWorker | None:

@@ -1,0 +1,59 @@
+"""One kind as the cache holds it: an informer for each selection, read as if they were one.
+
+Most kinds have a single selection. Where there are several, an object may be in more than one of them; the newest
+version counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from isvc.kube.objects import Key, Object
+from isvc.toolkit.informer import Handler, Informer
+from isvc.toolkit.store import Store
+
+
+class Mirror:
+    def __init__(self, informers: Sequence[Informer]) -> None:
+        self.informers = tuple(informers)
+        self._stores = tuple(informer.store for informer in self.informers)
+
+    @property
+    def synced(self) -> bool:
+        return all(informer.synced for informer in self.informers)
+
+    async def settled(self) -> None:
+        await asyncio.gather(*(informer.settled() for informer in self.informers))
+
+    def subscribe(self, handler: Handler, *, before: bool) -> None:
+        for informer in self.informers:
+            informer.subscribe(handler, before=before)
+
+    def note(self, obj: Object) -> None:
+        for informer in self.informers:
+            informer.note(obj)
+
+    def get(self, key: Key) -> Object | None:
+        return self._newest(key).get(key)
+
+    def keys(self, index_name: str, value: str) -> Sequence[Key]:
+        if len(self._stores) == 1:
+            return self._stores[0].keys(index_name, value)
+        found = (key for store in self._stores for key in store.keys(index_name, value) if self._newest(key) is store)
+        return sorted(found)
+
+    def by_index(self, index_name: str, value: str) -> list[Object]:
+        return [obj for key in self.keys(index_name, value) if (obj := self.get(key)) is not None]
+
+    def list(self, namespace: str) -> list[Object]:
+        return [
+            obj
+            for store in self._stores
+            for obj in store.list(namespace)
+            if len(self._stores) == 1 or self._newest(Key.of(obj)) is store
+        ]
+
+    def _newest(self, key: Key) -> Store:
+        """The store with the newest version of the object; any, if none has it."""
+        return max(self._stores, key=lambda store: store.version(key))
