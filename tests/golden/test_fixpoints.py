@@ -15,7 +15,6 @@ from tests.golden.recorded import FOLDER, Memory, State, states
 from isvc.api.annotations import DISABLE_AUTO_UPDATE
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_SERVICES
-from isvc.controllers.inferenceservice.mode import rooms
 from isvc.controllers.inferenceservice.observe import Observer
 from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.status.fold import fold, unplanned
@@ -72,13 +71,12 @@ async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
         assert observed is not None
         if annotations_of(service).get(DISABLE_AUTO_UPDATE) == "true":
             continue
-        builders = rooms(observed)
-        if builders is None or observed.mode == DeploymentMode.MODEL_MESH:
+        if observed.mode == DeploymentMode.MODEL_MESH:
             status = unplanned(observed)
         else:
-            planned = plan(observed, builders)
+            planned = plan(observed)
             outcome = await Engine(NoWrites(), memory).apply(observed.raw, planned.plan)
-            status = fold(observed, planned, outcome, builders)
+            status = fold(observed, planned, outcome)
         assert list(differences(state, service, status)) == []
 
 

@@ -7,7 +7,7 @@ moved up. Traffic goes to the latest revision, or is split between it and the la
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from isvc.engine.plan import Child
 from isvc.engine.policies import KNATIVE_SERVICE
 from isvc.kube.objects import Object, dig, without
 from isvc.kube.quantity import Quantity
+from isvc.serving.hosts import service_host
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
 NAMESPACE = os.environ.get("KNATIVE_CONFIG_AUTOSCALER_NAMESPACE") or "knative-serving"
@@ -156,6 +157,13 @@ def traffic(canary_percent: int | None, rolled_out: str, *, tagged: bool) -> lis
     if not rolled_out or share >= 100:
         return [latest]
     return [latest, {"revisionName": rolled_out, "latestRevision": False, "percent": 100 - share, "tag": "prev"}]
+
+
+def default_url(name: str, namespace: str, labels: Mapping[str, str], domains: Sequence[str]) -> str:
+    """The URL that Knative gives a Service unless its templates are changed."""
+    if labels.get(VISIBILITY_LABEL) == CLUSTER_LOCAL:
+        return f"http://{service_host(name, namespace)}"
+    return f"http://{name}.{namespace}.{domains[0] if domains else 'example.com'}"
 
 
 def checked_initial_scale(annotations: Mapping[str, str], *, zero_allowed: bool) -> dict[str, str]:

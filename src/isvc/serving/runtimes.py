@@ -25,11 +25,11 @@ _SERVER_TYPES_BY_NAME: Final = {
 
 
 class ModelRefused(Refused):
-    """The model cannot be served as it is. `told` is what the model status says; the message says more."""
+    """The model cannot be served as it is. `summary` is for the model status; the message says more."""
 
-    def __init__(self, message: str, *, reason: str, told: str) -> None:
+    def __init__(self, message: str, *, reason: str, summary: str) -> None:
         super().__init__(message, reason=reason)
-        self.told = told
+        self.summary = summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,13 @@ class Runtimes:
             raise ModelRefused(
                 f"No ServingRuntimes or ClusterServingRuntimes with the name: {name}",
                 reason="RuntimeNotRecognized",
-                told="Waiting for runtime to become available",
+                summary="Waiting for runtime to become available",
             )
         if runtime.spec.is_disabled:
             raise ModelRefused(
-                f"specified runtime {name} is disabled", reason="RuntimeDisabled", told="Specified runtime is disabled"
+                f"specified runtime {name} is disabled",
+                reason="RuntimeDisabled",
+                summary="Specified runtime is disabled",
             )
         if model.protocol_version is not None and not runtime.spec.speaks(model.protocol_version):
             raise _unsupported(name, "protocol version")
@@ -106,7 +108,7 @@ class Runtimes:
         raise ModelRefused(
             f"no runtime found to support predictor with model type: {model.model_format.name}{version}",
             reason="NoSupportingRuntime",
-            told="No runtime found to support specified framework/version",
+            summary="No runtime found to support specified framework/version",
         )
 
 
@@ -114,7 +116,7 @@ def _unsupported(name: str, what: str) -> ModelRefused:
     return ModelRefused(
         f"specified runtime {name} does not support specified {what}",
         reason="NoSupportingRuntime",
-        told=f"Specified runtime does not support specified {what}",
+        summary=f"Specified runtime does not support specified {what}",
     )
 
 

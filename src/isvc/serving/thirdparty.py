@@ -9,3 +9,5 @@ KNATIVE_SERVICES = Resource("serving.knative.dev", "v1", "services", "Service")
 VIRTUAL_SERVICES = Resource("networking.istio.io", "v1beta1", "virtualservices", "VirtualService")
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject")
 OPENTELEMETRY_COLLECTORS = Resource("opentelemetry.io", "v1beta1", "opentelemetrycollectors", "OpenTelemetryCollector")
+
+OPTIONAL = frozenset({HTTP_ROUTES, KNATIVE_SERVICES, VIRTUAL_SERVICES, SCALED_OBJECTS, OPENTELEMETRY_COLLECTORS})

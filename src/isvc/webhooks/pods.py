@@ -13,7 +13,7 @@ from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
 from isvc.kube.objects import Object, labels_of
 from isvc.serving import annotations as names
 from isvc.serving.config.current import Configuration
-from isvc.serving.credentials import Lookup, NotLookedUp
+from isvc.serving.credentials import Lookup, with_lookups
 from isvc.serving.pods import PodFacts, is_ours, mutate_pod
 from isvc.serving.refused import Refused
 from isvc.toolkit.cache import Reader
@@ -43,17 +43,12 @@ class PodMutator:
             return deny(error.message, 500)
 
     async def _mutated(self, pod: Object, namespace: str) -> Object:
-        """Mutate with what is known; whenever more has to be known, read that and start over."""
         facts, conversation = self._facts(pod, namespace), Conversation(self._reads, namespace)
-        while True:
-            try:
-                mutated = mutate_pod(pod, facts)
-            except NotLookedUp as missing:
-                found = await conversation.ask(missing.resource, missing.names)
-                facts = replace(facts, lookup=facts.lookup.knowing(missing.resource, found))
-            else:
-                conversation.end()
-                return mutated
+        mutated = await with_lookups(
+            lambda lookup: mutate_pod(pod, replace(facts, lookup=lookup)), facts.lookup, conversation.ask
+        )
+        conversation.end()
+        return mutated
 
     def _facts(self, pod: Object, namespace: str) -> PodFacts:
         reader = self._reader

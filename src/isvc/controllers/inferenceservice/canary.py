@@ -9,10 +9,10 @@ from typing import Any
 from isvc.api.codec import decode, encode
 from isvc.api.formats import FRAMEWORKS
 from isvc.api.inferenceservice import CanarySpec, PredictorSpec
+from isvc.controllers.inferenceservice.builders import Workload
 from isvc.controllers.inferenceservice.components import predictor
 from isvc.controllers.inferenceservice.components.predictor import Variant
-from isvc.controllers.inferenceservice.mode import Workload
-from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.planned import Canary
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import DEPLOYMENTS

@@ -1,102 +1,43 @@
-"""Everything that a decision about one service is based on, read from memory and frozen into one value."""
+"""Reads what a decision about an InferenceService is based on: from the cache, and what that lacks on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Final
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, TypeVar
 
 from isvc.api import InferenceService
-from isvc.api.annotations import is_stopped
-from isvc.api.modes import DeploymentMode, mode_of
+from isvc.api.modes import DeploymentMode
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,
     INFERENCE_SERVICES,
     SERVING_RUNTIMES,
 )
-from isvc.kube.objects import (
-    Key,
-    Object,
-    annotations_of,
-    dig,
-    name_of,
-    namespace_of,
-    resource_version_of,
-    uid_of,
-    without,
-)
-from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, INGRESSES, PODS, Resource
+from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Key, Object, name_of, namespace_of, resource_version_of, uid_of
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, Resource
+from isvc.serving import knative
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
-from isvc.serving.credentials import Lookup
+from isvc.serving.credentials import Lookup, with_lookups
 from isvc.serving.runtimes import Runtime, Runtimes
-from isvc.serving.thirdparty import (
-    HTTP_ROUTES,
-    KNATIVE_SERVICES,
-    OPENTELEMETRY_COLLECTORS,
-    SCALED_OBJECTS,
-    VIRTUAL_SERVICES,
-)
+from isvc.serving.thirdparty import KNATIVE_SERVICES, OPTIONAL
 from isvc.toolkit.cache import OWNER, Reader
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.remembered import Remembered
+
+T = TypeVar("T")
 
 SERVICE_INDEX: Final = "service"
-OPTIONAL: Final = (HTTP_ROUTES, KNATIVE_SERVICES, VIRTUAL_SERVICES, SCALED_OBJECTS, OPENTELEMETRY_COLLECTORS)
-
-
-@dataclass(frozen=True)
-class Observed:
-    raw: Object
-    service: InferenceService
-    config: Config
-    runtimes: Runtimes = field(default_factory=lambda: Runtimes((), ()))
-    storage_containers: Sequence[Object] = ()
-    live: Mapping[tuple[Resource, str], Object] = field(default_factory=dict)
-    pods: Sequence[Object] = ()
-    served: frozenset[Resource] = frozenset()
-    ca_bundle: Object | None = None
-    lookup: Lookup = field(default_factory=lambda: Lookup(""))
-    system_namespace: str = "kserve"
-    kubernetes: tuple[str, str] | None = None  # its version, where that matters
-    zero_initial_scale: bool = False
-    knative_domains: Sequence[str] = ()
-    now: str = ""
-
-    @property
-    def name(self) -> str:
-        return name_of(self.raw)
-
-    @property
-    def namespace(self) -> str:
-        return namespace_of(self.raw)
-
-    @property
-    def generation(self) -> int:
-        return int(dig(self.raw, "metadata", "generation") or 0)
-
-    @cached_property
-    def annotations(self) -> dict[str, str]:
-        """The service's annotations, without those that must not reach its children."""
-        return without(annotations_of(self.raw), self.config.inference_service.service_annotation_disallowed_list)
-
-    @cached_property
-    def mode(self) -> DeploymentMode:
-        recorded = str(dig(self.raw, "status", "deploymentMode") or "")
-        return mode_of(self.annotations, recorded, self.config.deploy.default_mode)
-
-    @property
-    def predictor_url(self) -> str:
-        """Where the predictor was last reported to answer."""
-        return str(dig(self.raw, "status", "components", "predictor", "url") or "")
-
-    @cached_property
-    def stopped(self) -> bool:
-        return is_stopped(self.raw)
 
 
 class Observer:
-    """Observes services through a reader; parsed configuration and runtimes are kept while they do not change."""
+    """Observes services through a reader; configuration and runtimes are parsed again only when they change."""
 
     def __init__(self, reader: Reader, system_namespace: str) -> None:
         self._reader = reader
@@ -104,16 +45,17 @@ class Observer:
         self.configuration = Configuration(reader, system_namespace)
         self._runtimes: dict[tuple[Resource, str, str], tuple[str, Runtime]] = {}
 
-    def observe(self, key: Key, config: Config, now: str, lookup: Lookup | None = None) -> Observed | None:
+    def observe(self, key: Key, config: Config, now: str) -> Observed | None:
         reader = self._reader
         raw = reader.get(INFERENCE_SERVICES, key.name, key.namespace)
         if raw is None:
             return None
         served = frozenset(resource for resource in OPTIONAL if reader.serves(resource))
-        kinds = (DEPLOYMENTS, INGRESSES, *(served & {HTTP_ROUTES, KNATIVE_SERVICES, VIRTUAL_SERVICES}))
+        reported = (DEPLOYMENTS, KNATIVE_SERVICES, *INGRESS_KINDS)
         live = {
             (resource, name_of(child)): child
-            for resource in kinds
+            for resource in reported
+            if resource in served or resource not in OPTIONAL
             for child in reader.by_index(resource, OWNER, uid_of(raw))
         }
         bundle = config.storage_initializer.ca_bundle_config_map_name
@@ -129,7 +71,7 @@ class Observer:
             pods=reader.by_index(PODS, SERVICE_INDEX, str(key)),
             served=served,
             ca_bundle=reader.get(CONFIG_MAPS, bundle, self._system_namespace) if bundle else None,
-            lookup=lookup or Lookup(key.namespace),
+            lookup=Lookup(key.namespace),
             system_namespace=self._system_namespace,
             now=now,
         )
@@ -140,7 +82,57 @@ class Observer:
     def _runtime(self, resource: Resource, obj: Object, *, cluster: bool) -> Runtime:
         place = (resource, namespace_of(obj), name_of(obj))
         version = resource_version_of(obj)
-        kept = self._runtimes.get(place)
-        if kept is None or kept[0] != version or not version:
-            kept = self._runtimes[place] = (version, Runtime.of(obj, cluster=cluster))
-        return kept[1]
+        parsed = self._runtimes.get(place)
+        if parsed is None or parsed[0] != version or not version:
+            parsed = self._runtimes[place] = (version, Runtime.of(obj, cluster=cluster))
+        return parsed[1]
+
+
+class Gatherer:
+    """Completes what was observed with what has no informer, each read only where a decision needs it."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._settings = Remembered(client, clock)
+        self._version: tuple[str, str] | None = None
+
+    async def gather(self, observed: Observed, decide: Callable[[Observed], T]) -> tuple[Observed, T]:
+        """What was observed, complete, and what was decided on it.
+
+        Service accounts and secrets are read as `decide` asks for them.
+        """
+        complete = await self._with_version(await self._with_knative_settings(observed))
+
+        async def read(resource: Resource, names: tuple[str, ...]) -> Mapping[str, Object | None]:
+            found = await asyncio.gather(*(self._get(resource, name, observed.namespace) for name in names))
+            return dict(zip(names, found, strict=True))
+
+        decision = await with_lookups(lambda lookup: decide(replace(complete, lookup=lookup)), complete.lookup, read)
+        return complete, decision
+
+    async def _with_knative_settings(self, observed: Observed) -> Observed:
+        """What Knative's own configuration says about scaling from zero and about domains."""
+        if observed.mode is DeploymentMode.STANDARD or KNATIVE_SERVICES not in observed.served:
+            return observed
+        scaling = await self._settings.get(CONFIG_MAPS, knative.AUTOSCALER_CONFIG, knative.NAMESPACE)
+        domains = await self._settings.get(CONFIG_MAPS, knative.DOMAIN_CONFIG, knative.NAMESPACE)
+        return replace(
+            observed,
+            zero_initial_scale=knative.zero_initial_scale_allowed(scaling),
+            knative_domains=tuple((domains or {}).get("data") or ()),
+        )
+
+    async def _with_version(self, observed: Observed) -> Observed:
+        """The version of Kubernetes, asked for once and only if models may come as image volumes."""
+        if observed.config.storage_initializer.oci_mode != "native":
+            return observed
+        if self._version is None:
+            answer = await self._client.request("GET", "/version")
+            self._version = (str(answer.get("major", "")), str(answer.get("minor", "")))
+        return replace(observed, server_version=self._version)
+
+    async def _get(self, resource: Resource, name: str, namespace: str) -> Object | None:
+        try:
+            return await self._client.get(resource, name, namespace)
+        except NotFound:
+            return None

@@ -12,15 +12,17 @@ from typing import Any, Final
 
 from isvc.api.annotations import asks_to_stop
 from isvc.api.modes import DeploymentMode
+from isvc.controllers.inferenceservice.builders import Builders, builders_of
 from isvc.controllers.inferenceservice.canary import adjusted_scale, canaries_of
 from isvc.controllers.inferenceservice.components import explainer, predictor, transformer
 from isvc.controllers.inferenceservice.components.multinode import WorkersRefused
+from isvc.controllers.inferenceservice.components.predictor import Variant
 from isvc.controllers.inferenceservice.components.storage import ModelsRefused
-from isvc.controllers.inferenceservice.mode import Rooms
-from isvc.controllers.inferenceservice.observe import Observed
-from isvc.controllers.inferenceservice.planned import Canary, Deployed, Planned, Stop
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.planned import Canary, Deployed, ModelFailure, Planned, Stage, Stop
+from isvc.controllers.inferenceservice.readiness import Readiness
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
-from isvc.engine.plan import Child, Part, Plan, Retire, Want
+from isvc.engine.plan import Child, Hold, Part, Plan, Retire, Want
 from isvc.engine.policies import CREATE_ONLY, DATA
 from isvc.kube.objects import Object, labels_of
 from isvc.kube.resource import CONFIG_MAPS
@@ -28,41 +30,66 @@ from isvc.serving import names
 from isvc.serving.endpoints import is_multi_model
 from isvc.serving.refused import Refused
 from isvc.serving.runtimes import ModelRefused, Runtime
+from isvc.serving.workload.component import Component
 
 CA_BUNDLE: Final = "global-ca-bundle"
 CA_BUNDLE_FILE: Final = "cabundle.crt"
 
 
-def plan(observed: Observed, rooms: Rooms) -> Planned:
-    draft = _Draft(observed, rooms)
-    try:
-        for step in (draft.shared, draft.predictor, draft.transformer, draft.explainer, draft.ingress):
-            if draft.stop is None:
-                step()
-    except ModelRefused as error:
-        draft.halt(error.message, failure=error.reason, told=error.told)
-    except WorkersRefused as error:
-        failure = "InvalidPredictorSpec" if error.told else ""
-        draft.halt(error.message, reason=error.reason, failure=failure, told=error.told)
-    except ModelsRefused as error:
-        message = f"fails to create NewRawKubeReconciler for {draft.stage}: {error.message}"
-        draft.halt(message, reason="ReconcileFailed")
-    except Refused as error:
-        draft.halt(error.message)
+def plan(observed: Observed, readiness: Readiness | None = None) -> Planned:
+    """The children of a service. Without a given readiness, that of the live children decides on the ingress."""
+    builders = builders_of(observed)
+    if builders is None:
+        message = f"It is not possible to use {observed.mode} deployment mode when Knative Services are not available"
+        return Planned(observed.raw, stop=Stop(Stage.MODE, message))
+    draft = _Draft(observed, builders, readiness)
+    steps = {
+        Stage.SHARED: draft.shared,
+        Stage.PREDICTOR: draft.predictor,
+        Stage.TRANSFORMER: draft.transformer,
+        Stage.EXPLAINER: draft.explainer,
+        Stage.INGRESS: draft.ingress,
+    }
+    for stage, step in steps.items():
+        draft.stage = stage
+        try:
+            step()
+        except Refused as error:
+            draft.stop = _stop(draft.stage, error)
+        if draft.stop is not None:
+            break
     return draft.finished()
 
 
 def unplannable(observed: Observed, error: Exception) -> Planned:
     """A spec or a runtime that has parts of the wrong shape, which a schema would not have let pass."""
     message = f"the service or its runtime is malformed: {type(error).__name__}: {error}"
-    return Planned(observed.raw, stop=Stop(names.PREDICTOR, message, reason="InvalidSpec"))
+    return Planned(observed.raw, stop=Stop(Stage.PREDICTOR, message, reason="InvalidSpec"))
+
+
+def _stop(stage: Stage, error: Refused) -> Stop:
+    """What is reported about a refusal, which depends on what was refused."""
+    match error:
+        case ModelRefused():
+            return Stop(stage, error.message, failure=ModelFailure(error.reason, error.summary))
+        case WorkersRefused():
+            failure = ModelFailure("InvalidPredictorSpec", error.summary) if error.summary else None
+            return Stop(stage, error.message, reason=error.reason, failure=failure)
+        case ModelsRefused():
+            message = f"fails to create NewRawKubeReconciler for {stage}: {error.message}"
+            return Stop(stage, message, reason="ReconcileFailed")
+        case _:
+            return Stop(stage, error.message)
 
 
 @dataclass(slots=True)
 class _Draft:
+    """A plan in the making."""
+
     observed: Observed
-    rooms: Rooms
-    stage: str = "shared"
+    builders: Builders
+    readiness: Readiness | None
+    stage: Stage = Stage.SHARED
     service: Object = field(default_factory=dict)
     runtime: Runtime | None = None
     parts: list[Part] = field(default_factory=list)
@@ -78,66 +105,72 @@ class _Draft:
         spec: Mapping[str, Any] = self.observed.raw.get("spec") or {}
         return spec
 
-    def halt(self, message: str, *, reason: str = "", failure: str = "", told: str = "") -> None:
-        self.stop = Stop(self.stage, message, reason, failure, told)
-
     # -- steps --------------------------------------------------------------------------------------------------
 
     def shared(self) -> None:
         """What the service needs beside its components: the CA bundle in its namespace, the list of its models."""
         children = [*_ca_bundle(self.observed), *_model_config(self.observed)]
         if children:
-            self.parts.append(Part("shared", Want(tuple(children)), frozenset()))
+            self.parts.append(Part(Stage.SHARED, Want(tuple(children)), frozenset()))
 
     def predictor(self) -> None:
         if self.observed.mode is DeploymentMode.MODEL_MESH:
-            return None  # ModelMesh's own controller deploys it
-        self.stage = names.PREDICTOR
+            return  # ModelMesh's own controller deploys it
         scale = self.spec.get("predictor") or {}
         variant = predictor.settle_runtime(self.observed, self.observed.service.spec.predictor, scale, self.service)
         self.service, self.runtime = variant.service, variant.runtime
         component = predictor.build(self.observed, variant)
         if self.observed.service.spec.canary:
-            self.stage = "canary"
-            self.canaries = canaries_of(self.observed, variant, self.rooms.workload)
-            for canary in self.canaries:
-                self._add(canary.deployed, f"canary {canary.name}")
-                if canary.deployed.stop is not None:
-                    message = f"fails to reconcile canary deployments: {canary.deployed.stop.message}"
-                    return self.halt(message)
-            self.stage = names.PREDICTOR
+            self._canary(variant)
             component = replace(component, scale=adjusted_scale(component.scale, self.canaries))
-        return self._deploy(names.PREDICTOR, component)
+        if self.stop is None:
+            self._deploy(names.PREDICTOR, component)
+
+    def _canary(self, stable: Variant) -> None:
+        self.stage = Stage.CANARY
+        self.canaries = canaries_of(self.observed, stable, self.builders.workload)
+        for canary in self.canaries:
+            self._add(canary.deployed, f"{Stage.CANARY} {canary.name}")
+            if canary.deployed.stop is not None:
+                message = f"fails to reconcile canary deployments: {canary.deployed.stop.message}"
+                self.stop = Stop(Stage.CANARY, message)
+                return
+        self.stage = Stage.PREDICTOR
 
     def transformer(self) -> None:
-        self.stage = names.TRANSFORMER
         if (spec := self.observed.service.spec.transformer) is not None:
             scale = self.spec["transformer"]
             self._deploy(names.TRANSFORMER, transformer.build(self.observed, spec, scale, self.service))
 
     def explainer(self) -> None:
-        self.stage = names.EXPLAINER
         if (spec := self.observed.service.spec.explainer) is not None:
             scale = self.spec["explainer"]
             self._deploy(names.EXPLAINER, explainer.build(self.observed, spec, scale, self.service))
 
     def ingress(self) -> None:
-        """Planned on the readiness that this pass is going to report."""
-        self.stage = "ingress"
-        ready = StatusEdit(self.observed.raw.get("status") or {}, self.observed.now)
-        for deployed in self.deployed.values():
-            self.rooms.workload.report(ready, deployed, self.observed.live)
-        self.parts += self.rooms.ingress.plan(self.observed, self._planned(), ready)
+        """Planned on the readiness that this pass is going to report, unless another one is given."""
+        ingress = self.builders.ingress
+        parts = ingress.plan(self.observed, self._planned(), self.readiness or self._live_readiness())
+        self.parts += parts
+        others = self.builders.other_ingress_kinds
+        if others and any(part.kinds >= ingress.KINDS and not isinstance(part.answer, Hold) for part in parts):
+            self.parts.append(Part(Stage.CLEANUP, Retire("the service has another ingress"), others))
 
-    def _deploy(self, kind: str, component: Any) -> None:
-        deployed = self.deployed[kind] = self.rooms.workload.deploy(self.observed, kind, component)
+    def _live_readiness(self) -> Readiness:
+        edit = StatusEdit(self.observed.status, self.observed.now)
+        for deployed in self.deployed.values():
+            self.builders.workload.report(edit, deployed, self.observed.live)
+        return edit.readiness()
+
+    def _deploy(self, kind: str, component: Component) -> None:
+        deployed = self.deployed[kind] = self.builders.workload.deploy(self.observed, kind, component)
         if not asks_to_stop(component.annotations):  # one component may be stopped while the service goes on
             self._add(deployed, kind)
         self.stop = deployed.stop
 
-    def _add(self, deployed: Deployed, name: str) -> None:
+    def _add(self, deployed: Deployed, part: str) -> None:
         if not self.observed.stopped:
-            self.parts.append(Part(name, Want(deployed.children), frozenset()))
+            self.parts.append(Part(part, Want(deployed.children), frozenset()))
 
     # -- result -------------------------------------------------------------------------------------------------
 
@@ -154,7 +187,7 @@ class _Draft:
             self.ingress()
         if self.stop is None or self.observed.stopped:
             answer = Retire("stopped") if self.observed.stopped else Want(())
-            self.parts.append(Part("components", answer, self.rooms.workload.KINDS))
+            self.parts.append(Part(Stage.CLEANUP, answer, self.builders.workload.KINDS))
         return self._planned()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
 
 from isvc.engine.plan import Child, Plan
 from isvc.kube.objects import Object
@@ -11,18 +13,43 @@ from isvc.serving.runtimes import Runtime
 from isvc.serving.workload.component import Component
 
 
+class Stage(StrEnum):
+    """The steps of a plan, in order; the parts of the plan are named after them."""
+
+    MODE = "mode"
+    SHARED = "shared"
+    PREDICTOR = "predictor"
+    CANARY = "canary"
+    TRANSFORMER = "transformer"
+    EXPLAINER = "explainer"
+    INGRESS = "ingress"
+    ALIAS = "ingress alias"
+    CLEANUP = "cleanup"
+
+    @classmethod
+    def of(cls, part: str) -> Stage:
+        """The stage of a part; a canary's part also has the canary's name."""
+        return cls.CANARY if part.startswith(f"{cls.CANARY} ") else cls(part)
+
+
+class ModelFailure(NamedTuple):
+    """Why a model cannot be served, as the model status reports it."""
+
+    reason: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where planning or applying came to a halt, and what is said about it.
+    """Where planning or applying came to a halt, and what is reported about it.
 
-    `reason` goes to the component's condition, `failure` to the model status; without either only an event tells.
+    `reason` goes to the component's condition, `failure` to the model status; without either there is only an event.
     """
 
-    stage: str  # predictor, canary, transformer, explainer, ingress or shared
+    stage: Stage
     message: str
     reason: str = ""
-    failure: str = ""
-    told: str = ""
+    failure: ModelFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,14 @@ from isvc.api.resources import (
     TRAINED_MODELS,
 )
 from isvc.controllers.inferenceservice.affected import Affected
+from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
 from isvc.controllers.inferenceservice.observe import SERVICE_INDEX
-from isvc.controllers.inferenceservice.reconcile import Reconciler, Teller
+from isvc.controllers.inferenceservice.reconcile import Reconciler, Recorder
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
-from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, PODS, SERVICES
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.serving.annotations import SERVICE
 from isvc.serving.config.current import Configuration
-from isvc.serving.thirdparty import (
-    HTTP_ROUTES,
-    KNATIVE_SERVICES,
-    OPENTELEMETRY_COLLECTORS,
-    SCALED_OBJECTS,
-    VIRTUAL_SERVICES,
-)
+from isvc.serving.thirdparty import KNATIVE_SERVICES, OPENTELEMETRY_COLLECTORS, OPTIONAL, SCALED_OBJECTS
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
@@ -35,7 +30,7 @@ from isvc.toolkit.reads import Read
 WORKERS: Final = 192  # most of them wait for the API server
 
 
-def controller(client: Client, cache: Cache, recorder: Teller, clock: Clock, system_namespace: str) -> Controller:
+def controller(client: Client, cache: Cache, recorder: Recorder, clock: Clock, system_namespace: str) -> Controller:
     reads = (
         Read(PODS, labels=SERVICE, transform=_pod_status, indexers={SERVICE_INDEX: _service_of_pod}),
         Read(CONFIG_MAPS, namespace=system_namespace),
@@ -62,10 +57,8 @@ def _watches(cache: Cache, configuration: Configuration) -> Sequence[Watch]:
         Watch(INFERENCE_SERVICES),
         Watch(DEPLOYMENTS, to=owner),
         Watch(SERVICES, to=owner),
-        Watch(INGRESSES, to=owner),
-        Watch(HTTP_ROUTES, to=owner, optional=True),
         Watch(KNATIVE_SERVICES, to=owner, optional=True),
-        Watch(VIRTUAL_SERVICES, to=owner, optional=True),
+        *(Watch(kind, to=owner, optional=kind in OPTIONAL) for kind in INGRESS_KINDS),
         Watch(SCALED_OBJECTS, to=owner, when=_spec_changed, optional=True),
         Watch(OPENTELEMETRY_COLLECTORS, to=owner, optional=True),
         Watch(PODS, to=_service_keys_of_pod, when=_news_of_pod),

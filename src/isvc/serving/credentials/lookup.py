@@ -1,20 +1,23 @@
 """What has been read of one namespace's service accounts and secrets.
 
 Which secrets matter shows only while credentials are worked out: the service account names them, or the pod does. So
-the work is done on what is known, and `NotLookedUp` says what is missing; the caller reads that and starts over. This
-keeps the decisions pure and in one place, and no secret is read that is not needed.
+the work is done on what is known, and `NotLookedUp` says what is missing; `with_lookups` reads that and starts over.
+This keeps the decisions pure and in one place, and no secret is read that is not needed.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
 
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving.refused import Refused
+
+T = TypeVar("T")
 
 
 class NotLookedUp(Exception):
@@ -54,6 +57,18 @@ class Lookup:
         if resource == SERVICE_ACCOUNTS:
             return replace(self, service_accounts={**self.service_accounts, **found})
         return replace(self, secrets={**self.secrets, **found})
+
+
+Read: TypeAlias = Callable[[Resource, tuple[str, ...]], Awaitable[Mapping[str, Object | None]]]
+
+
+async def with_lookups(decide: Callable[[Lookup], T], lookup: Lookup, read: Read) -> T:
+    """What is decided once everything is known: whatever `decide` misses is read, and it starts over."""
+    while True:
+        try:
+            return decide(lookup)
+        except NotLookedUp as missing:
+            lookup = lookup.knowing(missing.resource, await read(missing.resource, missing.names))
 
 
 def secret_value(secret: Object, key: str) -> str | None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
-from isvc.controllers.inferenceservice.mode import rooms
-from isvc.controllers.inferenceservice.observe import OPTIONAL, Observed
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan, unplannable
 from isvc.controllers.inferenceservice.status.fold import fold, halted
 from isvc.engine.outcome import Outcome
@@ -19,6 +18,7 @@ from isvc.kube.conditions import find
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime, Runtimes
+from isvc.serving.thirdparty import OPTIONAL
 
 names = st.sampled_from(["kserve-container", "transformer-container", "worker-container", "side", ""])
 small = st.integers(-2, 3)
@@ -167,15 +167,13 @@ def test_any_spec_ends_in_a_status(spec: Any, annotations: Any, gateway: bool, s
         lookup=Lookup("ns", accounts, {"storage-config": None, "": None}),
         now="2026-01-01T00:00:00Z",
     )
-    builders = rooms(observed)
-    assert builders is not None
-    planned = plan(observed, builders)
-    status = fold(observed, planned, Outcome(), builders)
+    planned = plan(observed)
+    status = fold(observed, planned, Outcome())
     assert find(status["conditions"], "Ready") is not None
     stop = halted(planned, Outcome())
     assert stop is None or stop.message
     again = replace(observed, raw={**raw, "status": status})
-    assert fold(again, planned, Outcome(), builders) == status
+    assert fold(again, planned, Outcome()) == status
 
 
 def test_a_malformed_spec_is_told() -> None:
@@ -185,9 +183,7 @@ def test_a_malformed_spec_is_told() -> None:
         "status": {"deploymentMode": "Standard"},
     }
     observed = Observed(raw, InferenceService.decode(raw), Config(), now="2026-01-01T00:00:00Z")
-    builders = rooms(observed)
-    assert builders is not None
-    status = fold(observed, unplannable(observed, KeyError("containerPort")), Outcome(), builders)
+    status = fold(observed, unplannable(observed, KeyError("containerPort")), Outcome())
     ready = find(status["conditions"], "PredictorReady")
     assert ready is not None
     assert ready["reason"] == "InvalidSpec"

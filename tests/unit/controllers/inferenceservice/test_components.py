@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from isvc.api import InferenceService
-from isvc.controllers.inferenceservice.mode import rooms
-from isvc.controllers.inferenceservice.observe import OPTIONAL, Observed
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.planned import Planned
 from isvc.controllers.inferenceservice.status.fold import fold
@@ -20,7 +19,7 @@ from isvc.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime, Runtimes
-from isvc.serving.thirdparty import KNATIVE_SERVICES
+from isvc.serving.thirdparty import KNATIVE_SERVICES, OPTIONAL
 
 SKLEARN = {"modelFormat": {"name": "sklearn"}, "storageUri": "gs://a/b"}
 CONTAINER = {"name": "kserve-container", "image": "i:1"}
@@ -54,9 +53,7 @@ def planned(
         now="2026-01-01T00:00:00Z",
         **seen,
     )
-    builders = rooms(observed)
-    assert builders is not None
-    return plan(observed, builders)
+    return plan(observed)
 
 
 def child(done: Planned, kind: Any, name: str) -> Child:
@@ -176,12 +173,10 @@ def test_what_runs_is_stopped_even_if_it_cannot_be_planned_any_more() -> None:
         live={(DEPLOYMENTS, "iris-predictor"): {"metadata": {"name": "iris-predictor"}}},
         now="2026-01-01T00:00:00Z",
     )
-    builders = rooms(observed)
-    assert builders is not None
-    done = plan(observed, builders)
+    done = plan(observed)
     retired = {kind for part in done.plan.parts if isinstance(part.answer, Retire) for kind in part.kinds}
     assert {DEPLOYMENTS, SERVICES, INGRESSES} <= retired
-    status = fold(observed, done, Outcome(), builders)
+    status = fold(observed, done, Outcome())
     assert "url" not in status
     stopped, predictor = (find(status["conditions"], kind) or {} for kind in ("Stopped", "PredictorReady"))
     assert (stopped["status"], predictor["reason"]) == ("True", "Stopped")

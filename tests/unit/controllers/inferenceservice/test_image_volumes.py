@@ -3,7 +3,7 @@ import json
 import pytest
 
 from isvc.api import InferenceService
-from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.status import image_volumes
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.serving.config import Config
@@ -13,7 +13,7 @@ RAW = {"metadata": {"name": "iris", "namespace": "ns"}, "spec": {"predictor": {}
 
 def reason(minor, mode="native"):
     config = Config.parse({"storageInitializer": json.dumps({"ociModelMode": mode})})
-    observed = Observed(RAW, InferenceService.decode(RAW), config, kubernetes=("1", minor))
+    observed = Observed(RAW, InferenceService.decode(RAW), config, server_version=("1", minor))
     edit = StatusEdit({}, "2026-01-01T00:00:00Z")
     image_volumes.report(edit, observed)
     before = edit.result()

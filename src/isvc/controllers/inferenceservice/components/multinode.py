@@ -13,7 +13,7 @@ from isvc.api.annotations import GPU_RESOURCE_TYPES
 from isvc.api.inferenceservice import PredictorSpec, WorkerSpec
 from isvc.api.servingruntime import RuntimeWorkerSpec
 from isvc.controllers.inferenceservice.components import metadata
-from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, dig, labels_of
 from isvc.kube.quantity import Quantity
 from isvc.serving import annotations as told
@@ -31,11 +31,11 @@ NVIDIA: Final = "nvidia.com/gpu"
 
 
 class WorkersRefused(Refused):
-    """The group of nodes cannot be built; the reason goes to the predictor's condition."""
+    """The group of nodes cannot be built. `reason` goes to the predictor's condition, `summary` to the model status."""
 
-    def __init__(self, message: str, *, reason: str = "InvalidGPUAllocation", told: str = "") -> None:
+    def __init__(self, message: str, *, reason: str = "InvalidGPUAllocation", summary: str = "") -> None:
         super().__init__(message, reason=reason)
-        self.told = told
+        self.summary = summary
 
 
 class Allocation(NamedTuple):
@@ -124,11 +124,11 @@ def _worker_pod(theirs: RuntimeWorkerSpec, mine: WorkerSpec) -> Object:
     containers = theirs.pod.get("containers") or []
     if not containers:
         message = "No workerSpec container configuration found in selected serving runtime"
-        raise WorkersRefused(message, told=message)
+        raise WorkersRefused(message, summary=message)
     base = named(containers, WORKER)
     if base is None:
         message = f"failed to find {WORKER} in ServingRuntime containers"
-        raise WorkersRefused(message, told=message)
+        raise WorkersRefused(message, summary=message)
     overlay = (mine.pod.get("containers") or [{}])[0]
     container = merge_containers(base, overlay)
     if container["name"] != WORKER:

@@ -13,7 +13,7 @@ from isvc.api.inferenceservice import PredictorSpec
 from isvc.api.models import ModelSpec
 from isvc.controllers.inferenceservice.components import metadata, multinode
 from isvc.controllers.inferenceservice.components.storage import with_models
-from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as told
 from isvc.serving import names
@@ -151,8 +151,8 @@ def _filled(container: Object, runtime: Runtime, service: Object) -> Object:
         return fill_placeholders(container, service)
     except TemplateError as error:
         what = f"failed to replace placeholders in serving runtime {runtime.name} Container {container.get('name')}"
-        raise ModelRefused(f"{what}: {error}", reason="InvalidPredictorSpec", told=what) from error
+        raise ModelRefused(f"{what}: {error}", reason="InvalidPredictorSpec", summary=what) from error
 
 
 def invalid_spec(message: str) -> ModelRefused:
-    return ModelRefused(message, reason="InvalidPredictorSpec", told=message)
+    return ModelRefused(message, reason="InvalidPredictorSpec", summary=message)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from isvc.api.models import ModelStorageSpec, StorageUri
-from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.serving.refused import MissingSecret, Refused
 from isvc.serving.server_defaults import MODEL_DIR
 from isvc.serving.storage import Source, StorageRequest, choose_storage_container, initialize

@@ -11,7 +11,7 @@ from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.components import metadata
 from isvc.controllers.inferenceservice.components.predictor import INFERENCE_SERVICE_NAME, STORAGE_URI
 from isvc.controllers.inferenceservice.components.storage import with_models
-from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as told
 from isvc.serving import names

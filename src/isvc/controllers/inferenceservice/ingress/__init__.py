@@ -1,1 +1,1 @@
-"""How a service is reached, one module per kind of ingress. Each offers the functions of `mode.Ingress`."""
+"""How a service is reached, one module per kind of ingress. Each offers the functions of `builders.Ingress`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.planned import Planned
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.engine.outcome import Outcome

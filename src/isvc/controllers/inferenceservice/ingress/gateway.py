@@ -7,51 +7,52 @@ from dataclasses import dataclass
 from typing import Final
 
 from isvc.controllers.inferenceservice.ingress.address import report_addresses
-from isvc.controllers.inferenceservice.observe import Observed
-from isvc.controllers.inferenceservice.planned import Planned
-from isvc.controllers.inferenceservice.status.edit import (
-    EXPLAINER_READY,
-    INGRESS_READY,
-    PREDICTOR_READY,
-    TRANSFORMER_READY,
-    StatusEdit,
-)
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.planned import Planned, Stage
+from isvc.controllers.inferenceservice.readiness import Readiness
+from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, StatusEdit
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Child, Part, Retire, Want
 from isvc.engine.policies import SPEC_AND_OUR_METADATA
+from isvc.kube.conditions import TRUE
 from isvc.kube.objects import Object, labels_of, without
-from isvc.kube.resource import INGRESSES, SERVICES, Resource
+from isvc.kube.resource import SERVICES, Resource
 from isvc.serving import http_routes, names
+from isvc.serving.config import IngressConfig
 from isvc.serving.hosts import additional_hosts, domain_name, is_cluster_local, url_path, without_port
 from isvc.serving.thirdparty import HTTP_ROUTES
 
-KINDS: Final[frozenset[Resource]] = frozenset({INGRESSES, HTTP_ROUTES})
+KINDS: Final[frozenset[Resource]] = frozenset({HTTP_ROUTES})
+
+
+def is_chosen(settings: IngressConfig) -> bool:
+    return settings.enable_gateway_api
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A route that the service should have. `needs` must be ready before it makes sense."""
+    """A route that the service should have. `needs` are the components that have to be ready before it makes sense."""
 
     title: str
     name: str
     needs: tuple[str, ...]
 
 
-def plan(observed: Observed, planned: Planned, ready: StatusEdit) -> tuple[Part, ...]:
+def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:
     if observed.stopped or _is_hidden(observed, planned):
-        return (Part("ingress", Retire("not exposed"), KINDS),)
+        return (Part(Stage.INGRESS, Retire("not exposed"), KINDS),)
     wanted = list(_wanted(observed))
-    possible = [route for route in wanted if all(map(ready.is_true, route.needs))]
+    possible = [route for route in wanted if all(readiness[kind].status == TRUE for kind in route.needs)]
     children = tuple(_child(_manifest(observed, planned, route)) for route in possible)
     # A route whose component is not ready stays as it is, so nothing may be pruned while there is one.
-    return (Part("ingress", Want(children), KINDS if len(possible) == len(wanted) else frozenset()),)
+    return (Part(Stage.INGRESS, Want(children), KINDS if len(possible) == len(wanted) else frozenset()),)
 
 
 def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome) -> None:
     conditions = edit.conditions
     if not _is_hidden(observed, planned):
         if observed.stopped:
-            conditions.mark_false(INGRESS_READY, "Stopped")
+            conditions.mark_false(INGRESS_READY, STOPPED)
             return
         for route in _wanted(observed):
             live = outcome.live(HTTP_ROUTES, route.name) or observed.live.get((HTTP_ROUTES, route.name))
@@ -70,15 +71,15 @@ def _is_hidden(observed: Observed, planned: Planned) -> bool:
 
 def _wanted(observed: Observed) -> Iterator[_Wanted]:
     spec, name = observed.service.spec, observed.name
-    everything = [PREDICTOR_READY]
+    everything = [names.PREDICTOR]
     # Names of routes do not follow spec.predictor.name, so that promoting a canary moves no host.
-    yield _Wanted("Predictor", names.predictor(name), (PREDICTOR_READY,))
+    yield _Wanted("Predictor", names.predictor(name), (names.PREDICTOR,))
     if spec.transformer is not None:
-        everything.append(TRANSFORMER_READY)
-        yield _Wanted("Transformer", names.transformer(name), (TRANSFORMER_READY,))
+        everything.append(names.TRANSFORMER)
+        yield _Wanted("Transformer", names.transformer(name), (names.TRANSFORMER,))
     if spec.explainer is not None:
-        everything.append(EXPLAINER_READY)
-        yield _Wanted("Explainer", names.explainer(name), (EXPLAINER_READY,))
+        everything.append(names.EXPLAINER)
+        yield _Wanted("Explainer", names.explainer(name), (names.EXPLAINER,))
     yield _Wanted("InferenceService", name, tuple(everything))
 
 

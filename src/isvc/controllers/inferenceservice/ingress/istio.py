@@ -9,45 +9,41 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.ingress.virtual_service import (
     Exposure,
     Gateways,
     external_name,
     virtual_service,
 )
-from isvc.controllers.inferenceservice.observe import Observed
-from isvc.controllers.inferenceservice.planned import Planned
-from isvc.controllers.inferenceservice.status.edit import (
-    EXPLAINER_READY,
-    INGRESS_READY,
-    PREDICTOR_READY,
-    STOPPED,
-    TRANSFORMER_READY,
-    StatusEdit,
-)
-from isvc.controllers.inferenceservice.workloads import knative as workload
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.planned import Planned, Stage
+from isvc.controllers.inferenceservice.readiness import Readiness
+from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, StatusEdit
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Answer, Child, Hold, Part, Retire, Want
 from isvc.engine.policies import SPEC_AND_METADATA, SPEC_KEEPING_METADATA
 from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
-from isvc.kube.objects import dig, labels_of
-from isvc.kube.resource import SERVICES
+from isvc.kube.objects import labels_of
+from isvc.kube.resource import SERVICES, Resource
 from isvc.serving import knative, names
+from isvc.serving.config import IngressConfig
 from isvc.serving.hosts import additional_hosts, service_host, url_path
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
 
-_VISIBLE: Final = ("predictor", "transformer", "explainer")
+KINDS: Final[frozenset[Resource]] = frozenset({VIRTUAL_SERVICES})
 
 
-def plan(observed: Observed, planned: Planned, ready: StatusEdit) -> tuple[Part, ...]:
-    """`ready` has this pass's conditions and component URLs."""
+def is_chosen(settings: IngressConfig) -> bool:
+    return True
+
+
+def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:
     alias = external_name(observed.name, observed.namespace, observed.config.ingress.local_gateway_service)
     child = Child(SERVICES, alias, policy=SPEC_KEEPING_METADATA)
     wanted = Want((child,)) if _virtual_host(observed) else Retire("no virtual host")
     return (
-        Part("ingress", _route(observed, planned, ready), frozenset({VIRTUAL_SERVICES})),
-        Part("ingress alias", wanted, frozenset({SERVICES}), frozenset({observed.name})),
+        Part(Stage.INGRESS, _route(observed, planned, readiness), KINDS),
+        Part(Stage.ALIAS, wanted, frozenset({SERVICES}), frozenset({observed.name})),
     )
 
 
@@ -55,10 +51,9 @@ def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcom
     if observed.stopped:
         edit.mark(INGRESS_READY, FALSE, STOPPED)
         return
-    if observed.mode is DeploymentMode.KNATIVE:
-        workload.sum_up(edit, [kind for kind in _VISIBLE if kind in planned.deployed])
-    if not _component_url(observed, edit):
-        if VIRTUAL_SERVICES in observed.served and (waiting := _waiting_for(observed, edit)):
+    readiness = edit.readiness()
+    if not readiness[_first(observed)].url:
+        if VIRTUAL_SERVICES in observed.served and (waiting := _waiting_for(observed, readiness)):
             edit.mark(INGRESS_READY, *waiting)
         return
     edit.fields["url"] = _public_url(observed, edit)
@@ -71,34 +66,31 @@ def _virtual_host(observed: Observed) -> bool:
     return not observed.stopped and not observed.config.ingress.disable_istio_virtual_host
 
 
-def _route(observed: Observed, planned: Planned, ready: StatusEdit) -> Answer:
+def _route(observed: Observed, planned: Planned, readiness: Readiness) -> Answer:
     if VIRTUAL_SERVICES not in observed.served:
         return Hold("NoVirtualServices", "Istio is not installed")
     if not _virtual_host(observed):
         return Retire("no virtual host")
-    if waiting := _waiting_for(observed, ready):
+    if waiting := _waiting_for(observed, readiness):
         return Hold(waiting[1], "")
     settings = observed.config.ingress
     gateways = Gateways(settings.ingress_gateway, settings.local_gateway, settings.knative_local_gateway_service)
-    manifest = virtual_service(_exposure(observed, planned, ready), gateways)
+    manifest = virtual_service(_exposure(observed, planned, readiness), gateways)
     return Want((Child(VIRTUAL_SERVICES, manifest, policy=SPEC_AND_METADATA),))
 
 
-def _waiting_for(observed: Observed, edit: StatusEdit) -> tuple[str, str] | None:
+def _waiting_for(observed: Observed, readiness: Readiness) -> tuple[str, str] | None:
     """The first component that is not ready, as a status and a reason for the ingress."""
-    spec = observed.service.spec
-    wanted = [("Predictor", PREDICTOR_READY, True), ("Transformer", TRANSFORMER_READY, spec.transformer is not None)]
-    for name, condition, exists in [*wanted, ("Explainer", EXPLAINER_READY, spec.explainer is not None)]:
-        status = edit.conditions.status(condition)
-        if exists and status != TRUE:
-            return (UNKNOWN if status == UNKNOWN else FALSE), f"{name} ingress not created"
+    for kind in (names.PREDICTOR, names.TRANSFORMER, names.EXPLAINER):
+        if getattr(observed.service.spec, kind) is not None and (status := readiness[kind].status) != TRUE:
+            return (UNKNOWN if status == UNKNOWN else FALSE), f"{kind.title()} ingress not created"
     return None
 
 
-def _exposure(observed: Observed, planned: Planned, edit: StatusEdit) -> Exposure:
+def _exposure(observed: Observed, planned: Planned, readiness: Readiness) -> Exposure:
     settings = observed.config.ingress
     labels = labels_of(planned.service)
-    host = _host(observed, edit)
+    host = _host(observed, readiness)
     internal = service_host(observed.name, observed.namespace)
     hidden = labels.get(knative.VISIBILITY_LABEL) == knative.CLUSTER_LOCAL or host == internal
     return Exposure(
@@ -127,13 +119,9 @@ def _backend(observed: Observed) -> str:
     return names.predictor(observed.name, observed.service.spec.predictor.name)
 
 
-def _component_url(observed: Observed, edit: StatusEdit) -> str:
-    return dig(edit.fields, "components", _first(observed), "url") or ""
-
-
-def _host(observed: Observed, edit: StatusEdit) -> str:
+def _host(observed: Observed, readiness: Readiness) -> str:
     """The component's host without the component: `iris-predictor.ns.example.com` is `iris.ns.example.com`."""
-    host, component = urlsplit(_component_url(observed, edit)).netloc, _backend(observed)
+    host, component = urlsplit(readiness[_first(observed)].url).netloc, _backend(observed)
     suffix = f"-{_first(observed)}"
     if host.startswith(component):
         return component.removesuffix(suffix) + host.removeprefix(component)
@@ -152,5 +140,5 @@ def _public_url(observed: Observed, edit: StatusEdit) -> str:
     return (
         entry["url"]
         if settings.disable_istio_virtual_host
-        else urlunsplit(parts._replace(netloc=_host(observed, edit)))
+        else urlunsplit(parts._replace(netloc=_host(observed, edit.readiness())))
     )

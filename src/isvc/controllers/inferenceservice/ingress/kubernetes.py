@@ -5,38 +5,36 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.controllers.inferenceservice.ingress.address import report_addresses
-from isvc.controllers.inferenceservice.observe import Observed
-from isvc.controllers.inferenceservice.planned import Planned
-from isvc.controllers.inferenceservice.status.edit import (
-    EXPLAINER_READY,
-    INGRESS_READY,
-    PREDICTOR_READY,
-    TRANSFORMER_READY,
-    StatusEdit,
-)
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.planned import Planned, Stage
+from isvc.controllers.inferenceservice.readiness import Readiness
+from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, StatusEdit
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Answer, Child, Hold, Part, Retire, Want
 from isvc.engine.policies import SPEC
+from isvc.kube.conditions import TRUE
 from isvc.kube.objects import Object, annotations_of
 from isvc.kube.resource import INGRESSES, Resource
 from isvc.serving import names
+from isvc.serving.config import IngressConfig
 from isvc.serving.hosts import domain_name, is_cluster_local, without_port
-from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.serving.workload.service import PORT
 
-KINDS: Final[frozenset[Resource]] = frozenset({INGRESSES, HTTP_ROUTES})
-STOPPED: Final = "Stopped"
+KINDS: Final[frozenset[Resource]] = frozenset({INGRESSES})
 
 
-def plan(observed: Observed, planned: Planned, ready: StatusEdit) -> tuple[Part, ...]:
-    """`ready` has this pass's conditions of the components."""
-    return (Part("ingress", _answer(observed, planned, ready), KINDS),)
+def is_chosen(settings: IngressConfig) -> bool:
+    return True  # where nothing else is configured
 
 
-def _answer(observed: Observed, planned: Planned, ready: StatusEdit) -> Answer:
+def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:
+    return (Part(Stage.INGRESS, _answer(observed, planned, readiness), KINDS),)
+
+
+def _answer(observed: Observed, planned: Planned, readiness: Readiness) -> Answer:
     if observed.stopped or _is_hidden(observed, planned):
         return Retire("not exposed")
-    if waiting := _waiting_for(observed, ready):
+    if waiting := _waiting_for(observed, readiness):
         return Hold(f"{waiting} ingress not created", "")
     return Want((Child(INGRESSES, _ingress(observed, planned), policy=SPEC),))
 
@@ -47,7 +45,7 @@ def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcom
         if (INGRESSES, observed.name) in observed.live:
             conditions.mark_false(INGRESS_READY, STOPPED)
         return
-    if not _is_hidden(observed, planned) and (waiting := _waiting_for(observed, edit)):
+    if not _is_hidden(observed, planned) and (waiting := _waiting_for(observed, edit.readiness())):
         conditions.mark_false(INGRESS_READY, f"{waiting} ingress not created")
         return
     report_addresses(edit, observed, planned, outcome)
@@ -59,16 +57,15 @@ def _is_hidden(observed: Observed, planned: Planned) -> bool:
     return settings.disable_ingress_creation or is_cluster_local(planned.service, settings)
 
 
-def _waiting_for(observed: Observed, edit: StatusEdit) -> str:
+def _waiting_for(observed: Observed, readiness: Readiness) -> str:
     """The component that has to be ready before an Ingress makes sense, if it is not."""
     spec = observed.service.spec
-    if not edit.is_true(PREDICTOR_READY):
-        return "Predictor"
+    needed = [names.PREDICTOR]
     if spec.transformer is not None:
-        return "" if edit.is_true(TRANSFORMER_READY) else "Transformer"
-    if spec.explainer is not None:
-        return "" if edit.is_true(EXPLAINER_READY) else "Explainer"
-    return ""
+        needed.append(names.TRANSFORMER)
+    elif spec.explainer is not None:
+        needed.append(names.EXPLAINER)
+    return next((kind.title() for kind in needed if readiness[kind].status != TRUE), "")
 
 
 def _ingress(observed: Observed, planned: Planned) -> Object:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from isvc.controllers.inferenceservice.readiness import ComponentReadiness, Readiness
 from isvc.kube.conditions import ConditionSet
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, dig
 from isvc.serving.status import StatusEditor
 
 PREDICTOR_READY: Final = "PredictorReady"
@@ -37,11 +38,21 @@ class StatusEdit(StatusEditor):
     def __init__(self, status: Object, now: str) -> None:
         super().__init__(CONDITIONS, status, now)
 
+    def readiness(self) -> Readiness:
+        """How ready each component is reported to be."""
+        return {
+            kind: ComponentReadiness(self.conditions.status(condition), self._url(kind))
+            for kind, condition in READY_OF.items()
+        }
+
     def component(self, kind: str) -> Object:
         """What is reported about a component, which is from now on mentioned even if that is nothing."""
         components: Object = self.fields.setdefault("components", {})
         entry: Object = components.setdefault(kind, {})
         return entry
+
+    def _url(self, kind: str) -> str:
+        return str(dig(self.fields, "components", kind, "url") or "")
 
     def mark_component(self, kind: str, status: str, reason: str = "", message: str = "") -> None:
         self.mark(READY_OF[kind], status, reason, message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isvc.controllers.inferenceservice.planned import Stop
+from isvc.controllers.inferenceservice.planned import Stage, Stop
 from isvc.controllers.inferenceservice.status.edit import STOPPED
 from isvc.kube.conditions import find
 from isvc.kube.objects import Object
@@ -12,7 +12,7 @@ from isvc.serving.events import Event
 
 
 def halt_events(stop: Stop | None) -> Iterator[Event]:
-    if stop is not None and stop.stage not in ("shared", "ingress"):
+    if stop is not None and stop.stage not in (Stage.SHARED, Stage.INGRESS):
         yield Event("Warning", "InternalError", stop.message)
 
 

@@ -7,9 +7,9 @@ fold is repeated until nothing changes: one write then says what several reconci
 from __future__ import annotations
 
 from isvc.api.modes import DeploymentMode
-from isvc.controllers.inferenceservice.mode import Rooms
-from isvc.controllers.inferenceservice.observe import Observed
-from isvc.controllers.inferenceservice.planned import Planned, Stop
+from isvc.controllers.inferenceservice.builders import Builders, builders_of
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.planned import Planned, Stage, Stop
 from isvc.controllers.inferenceservice.status import image_volumes, model
 from isvc.controllers.inferenceservice.status.edit import (
     CANARY_READY,
@@ -30,19 +30,21 @@ def halted(planned: Planned, outcome: Outcome) -> Stop | None:
     """Where the reconcile came to a halt: at a child that was refused, or already in planning."""
     if outcome.refusal is None:
         return planned.stop
-    part, message = outcome.refusal.part, outcome.refusal.result.message
-    if part.startswith("canary "):
-        return Stop("canary", f"fails to reconcile canary deployments: fails to reconcile {part}: {message}")
-    if part in READY_OF:
-        return Stop(part, f"fails to reconcile {part}: {message}", reason="ReconcileFailed")
-    return Stop(part, f"fails to reconcile {part}: {message}")
+    part, refusal = outcome.refusal.part, outcome.refusal.result.message
+    stage, message = Stage.of(part), f"fails to reconcile {part}: {refusal}"
+    if stage is Stage.CANARY:
+        return Stop(stage, f"fails to reconcile canary deployments: {message}")
+    return Stop(stage, message, reason="ReconcileFailed" if stage in READY_OF else "")
 
 
-def fold(observed: Observed, planned: Planned, outcome: Outcome, rooms: Rooms) -> Object:
-    status: Object = observed.raw.get("status") or {}
+def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Object:
+    builders = builders_of(observed)
+    if builders is None:
+        return unplanned(observed)
+    status = observed.status
     for _ in range(_ROUNDS):
         before = status
-        status = _once(before, observed, planned, outcome, rooms)
+        status = _once(before, observed, planned, outcome, builders)
         if status == before:
             break
     return status
@@ -50,7 +52,7 @@ def fold(observed: Observed, planned: Planned, outcome: Outcome, rooms: Rooms) -
 
 def unplanned(observed: Observed) -> Object:
     """The status of a service that is not ours to deploy, or cannot be: its mode, and nothing known yet."""
-    edit = StatusEdit(observed.raw.get("status") or {}, observed.now)
+    edit = StatusEdit(observed.status, observed.now)
     edit.initialize()
     edit.fields["deploymentMode"] = observed.mode.value
     return edit.result()
@@ -65,33 +67,35 @@ def unreadable(raw: Object, now: str, message: str) -> Object:
     return edit.result()
 
 
-def _once(status: Object, observed: Observed, planned: Planned, outcome: Outcome, rooms: Rooms) -> Object:
+def _once(status: Object, observed: Observed, planned: Planned, outcome: Outcome, builders: Builders) -> Object:
     edit = StatusEdit(status, observed.now)
     edit.initialize()
     image_volumes.report(edit, observed)
     stop = halted(planned, outcome)
-    if _components(edit, observed, planned, outcome, rooms, stop):
+    if _components(edit, observed, planned, outcome, builders, stop):
         _stopped(edit, stopped=observed.stopped)
         if stop is None:
-            rooms.ingress.fold(edit, observed, planned, outcome)
+            if not observed.stopped:
+                builders.workload.summarize(edit, observed, planned)
+            builders.ingress.fold(edit, observed, planned, outcome)
     edit.fields["deploymentMode"] = observed.mode.value
     edit.fields["observedGeneration"] = observed.generation
     return edit.result()
 
 
 def _components(
-    edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome, rooms: Rooms, stop: Stop | None
+    edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome, builders: Builders, stop: Stop | None
 ) -> bool:
     """Report on each component until the one at which things stopped; True if there is none."""
     live = {**observed.live, **_live(outcome)}
-    stage = stop.stage if stop else ""
-    if stage == "shared":
+    stage = stop.stage if stop else None
+    if stage is Stage.SHARED:
         return False
     _runtime(edit, planned)
     for kind in (names.PREDICTOR, names.TRANSFORMER, names.EXPLAINER):
-        if kind == names.PREDICTOR and stage != "canary" and (stop is None or kind in planned.deployed):
+        if kind == names.PREDICTOR and stage is not Stage.CANARY and (stop is None or kind in planned.deployed):
             _canaries(edit, observed, planned)
-        if stop is not None and (stage == kind or (stage == "canary" and kind == names.PREDICTOR)):
+        if stop is not None and (stage == kind or (stage is Stage.CANARY and kind == names.PREDICTOR)):
             _halt(edit, stop)
             return False
         deployed = planned.deployed.get(kind)
@@ -102,9 +106,9 @@ def _components(
         elif deployed is None:
             edit.forget_component(kind)
         else:
-            rooms.workload.report(edit, deployed, live)
+            builders.workload.report(edit, deployed, live)
             if kind == names.PREDICTOR:
-                rooms.workload.report_model(edit, deployed, observed.pods, live)
+                builders.workload.report_model(edit, deployed, observed.pods, live)
     return True
 
 
@@ -122,9 +126,9 @@ def _runtime(edit: StatusEdit, planned: Planned) -> None:
 
 def _halt(edit: StatusEdit, stop: Stop) -> None:
     if stop.failure:
-        model.refuse(edit, stop.failure, stop.told)
+        model.refuse(edit, *stop.failure)
     if stop.reason:
-        edit.fail_component(stop.stage, stop.reason, stop.message)
+        edit.fail_component(stop.stage.value, stop.reason, stop.message)
 
 
 def _canaries(edit: StatusEdit, observed: Observed, planned: Planned) -> None:

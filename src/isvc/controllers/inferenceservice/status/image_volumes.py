@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.controllers.inferenceservice.observe import Observed
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 
 CONDITION: Final = "OciImageVolumeCompatible"
@@ -12,7 +12,7 @@ CONDITION: Final = "OciImageVolumeCompatible"
 
 def report(edit: StatusEdit, observed: Observed) -> None:
     native = observed.config.storage_initializer.oci_mode == "native"
-    problem = _problem(*observed.kubernetes) if native and observed.kubernetes else None
+    problem = _problem(*observed.server_version) if native and observed.server_version else None
     if problem is None:
         edit.conditions.clear(CONDITION)
     else:

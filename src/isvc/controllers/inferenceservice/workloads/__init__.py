@@ -1,1 +1,1 @@
-"""How a component runs, one module per deployment mode. Each offers the functions of `mode.Workload`."""
+"""How a component runs, one module per deployment mode. Each offers the functions of `builders.Workload`."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from isvc.controllers.inferenceservice.observe import Observed
-from isvc.controllers.inferenceservice.planned import Deployed
+from isvc.api.modes import DeploymentMode
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.planned import Deployed, Planned
 from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import CONFIGURATION_READY, READY_OF, ROUTE_READY, StatusEdit
 from isvc.controllers.inferenceservice.status.revisions import component_status
@@ -19,6 +20,7 @@ from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.serving.workload.component import Component
 
 KINDS: Final[frozenset[Resource]] = frozenset({KNATIVE_SERVICES})
+NEEDS: Final[frozenset[Resource]] = KINDS
 REVISION_LABEL: Final = "serving.knative.dev/revision"
 
 
@@ -73,8 +75,11 @@ def report_model(
     )
 
 
-def sum_up(edit: StatusEdit, kinds: Sequence[str]) -> None:
+def summarize(edit: StatusEdit, observed: Observed, planned: Planned) -> None:
     """Whether the routes and the newest revisions of all components are ready; the last that is not says why."""
+    if observed.mode is not DeploymentMode.KNATIVE:
+        return
+    kinds = [kind for kind in READY_OF if kind in planned.deployed]
     for total, each in (("RoutesReady", ROUTE_READY), ("LatestDeploymentReady", CONFIGURATION_READY)):
         status, reason = TRUE, ""
         for kind in kinds:

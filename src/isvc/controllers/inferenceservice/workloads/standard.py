@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, parse_mode, today
-from isvc.controllers.inferenceservice.observe import Observed
-from isvc.controllers.inferenceservice.planned import Deployed, Stop
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.planned import Deployed, Planned, Stage, Stop
 from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.engine.plan import Child
@@ -27,6 +27,7 @@ from isvc.serving.workload.service import services
 KINDS: Final[frozenset[Resource]] = frozenset(
     {DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, OPENTELEMETRY_COLLECTORS}
 )
+NEEDS: Final[frozenset[Resource]] = frozenset()
 _MISSING: Final = {
     SCALED_OBJECTS: "failed to get existing KEDA autoscaler",
     OPENTELEMETRY_COLLECTORS: "failed to get existing OTel Collector resource",
@@ -67,13 +68,13 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
 
 def _refused(kind: str, component: Component, what: str) -> Deployed:
     message = f"fails to create NewRawKubeReconciler for {kind}: {what}"
-    return Deployed(kind, component, (), "", Stop(kind, message, reason="ReconcileFailed"))
+    return Deployed(kind, component, (), "", Stop(Stage(kind), message, reason="ReconcileFailed"))
 
 
 def _missing(kind: str, resource: Resource) -> Stop:
     what = f'no matches for kind "{resource.kind}" in version "{resource.api_version}"'
     message = f"fails to reconcile {kind}: {_MISSING[resource]}: {what}"
-    return Stop(kind, message, reason="ReconcileFailed")
+    return Stop(Stage(kind), message, reason="ReconcileFailed")
 
 
 def report(edit: StatusEdit, deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> None:
@@ -89,6 +90,10 @@ def report_model(
 ) -> None:
     app = names.app(deployed.component.name)
     model.propagate(edit, [pod for pod in pods if labels_of(pod).get("app") == app])
+
+
+def summarize(edit: StatusEdit, observed: Observed, planned: Planned) -> None:
+    """Deployments of several components have nothing in common to report."""
 
 
 def _live(deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> list[Object]:

@@ -1,0 +1,89 @@
+"""A fresh service can be planned without a cluster, as if all of its components were ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from isvc.api import InferenceService
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.plan import plan
+from isvc.controllers.inferenceservice.readiness import assume_ready
+from isvc.kube.objects import Object, name_of
+from isvc.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES, Resource
+from isvc.serving.config import Config
+from isvc.serving.runtimes import Runtime, Runtimes
+from isvc.serving.thirdparty import HTTP_ROUTES, KNATIVE_SERVICES, OPTIONAL, VIRTUAL_SERVICES
+
+CONTAINER = {"name": "kserve-container", "image": "server:1"}
+RUNTIME = {
+    "metadata": {"name": "server"},
+    "spec": {"supportedModelFormats": [{"name": "sklearn", "autoSelect": True}], "containers": [CONTAINER]},
+}
+SERVICE: dict[str, Any] = {
+    "metadata": {"name": "iris", "namespace": "ns"},
+    "spec": {
+        "predictor": {"model": {"modelFormat": {"name": "sklearn"}, "storageUri": "gs://a/b"}},
+        "transformer": {"containers": [CONTAINER]},
+    },
+}
+INGRESS = """{
+  "ingressGateway": "istio/public", "localGateway": "istio/local",
+  "kserveIngressGateway": "kserve/gate", "enableGatewayApi": %s
+}"""
+
+
+def fresh(mode: str, *, gateway: bool) -> Observed:
+    deploy = f'{{"defaultDeploymentMode": "{mode}"}}'
+    config = Config.parse({"ingress": INGRESS % str(gateway).lower(), "deploy": deploy})
+    return Observed(
+        SERVICE,
+        InferenceService.decode(SERVICE),
+        config,
+        runtimes=Runtimes((), (Runtime.of(RUNTIME, cluster=True),)),
+        served=OPTIONAL,
+        now="2026-01-01T00:00:00Z",
+    )
+
+
+def named(planned: Any, resource: Resource) -> dict[str, Object]:
+    return {name_of(child.manifest): child.manifest for child in planned.plan.wanted() if child.resource == resource}
+
+
+def test_behind_an_ingress() -> None:
+    observed = fresh("Standard", gateway=False)
+    planned = plan(observed, assume_ready(observed))
+    assert named(planned, DEPLOYMENTS).keys() == {"iris-predictor", "iris-transformer"}
+    rules = named(planned, INGRESSES)["iris"]["spec"]["rules"]
+    backends = {rule["host"]: rule["http"]["paths"][0]["backend"]["service"]["name"] for rule in rules}
+    assert backends["iris-ns.example.com"] == "iris-transformer"
+
+
+def test_behind_a_gateway() -> None:
+    observed = fresh("Standard", gateway=True)
+    planned = plan(observed, assume_ready(observed))
+    routes = named(planned, HTTP_ROUTES)
+    assert routes.keys() == {"iris", "iris-predictor", "iris-transformer"}
+    assert routes["iris"]["spec"]["hostnames"] == ["iris-ns.example.com"]
+    assert routes["iris"]["spec"]["rules"][0]["backendRefs"][0]["name"] == "iris-transformer"
+    assert named(planned, INGRESSES) == {}
+
+
+def test_on_knative_behind_istio() -> None:
+    observed = fresh("Knative", gateway=False)
+    planned = plan(observed, assume_ready(observed))
+    assert named(planned, KNATIVE_SERVICES).keys() == {"iris-predictor", "iris-transformer"}
+    assert "iris" in named(planned, SERVICES)
+    route = named(planned, VIRTUAL_SERVICES)["iris"]
+    assert "iris.ns.example.com" in route["spec"]["hosts"]
+    headers = route["spec"]["http"][-1]["headers"]["request"]["set"]
+    assert headers["Host"] == "iris-transformer.ns.svc.cluster.local"
+
+
+@pytest.mark.parametrize(
+    ("mode", "gateway", "kind"),
+    [("Standard", False, INGRESSES), ("Standard", True, HTTP_ROUTES), ("Knative", False, VIRTUAL_SERVICES)],
+)
+def test_without_the_assumption_a_fresh_service_has_no_ingress_yet(mode: str, gateway: bool, kind: Resource) -> None:
+    assert named(plan(fresh(mode, gateway=gateway)), kind) == {}
