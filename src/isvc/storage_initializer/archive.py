@@ -5,19 +5,18 @@ An archive that names a place outside its folder is refused as a whole: it was m
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import mimetypes
-import shutil
-import tarfile
 import zipfile
 import zlib
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import Final
 
 from isvc.storage_initializer.errors import Damaged
+from isvc.storage_initializer.tarballs import members, open_tar, unpack_member
+from isvc.storage_initializer.unpacking import Budget, Tree, is_mangled, path_inside
 
-# What the standard library raises for content that is cut off, mangled, encrypted or packed in an unknown way.
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
+# What zipfile raises for content that is cut off, mangled, encrypted or packed in an unknown way.
+_BROKEN_ZIP: Final = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OverflowError)
 
 
 def is_archive(name: str) -> bool:
@@ -32,42 +31,38 @@ def unpack_single(folder: Path) -> None:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack into the folder and remove the archive, which may be in that folder."""
-    moved = archive.rename(folder / f".{archive.name}.unpacking")
+    """Unpack into the folder and remove the archive, which may be in that folder: so it is moved out first."""
+    moved = archive.rename(folder.with_name(f"{folder.name}.archive"))
+    tree = Tree(folder, Budget(moved.stat().st_size))
+    is_zip = mimetypes.guess_type(archive.name)[0] == "application/zip"
     try:
-        if mimetypes.guess_type(archive.name)[0] == "application/zip":
-            _unpack_zip(moved, folder)
-        else:
-            _unpack_tar(moved, folder)
-    except _BROKEN as error:
+        (_unpack_zip if is_zip else _unpack_tar)(moved, tree)
+        tree.remove_symlinks_to_nowhere()
+    except Damaged as error:
         raise Damaged(f"{archive.name} cannot be unpacked: {error}") from error
-    moved.unlink()
+    finally:
+        moved.unlink()
 
 
-def _unpack_tar(archive: Path, folder: Path) -> None:
-    with tarfile.open(archive, "r:*") as tar:
-        for member in tar:
-            _refuse_escape(archive, member.name)
-            tar.extract(member, folder, filter="data")
-        while tar.fileobj is not None and tar.fileobj.read(1 << 20):
-            pass  # the checksum of a compressed stream is behind its end, where tarfile does not look
+def _unpack_tar(archive: Path, tree: Tree) -> None:
+    with open_tar(archive, tree.budget) as tar:
+        for member in members(tar):
+            unpack_member(tar, member, path_inside(member.name), tree)
 
 
-def _unpack_zip(archive: Path, folder: Path) -> None:
-    with zipfile.ZipFile(archive) as packed:
-        for entry in packed.infolist():
-            _refuse_escape(archive, entry.filename)
-            target = folder / entry.filename
-            if entry.is_dir():
-                target.mkdir(parents=True, exist_ok=True)
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with packed.open(entry) as source, target.open("wb") as out:
-                shutil.copyfileobj(source, out, 1 << 20)
-
-
-def _refuse_escape(archive: Path, name: str) -> None:
-    if name.startswith(("/", "\\")) or ".." in PurePosixPath(name.replace("\\", "/")).parts:
-        raise Damaged(
-            f"{archive.name.strip('.')}: refused, since {name!r} would be unpacked outside the model's folder"
-        )
+def _unpack_zip(archive: Path, tree: Tree) -> None:
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            for entry in packed.infolist():
+                path = path_inside(entry.filename)
+                if entry.is_dir():
+                    tree.make_folder(path)
+                    continue
+                with packed.open(entry) as content:
+                    tree.write_file(path, content)
+    except _BROKEN_ZIP as error:
+        raise Damaged(f"it cannot be read: {error}") from error
+    except OSError as error:
+        if is_mangled(error):
+            raise Damaged(f"it cannot be read: {error}") from error
+        raise

@@ -21,14 +21,19 @@ PREFIX: Final = ".isvc-incoming-"
 
 @contextmanager
 def staged(destination: Path) -> Iterator[Path]:
-    """A folder to fill. It becomes the destination when the block ends well, and is removed when it does not."""
+    """A folder to fill. It becomes the destination when the block ends well, and is removed when it does not.
+
+    What is beside it is removed in any case: a place for what is needed only meanwhile.
+    """
     destination = destination.absolute()
     home = destination if _has_to_stay(destination) else destination.parent
     home.mkdir(parents=True, exist_ok=True)
     with _locked(home):
         _remove_leftovers(home)
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home))
-        lock = _try_lock(folder)
+        incoming = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home))
+        lock = _try_lock(incoming)
+    folder = incoming / "model"
+    folder.mkdir()
     try:
         yield folder
         folder.chmod(0o755)
@@ -37,7 +42,7 @@ def staged(destination: Path) -> Iterator[Path]:
         else:
             folder.rename(destination)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(incoming, ignore_errors=True)
         if lock is not None:
             os.close(lock)
 

@@ -16,6 +16,7 @@ from isvc.storage_initializer import schemes
 from isvc.storage_initializer.archive import unpack_single
 from isvc.storage_initializer.errors import NoSpace, StorageError
 from isvc.storage_initializer.placement import staged
+from isvc.storage_initializer.redaction import RedactingFormatter, Redaction
 from isvc.storage_initializer.settings import Settings
 
 log = logging.getLogger("isvc.storage-initializer")
@@ -27,7 +28,7 @@ NO_SPACE: Final = (28, 122, 27)  # ENOSPC, EDQUOT, EFBIG
 
 
 def main() -> NoReturn:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    _log_without_secrets()
     signal.signal(signal.SIGTERM, _terminate)
     try:
         status = run(sys.argv[1:], os.environ)
@@ -42,18 +43,20 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     if not arguments or len(arguments) % 2 or arguments[0] in ("-h", "--help"):
         log.error(USAGE)
         return 0 if "--help" in arguments or "-h" in arguments else 2
+    redact = Redaction.of(arguments, environment)
     try:
         settings = Settings.read(environment)
         for source, destination in zip(arguments[::2], arguments[1::2], strict=True):
             bring(source, Path(destination), settings)
     except StorageError as error:
-        return _fail(str(error), error.exit_status, environment)
+        return _fail(redact(str(error)), error.exit_status, environment)
     except OSError as error:
         status = NoSpace.exit_status if error.errno in NO_SPACE else 1
-        return _fail(f"{error.strerror}: {error.filename}" if error.filename else str(error), status, environment)
+        reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        return _fail(redact(reason), status, environment)
     except Exception as error:
         log.exception("unexpected")
-        return _fail(f"{type(error).__name__}: {error}", 1, environment)
+        return _fail(redact(f"{type(error).__name__}: {error}"), 1, environment)
     return 0
 
 
@@ -71,10 +74,18 @@ def _fail(message: str, status: int, environment: Mapping[str, str]) -> int:
     path = Path(environment.get("TERMINATION_MESSAGE_PATH") or TERMINATION_LOG)
     if path.exists() or "TERMINATION_MESSAGE_PATH" in environment:
         try:
-            path.write_bytes(message.encode()[:LONGEST_MESSAGE])
+            path.write_bytes(message.encode(errors="backslashreplace")[:LONGEST_MESSAGE])
         except OSError as error:
             log.warning("cannot write %s: %s", path, error)
     return status
+
+
+def _log_without_secrets() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    redact = Redaction.of(sys.argv[1:], os.environ)
+    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(message)s", redact))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.captureWarnings(True)
 
 
 class _Terminated(BaseException):

@@ -1,4 +1,7 @@
-"""HTTP with the standard library: ranges, private CAs, and headers that stay with their host."""
+"""HTTP with the standard library: ranges, private CAs, and headers that stay with their host.
+
+Where requests may go, and what may follow a redirect, is in `web_policy`.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.message import Message
 from typing import IO, Any, Final
-from urllib.parse import urlsplit
 
-from isvc.storage_initializer.errors import Denied, Interrupted, StorageError, from_http_status
+from isvc.storage_initializer.errors import Damaged, Denied, Interrupted, StorageError, from_http_status
 from isvc.storage_initializer.settings import Settings
 from isvc.storage_initializer.transfer import CHUNK, Body, Digest
+from isvc.storage_initializer.web_policy import opener
 
 TIMEOUT: Final = 30.0
+LARGEST_JSON: Final = 64 << 20
 
 
 class Web:
@@ -28,7 +32,7 @@ class Web:
 
     def __init__(self, context: ssl.SSLContext, timeout: float = TIMEOUT) -> None:
         self.timeout = timeout
-        self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _Redirects)
+        self._opener = opener(context)
 
     @classmethod
     def of(cls, settings: Settings) -> Web:
@@ -40,26 +44,35 @@ class Web:
         request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", **(headers or {})})  # noqa: S310
         if request.type not in ("http", "https"):
             raise StorageError(f"{url} is not an HTTP address")
-        shown = _without_secrets(url)
         try:
             with self._opener.open(request, timeout=self.timeout) as response:
                 yield response
         except urllib.error.HTTPError as error:
             with error:
-                raise from_http_status(error.code, shown, error.reason) from error
+                raise from_http_status(error.code, url, error.reason) from error
         except ssl.SSLCertVerificationError as error:
-            raise Denied(f"{shown}: the server's certificate is not trusted: {error.verify_message}") from error
+            raise Denied(f"{url}: the server's certificate is not trusted: {error.verify_message}") from error
         except urllib.error.URLError as error:
             if isinstance(error.reason, ssl.SSLCertVerificationError):
                 reason = error.reason.verify_message
-                raise Denied(f"{shown}: the server's certificate is not trusted: {reason}") from error
-            raise Interrupted(f"{shown}: {error.reason}") from error
+                raise Denied(f"{url}: the server's certificate is not trusted: {reason}") from error
+            raise Interrupted(f"{url}: {error.reason}") from error
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
-            raise Interrupted(f"{shown}: {error or type(error).__name__}") from error
+            raise Interrupted(f"{url}: {error or type(error).__name__}") from error
+
+    def read(self, url: str, headers: Mapping[str, str] | None = None, limit: int = LARGEST_JSON) -> bytes:
+        """A whole answer, for those that have to be small."""
+        with self.get(url, headers) as response:
+            content = response.read(limit + 1)
+        if len(content) > limit:
+            raise Damaged(f"{url}: the server answered with more than {limit} bytes")
+        return content
 
     def json(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
-        with self.get(url, headers) as response:
-            return json.load(response)
+        try:
+            return json.loads(self.read(url, headers))
+        except (ValueError, RecursionError) as error:
+            raise Damaged(f"{url}: the server's answer is no JSON") from error
 
 
 class WebFile:
@@ -89,19 +102,6 @@ class WebFile:
 
     def check(self, headers: Message) -> None:
         """For those who know what to expect."""
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, but a header meant for one host, often a credential, does not go to another."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
-    ) -> urllib.request.Request | None:
-        following = super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
-        if following is not None and urlsplit(newurl).netloc != urlsplit(req.full_url).netloc:
-            kept = {"Range", "If-range", "Accept-encoding", "User-agent"}
-            following.headers = {name: value for name, value in following.headers.items() if name in kept}
-        return following
 
 
 def tls_context(settings: Settings) -> ssl.SSLContext:
@@ -136,12 +136,12 @@ def chunks(stream: IO[bytes] | http.client.HTTPResponse) -> Iterator[bytes]:
 def _extent(response: http.client.HTTPResponse) -> tuple[int, int | None]:
     """Where the content starts, and the size of the whole file."""
     if response.status == 206:
-        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
+        found = re.fullmatch(r"bytes ([0-9]{1,18})-[0-9]+/([0-9]{1,18}|\*)", response.headers.get("Content-Range", ""))
         if not found:
             raise StorageError("the server answered a part without saying which")
         return int(found[1]), None if found[2] == "*" else int(found[2])
-    length = response.headers.get("Content-Length")
-    return 0, int(length) if length else None
+    length = response.headers.get("Content-Length") or ""
+    return 0, int(length) if re.fullmatch(r"[0-9]{1,18}", length) else None
 
 
 def _validator(headers: Message) -> str:
@@ -171,9 +171,3 @@ def _decoded(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
         return b""
-
-
-def _without_secrets(url: str) -> str:
-    """An address for logs: signatures and passwords are in the query and before the @."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

@@ -153,7 +153,7 @@ class TestHuggingFace:
         monkeypatch.setattr(
             constants, "HUGGINGFACE_CO_URL_TEMPLATE", server.address + "/{repo_id}/resolve/{revision}/{filename}"
         )
-        self.lie = False
+        self.lie, self.evil = False, ""
         server.spoil = self.answer
 
     def files(self) -> list[dict[str, Any]]:
@@ -161,7 +161,7 @@ class TestHuggingFace:
         lfs = {"sha256": digest, "oid": digest, "size": len(WEIGHTS), "pointerSize": 130}
         return [
             {"rfilename": "model.bin", "size": len(WEIGHTS), "lfs": lfs},
-            {"rfilename": "deep/config.json", "size": 2},
+            {"rfilename": self.evil or "deep/config.json", "size": 2},
         ]
 
     def answer(self, answer: Answer) -> bool:
@@ -206,6 +206,12 @@ class TestHuggingFace:
         self.lie = True
         assert run(["hf://org/iris", str(tmp_path / "model")], {}) == 6
         assert not (tmp_path / "model").exists()
+
+    @pytest.mark.parametrize("name", ["../evil.bin", "/evil.bin", "a/../../../evil.bin"])
+    def test_a_hub_that_names_files_outside(self, server: Site, tmp_path: Path, name: str) -> None:
+        self.evil = name
+        assert run(["hf://org/iris", str(tmp_path / "in" / "model")], {}) == 6
+        assert not any("resolve" in path for path, _ in server.requests)
 
     def test_no_such_model(self, tmp_path: Path) -> None:
         assert run(["hf://org/nothing", str(tmp_path / "model")], {}) == 3

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import json
 import platform
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.storage_initializer.sites import Answer, Site, site
+from backports import zstd
+from tests.unit.storage_initializer.sites import Answer, Site, private_ca, site
 
 from isvc.storage_initializer import transfer
 from isvc.storage_initializer.program import run
 from isvc.storage_initializer.schemes.oci import ARCHITECTURES, Image, parse
+from isvc.storage_initializer.tarballs import ZSTD_MODULES
 
 TAR = "application/vnd.oci.image.layer.v1.tar+gzip"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -73,7 +77,7 @@ def push(registry: Site, *layers: bytes, kind: str = TAR, architecture: str = AR
     registry.files["/v2/org/model/manifests/v1"] = json.dumps(
         {"mediaType": INDEX, "manifests": [unknown, entry]}
     ).encode()
-    return f"oci://{registry.address.removeprefix('http://')}/org/model:v1"
+    return f"oci://{registry.address.partition('://')[2]}/org/model:v1"
 
 
 def bring(uri: str, folder: Path, **environment: str) -> tuple[int, str]:
@@ -111,12 +115,134 @@ def test_a_layer_that_is_not_what_its_digest_says(registry: Site, tmp_path: Path
     assert not (tmp_path / "model").exists()
 
 
+def docker_config(folder: Path, **logins: bytes) -> dict[str, str]:
+    config = folder / "config.json"
+    auths = {host: {"auth": base64.b64encode(login).decode()} for host, login in logins.items()}
+    config.write_text(json.dumps({"auths": auths}))
+    return {"KSERVE_OCI_DOCKER_CONFIG": str(config)}
+
+
+class TestWhereTheLoginGoes:
+    """The registry asks for its login to be sent to another host, which also speaks TLS."""
+
+    @pytest.fixture
+    def secure(self, tmp_path: Path) -> Iterator[tuple[Site, Site, dict[str, str]]]:
+        ca = tmp_path / "ca"
+        ca.mkdir()
+        context = private_ca(ca)
+        with site(context) as registry, site(context) as elsewhere:
+            registry.spoil = lambda answer: guard(elsewhere, answer)
+            elsewhere.files["/token"] = b'{"token": "let-me-in"}'
+            trusted = {"CA_BUNDLE_CONFIGMAP_NAME": "roots", "CA_BUNDLE_VOLUME_MOUNT_POINT": str(ca)}
+            yield registry, elsewhere, {**trusted, "KSERVE_OCI_INSECURE_REGISTRY": "false"}
+
+    def test_not_to_another_host(self, secure: Any, tmp_path: Path) -> None:
+        registry, elsewhere, variables = secure
+        uri = push(registry, layer({"models/m": b"1"}))
+        config = docker_config(tmp_path, **{uri.split("/")[2]: b"me:secret"})
+        status, message = bring(uri, tmp_path, **variables, **config)
+        assert status == 4
+        assert "another host" in message
+        assert elsewhere.requests == []
+
+    def test_to_a_host_that_is_configured(self, secure: Any, tmp_path: Path) -> None:
+        registry, elsewhere, variables = secure
+        uri = push(registry, layer({"models/m": b"1"}))
+        config = docker_config(tmp_path, **{uri.split("/")[2]: b"me:secret"})
+        named = {"KSERVE_OCI_TOKEN_HOSTS": elsewhere.address.removeprefix("https://")}
+        assert bring(uri, tmp_path, **variables, **config, **named) == (0, "")
+        sent = f"Basic {base64.b64encode(b'me:secret').decode()}"
+        assert [headers.get("authorization") for _, headers in elsewhere.requests] == [sent]
+
+    def test_a_host_with_a_login_of_its_own_gets_that(self, secure: Any, tmp_path: Path) -> None:
+        registry, elsewhere, variables = secure
+        uri = push(registry, layer({"models/m": b"1"}))
+        both = {uri.split("/")[2]: b"me:secret", elsewhere.address.removeprefix("https://"): b"me:there"}
+        assert bring(uri, tmp_path, **variables, **docker_config(tmp_path, **both)) == (0, "")
+        sent = f"Basic {base64.b64encode(b'me:there').decode()}"
+        assert [headers.get("authorization") for _, headers in elsewhere.requests] == [sent]
+
+    def test_without_a_login_any_host_may_give_a_token(self, secure: Any, tmp_path: Path) -> None:
+        registry, elsewhere, variables = secure
+        assert bring(push(registry, layer({"models/m": b"1"})), tmp_path, **variables) == (0, "")
+        assert [headers.get("authorization") for _, headers in elsewhere.requests] == [None]
+
+    def test_never_without_tls(self, secure: Any, tmp_path: Path) -> None:
+        registry, _, variables = secure
+        uri = push(registry, layer({"models/m": b"1"}))
+        with site() as plain:
+            registry.spoil = lambda answer: guard(plain, answer)
+            host = plain.address.removeprefix("http://")
+            config = docker_config(tmp_path, **{uri.split("/")[2]: b"me:secret", host: b"me:there"})
+            status, message = bring(uri, tmp_path, **variables, **config, KSERVE_OCI_TOKEN_HOSTS=host)
+            assert (status, plain.requests) == (4, [])
+            assert "without TLS" in message
+
+    def test_a_login_for_one_port_is_for_no_other(self, registry: Site, tmp_path: Path) -> None:
+        uri = push(registry, layer({"models/m": b"1"}))
+        assert bring(uri, tmp_path, **docker_config(tmp_path, **{"127.0.0.1": b"me:secret"})) == (0, "")
+        sent = {headers.get("authorization") for _, headers in registry.requests}
+        assert sent == {None, "Bearer let-me-in"}
+
+
+def test_a_manifest_that_is_not_what_its_digest_says(registry: Site, tmp_path: Path) -> None:
+    push(registry, layer({"models/m": b"1"}))
+    named = digest_of(b"what was pinned")
+    registry.files[f"/v2/org/model/manifests/{named}"] = registry.files["/v2/org/model/manifests/v1"]
+    uri = f"oci://{registry.address.removeprefix('http://')}/org/model@{named}"
+    status, message = bring(uri, tmp_path)
+    assert status == 6
+    assert "sha256" in message
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        b"[]",
+        b"{",
+        b"[" * 100_000,
+        b'{"layers": {}}',
+        b'{"layers": [1]}',
+        b'{"layers": [{"mediaType": "x", "digest": "sha256:../../x"}]}',
+        b'{"layers": [{"mediaType": "x", "digest": "sha512:00"}]}',
+        b" " * (5 << 20),
+    ],
+)
+def test_manifests_that_are_none(registry: Site, tmp_path: Path, manifest: bytes) -> None:
+    uri = push(registry, layer({"models/m": b"1"}))
+    registry.files["/v2/org/model/manifests/v1"] = manifest
+    assert bring(uri, tmp_path)[0] == 6
+    assert not (tmp_path / "model").exists()
+
+
+def zstd_layer(members: dict[str, bytes]) -> bytes:
+    compressed: bytes = zstd.compress(gzip.decompress(layer(members)))
+    return compressed
+
+
+def test_a_layer_compressed_with_zstd(registry: Site, tmp_path: Path) -> None:
+    uri = push(registry, zstd_layer({"models/m": b"1"}), kind=TAR.replace("gzip", "zstd"))
+    assert bring(uri, tmp_path) == (0, "")
+    assert (tmp_path / "model" / "m").read_bytes() == b"1"
+
+
+def test_without_a_library_for_zstd_nothing_is_downloaded(
+    registry: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ZSTD_MODULES:
+        monkeypatch.setitem(sys.modules, module, None)
+    uri = push(registry, layer({"models/m": b"1"}), zstd_layer({"models/n": b"1"}), kind=TAR.replace("gzip", "zstd"))
+    status, message = bring(uri, tmp_path)
+    assert status == 8
+    assert "isvc[oci]" in message
+    assert not any("/blobs/" in path for path, _ in registry.requests)
+
+
 @pytest.mark.parametrize(
     ("image", "status", "word"),
     [
         ({"layers": [layer({"weights/m": b"1"})]}, 3, "/models"),
         ({"layers": [layer({"models/../../m": b"1"})]}, 6, "outside"),
-        ({"layers": [b"zzz"], "kind": TAR.replace("gzip", "zstd")}, 8, "zstd"),
         ({"layers": [layer({"models/m": b"1"})], "architecture": "pdp11"}, 3, "not made for"),
     ],
 )

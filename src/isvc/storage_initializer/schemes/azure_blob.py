@@ -19,8 +19,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     export_ca_bundle(settings)
     blob = need("azure.storage.blob", "azure")
     place = azure.parse(uri, settings)
-    shown = uri.partition("?")[0]
-    with azure.explained(shown):
+    with azure.explained(uri):
         service = blob.BlobServiceClient(place.account_url, credential=azure.credential(settings))
         container = service.get_container_client(place.container)
         found = [item for item in container.list_blobs(name_starts_with=place.prefix or None) if item.size]
@@ -30,8 +29,8 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
         if (path := _relative(item.name, place.prefix)) and settings.wants(path)
     ]
     if not files:
-        raise NotFound(f"{shown}: there is no blob")
-    download(shown, files, folder, side_by_side=settings.number("AZURE_MAX_FILE_CONCURRENCY", 4))
+        raise NotFound(f"{uri}: there is no blob")
+    download(uri, files, folder, side_by_side=settings.number("AZURE_MAX_FILE_CONCURRENCY", 4))
 
 
 def _relative(name: str, prefix: str) -> str:

@@ -19,8 +19,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     export_ca_bundle(settings)
     fileshare = need("azure.storage.fileshare", "azure")
     place = azure.parse(uri, settings)
-    shown = uri.partition("?")[0]
-    with azure.explained(shown):
+    with azure.explained(uri):
         service = fileshare.ShareServiceClient(
             place.account_url, credential=settings.get("AZURE_STORAGE_ACCESS_KEY") or None
         )
@@ -32,8 +31,8 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
         if settings.wants(relative := path.removeprefix(place.prefix).lstrip("/"))
     ]
     if not files:
-        raise NotFound(f"{shown}: there is no file")
-    download(shown, files, folder, side_by_side=settings.number("AZURE_MAX_FILE_CONCURRENCY", 4))
+        raise NotFound(f"{uri}: there is no file")
+    download(uri, files, folder, side_by_side=settings.number("AZURE_MAX_FILE_CONCURRENCY", 4))
 
 
 def _walk(share: Any, folder: str) -> Iterator[tuple[str, int]]:

@@ -9,8 +9,10 @@ import hashlib
 import logging
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +28,7 @@ from isvc.storage_initializer.errors import (
 from isvc.storage_initializer.progress import watched
 from isvc.storage_initializer.settings import Settings
 from isvc.storage_initializer.tls import export_ca_bundle
+from isvc.storage_initializer.transfer import place
 
 log = logging.getLogger("isvc.storage-initializer")
 
@@ -46,21 +49,22 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
         info = hub.HfApi(token=token).model_info(model.repository, revision=model.revision, files_metadata=True)
         log.info("%s is at commit %s, %d files", uri, info.sha, len(info.siblings))
         hub.utils.disable_progress_bars()
-        with watched(folder, uri, sum(each.size or 0 for each in info.siblings if settings.wants(each.rfilename))):
-            hub.snapshot_download(
+        wanted = [sibling for sibling in info.siblings if settings.wants(sibling.rfilename)]
+        targets = [place(folder, sibling.rfilename) for sibling in wanted]  # the library would write anywhere
+        with watched(folder, uri, sum(sibling.size or 0 for sibling in wanted)):
+            download = partial(
+                hub.hf_hub_download,
                 model.repository,
                 revision=info.sha,  # one commit, even if the branch moves meanwhile
                 local_dir=folder,
                 token=token,
-                allow_patterns=settings.patterns("STORAGE_ALLOW_PATTERNS") or None,
-                ignore_patterns=settings.patterns("STORAGE_IGNORE_PATTERNS") or None,
-                max_workers=settings.number("HF_MAX_FILE_CONCURRENCY", 4),
             )
+            _in_parallel(download, [each.rfilename for each in wanted], settings.number("HF_MAX_FILE_CONCURRENCY", 4))
     shutil.rmtree(folder / ".cache", ignore_errors=True)
-    if not any(folder.iterdir()):
+    if not wanted:
         raise NotFound(f"{uri}: there is no file")
-    for sibling in info.siblings:
-        _check(folder / sibling.rfilename, sibling)
+    for target, sibling in zip(targets, wanted, strict=True):
+        _check(target, sibling)
 
 
 def parse(uri: str) -> Model:
@@ -71,9 +75,17 @@ def parse(uri: str) -> Model:
     return Model(f"{found['owner']}/{found['model']}", found["revision"])
 
 
+def _in_parallel(download: Callable[[str], object], names: list[str], workers: int) -> None:
+    """The first failure ends it."""
+    pool = ThreadPoolExecutor(max(workers, 1), thread_name_prefix="download")
+    try:
+        for _ in pool.map(download, names):
+            pass
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
 def _check(file: Path, sibling: Any) -> None:
-    if not file.exists():  # left out by a pattern
-        return
     if sibling.size is not None and file.stat().st_size != sibling.size:
         raise Damaged(f"{sibling.rfilename}: {file.stat().st_size} bytes arrived where {sibling.size} were announced")
     if sibling.lfs:
