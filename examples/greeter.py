@@ -10,6 +10,7 @@ import logging
 
 from isvc.engine.apply import Engine
 from isvc.engine.plan import Child, Part, Plan, Retire, Want
+from isvc.engine.policies import WHOLE_BUT_REPLICAS
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES
 from isvc.toolkit import kubeconfig
@@ -34,7 +35,7 @@ def plan(owner: Object) -> Plan:
     deployment = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pods}
     service = {"selector": labels, "ports": [{"port": 80, "targetPort": 8080}]}
     children = (
-        Child(DEPLOYMENTS, _object("apps/v1", "Deployment", metadata, deployment), yields=("spec.replicas",)),
+        Child(DEPLOYMENTS, _object("apps/v1", "Deployment", metadata, deployment), policy=WHOLE_BUT_REPLICAS),
         Child(SERVICES, _object("v1", "Service", metadata, service)),
     )
     return Plan((Part("greeter", Want(children), kinds),))

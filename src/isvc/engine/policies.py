@@ -6,6 +6,7 @@ the reason for it, when none fits.
 | policy                   | update when                                       | left to others                       |
 |--------------------------|---------------------------------------------------|--------------------------------------|
 | `WHOLE`                  | any content differs, or our labels, annotations   | their labels and annotations         |
+| `WHOLE_BUT_REPLICAS`     | the same, except `spec.replicas`                  | the same, and `spec.replicas`        |
 | `CREATE_ONLY`            | never                                             | everything, once it exists           |
 | `SPEC`                   | `spec` differs                                    | nothing: metadata is replaced as well|
 | `SPEC_AND_METADATA`      | `spec`, labels or annotations differ, theirs too  | nothing                              |
@@ -58,6 +59,7 @@ class WritePolicy:
 
 
 WHOLE: Final = WritePolicy()
+WHOLE_BUT_REPLICAS: Final = WritePolicy(ignore=("spec.replicas",))
 CREATE_ONLY: Final = WritePolicy(compare=())
 SPEC: Final = WritePolicy(compare=("spec",))
 SPEC_AND_METADATA: Final = WritePolicy(compare=("spec", LABELS, ANNOTATIONS))

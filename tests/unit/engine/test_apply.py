@@ -10,6 +10,7 @@ from isvc.engine.apply import Engine
 from isvc.engine.outcome import ChildKey, Created, Deleted, Rejected, Taken, Unchanged, Updated
 from isvc.engine.plan import Child, Hold, Part, Plan, Retire, Want
 from isvc.engine.policies import CREATE_ONLY, DATA, LABELS, WORKLOAD, WritePolicy
+from isvc.kube.builtin import completed
 from isvc.kube.errors import AlreadyExists, Conflict, Forbidden, InternalError, NotFound
 from isvc.kube.objects import Key, deep_copy, name_of, uid_of
 from isvc.kube.owners import controller_of, is_controlled_by
@@ -22,6 +23,7 @@ class Shelves:
     """Objects by resource and name; also the memory of the engine, which may lag behind."""
 
     def __init__(self) -> None:
+        self.field_manager = "isvc"
         self.objects: dict[tuple[Resource, str], dict] = {}
         self.requests: list[str] = []
         self.unseen: set[tuple[Resource, str]] = set()
@@ -377,3 +379,32 @@ async def test_a_child_that_is_only_created_is_left_to_others(engine, shelves):
     for each in (engine, Engine(shelves, Memory(shelves))):
         await each.apply(OWNER, plan(replace(child, manifest=config("a", {"new": "label"}, x="3").manifest)))
     assert shelves.taken_requests() == []
+
+
+async def test_the_labels_that_we_set_are_those_of_our_own_field_manager(shelves):
+    shelves.field_manager = "another"
+    engine = Engine(shelves, Memory(shelves))
+    await engine.apply(OWNER, plan(config("a", {"ours": "1", "old": "1"}, x="1")))
+    fields = {"f:metadata": {"f:labels": {"f:ours": {}, "f:old": {}}}}
+    shelves.edit(CONFIG_MAPS, "a")["metadata"]["managedFields"] = [{"manager": "another", "fieldsV1": fields}]
+    live = (await engine.apply(OWNER, plan(config("a", {"ours": "1"}, x="1")))).live(CONFIG_MAPS, "a")
+    assert live["metadata"]["labels"] == {"ours": "1"}
+
+
+async def test_an_edit_made_while_nobody_looked_is_undone(engine, shelves):
+    """What is the default of some other field, or of another kind, is still an edit of this one."""
+    container = {"name": "c", "image": "i:1"}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"containers": [container]}}}
+    metadata = {"name": "a", "namespace": "ns"}
+    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    shelves.admit = completed
+    child = Child(DEPLOYMENTS, manifest, policy=WORKLOAD)
+    await engine.apply(OWNER, plan(child))
+    shelves.taken_requests()
+    await Engine(shelves, Memory(shelves)).apply(OWNER, plan(child))
+    assert shelves.taken_requests() == []
+    shelves.edit(DEPLOYMENTS, "a")["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] = "Always"
+    await Engine(shelves, Memory(shelves)).apply(OWNER, plan(child))
+    assert shelves.taken_requests() == ["DRY-RUN Deployment a", "PUT Deployment a"]
+    live = shelves.objects[DEPLOYMENTS, "a"]
+    assert live["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] == "IfNotPresent"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from isvc.apiserver.builtin.conversion import convert
-from isvc.apiserver.builtin.defaults import DEFAULTS, Default
 from isvc.apiserver.builtin.prepare import ON_CREATE, ON_UPDATE
-from isvc.apiserver.builtin.shape import shape
-from isvc.apiserver.builtin.types import Message, message_of, zero
 from isvc.apiserver.builtin.validation import CHANGES, CHECKS, STATUS_CHECKS
 from isvc.apiserver.strategy import FieldError, Strategy
+from isvc.kube.builtin.defaults import DEFAULTS, Default
+from isvc.kube.builtin.shape import shape
+from isvc.kube.builtin.types import Message, message_of, zero
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.kube.schemas import schema_of

@@ -10,7 +10,6 @@ import orjson
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.admission.caller import Caller
-from isvc.apiserver.builtin.shape import WrongType, shape_metadata
 from isvc.apiserver.crd.conversion import convert_by_webhook
 from isvc.apiserver.crd.defaults import apply_defaults
 from isvc.apiserver.crd.invariants import check_invariants
@@ -19,6 +18,7 @@ from isvc.apiserver.crd.rules import Rules
 from isvc.apiserver.crd.scale import check_scale
 from isvc.apiserver.crd.validate import validate
 from isvc.apiserver.strategy import FieldError, Strategy
+from isvc.kube.builtin.shape import WrongType, shape_metadata
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object, deep_copy
 from isvc.kube.schemas import Schema, definition

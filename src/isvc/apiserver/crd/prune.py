@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isvc.apiserver.builtin.shape import WrongType, shape_metadata
+from isvc.kube.builtin.shape import WrongType, shape_metadata
 from isvc.kube.schemas import Schema
 
 _META = ("apiVersion", "kind", "metadata")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 
-from isvc.apiserver.builtin.types import META, message, message_of
 from isvc.apiserver.protobuf.values import read_message
 from isvc.apiserver.protobuf.wire import fields
+from isvc.kube.builtin.types import META, message, message_of
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK, Object
 

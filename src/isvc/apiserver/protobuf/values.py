@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from isvc.apiserver.builtin import types
-from isvc.apiserver.builtin.types import Field, Message
 from isvc.apiserver.protobuf.wire import Malformed, fields, signed, varint
+from isvc.kube.builtin import types
+from isvc.kube.builtin.types import Field, Message
 from isvc.kube.objects import Object
 
 _DEEPEST = 64

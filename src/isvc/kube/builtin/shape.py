@@ -13,8 +13,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from isvc.apiserver.builtin import types
-from isvc.apiserver.builtin.types import Field, Message
+from isvc.kube.builtin import types
+from isvc.kube.builtin.types import Field, Message
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK, Object
 from isvc.kube.quantity import Quantity, QuantityError

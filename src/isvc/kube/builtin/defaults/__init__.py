@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from isvc.apiserver.builtin.defaults import access, autoscaling, batch, pods, services, storage, workloads
+from isvc.kube.builtin.defaults import access, autoscaling, batch, pods, services, storage, workloads
 from isvc.kube.objects import Object
 
 Default = Callable[[Object], None]

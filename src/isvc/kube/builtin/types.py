@@ -130,6 +130,6 @@ def _field(number: int, name: str, kind: str, flags: str) -> Field:
 
 @cache
 def _data() -> dict[str, Any]:
-    packed = resources.files("isvc.apiserver.builtin").joinpath("data/types.json.gz").read_bytes()
+    packed = resources.files("isvc.kube.builtin").joinpath("data/types.json.gz").read_bytes()
     data: dict[str, Any] = orjson.loads(gzip.decompress(packed))
     return data

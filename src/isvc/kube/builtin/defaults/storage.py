@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from isvc.apiserver.builtin.defaults.pods import round_up
+from isvc.kube.builtin.defaults.pods import round_up
 from isvc.kube.objects import Object
 
 

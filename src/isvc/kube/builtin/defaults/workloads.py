@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.apiserver.builtin.defaults import pods, storage
+from isvc.kube.builtin.defaults import pods, storage
 from isvc.kube.objects import Object
 
 
