@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import mimetypes
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Final
 
 from isvc.storage_initializer.errors import Damaged
-from isvc.storage_initializer.tarballs import members, open_tar, unpack_member
+from isvc.storage_initializer.tarballs import BROKEN, members, open_tar, unpack_member
 from isvc.storage_initializer.unpacking import Budget, Tree, is_mangled, path_inside
 
-# What zipfile raises for content that is cut off, mangled, encrypted or packed in an unknown way.
-_BROKEN_ZIP: Final = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OverflowError)
+# RuntimeError: encrypted, or packed in a way that Python does not know.
+_BROKEN_ZIP: Final = (*BROKEN, zipfile.BadZipFile, RuntimeError)
 
 
 def is_archive(name: str) -> bool:

@@ -24,7 +24,7 @@ ZSTD_MODULES: Final = ("compression.zstd", "backports.zstd")  # Python's own fro
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 # What the standard library raises for content that is cut off or mangled.
 BROKEN: Final = (
-    tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, IndexError, OverflowError, struct.error,
+    tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, LookupError, OverflowError, struct.error,
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import lzma
 import os
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -220,6 +220,26 @@ def test_millions_of_empty_files_are_stopped(home: Home, monkeypatch: pytest.Mon
     (home.folder / "model.tgz").write_bytes(content)
     with pytest.raises(Damaged, match="times its size"):
         unpack(home.folder / "model.tgz", home.folder)
+
+
+def zip_with_a_nameless_entry() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("\0nameless", b"x")  # a name ends before its first NUL
+    return packed.getvalue()
+
+
+def zip_whose_directory_is_said_to_be_later() -> bytes:
+    content = bytearray(zip_of(1))
+    content[-6] += 1  # the offset of the directory, in the last record
+    return bytes(content)
+
+
+@pytest.mark.parametrize("make", [zip_with_a_nameless_entry, zip_whose_directory_is_said_to_be_later])
+def test_zips_that_once_got_through(home: Home, make: Callable[[], bytes]) -> None:
+    (home.folder / "model.zip").write_bytes(make())
+    with pytest.raises(Damaged):
+        unpack(home.folder / "model.zip", home.folder)
 
 
 # -- whatever comes ---------------------------------------------------------------------------------------------------
