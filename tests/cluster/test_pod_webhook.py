@@ -13,7 +13,6 @@ import pytest
 from tests.unit.storage_initializer.sites import private_ca
 from tests.waiting import until
 
-from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object
 from isvc.kube.resource import (
@@ -23,10 +22,10 @@ from isvc.kube.resource import (
     PODS,
     SECRETS,
     SERVICE_ACCOUNTS,
-    Resource,
 )
 from isvc.serving import annotations as names
 from isvc.toolkit.client import Client
+from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.webhook import WebhookServer, mutating
 from isvc.webhooks.pods import PATH, PodMutator
 
@@ -36,28 +35,16 @@ CONFIG_MAP: Object = {
 }
 
 
-class Settings:
-    """The cached kinds; what is read from the cluster is read from the cluster."""
-
-    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        return CONFIG_MAP if resource == CONFIG_MAPS else None
-
-    def list(self, resource: Resource, namespace: str = "") -> list[Object]:
-        assert resource in (CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES)
-        return []
-
-    def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
-        return []
-
-    def serves(self, resource: Resource) -> bool:
-        return True
-
-
 @pytest.fixture
 async def webhook(client: Client, namespace: str, tmp_path: Path) -> AsyncIterator[None]:
     """The webhook, registered as KServe registers it, but for this test's namespaces only."""
     private_ca(tmp_path)
-    server = WebhookServer(0, tmp_path, {PATH: mutating(PodMutator(Settings(), client, "kserve"))}, host="127.0.0.1")
+    server = WebhookServer(
+        0,
+        tmp_path,
+        {PATH: mutating(PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), client, "kserve"))},
+        host="127.0.0.1",
+    )
     await server.start()
     server.open()
     name = f"pods-{uuid.uuid4().hex[:8]}"

@@ -14,12 +14,15 @@ from typing import Any
 import yaml
 from tests.unit.api.conformance import base_objects, configuration
 
+import isvc.api.resources
+import isvc.kube.resource
+import isvc.serving.thirdparty
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS
-from isvc.kube.objects import Key, Object, labels_of, name_of, namespace_of
-from isvc.kube.owners import controller_of
+from isvc.controllers.inferenceservice.watches import reads
+from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import Resource
-from isvc.serving.annotations import SERVICE
 from isvc.serving.config import CONFIG_MAP
+from isvc.toolkit.memory import MemoryReader
 
 FOLDER = Path(os.environ.get("CONFORMANCE", Path(__file__).parents[3] / "shared" / "conformance"))
 CRDS = {
@@ -27,6 +30,12 @@ CRDS = {
     "virtualservices.networking.istio.io": ("networking.istio.io", "VirtualService"),
     "scaledobjects.keda.sh": ("keda.sh", "ScaledObject"),
     "opentelemetrycollectors.opentelemetry.io": ("opentelemetry.io", "OpenTelemetryCollector"),
+}
+RESOURCES = {
+    (resource.group, resource.kind): resource
+    for module in (isvc.kube.resource, isvc.serving.thirdparty, isvc.api.resources)
+    for resource in vars(module).values()
+    if isinstance(resource, Resource)
 }
 
 
@@ -59,20 +68,21 @@ def states(profiles: str) -> Iterator[State]:
             yield State(path.parent.name, path.stem, state["step"], kept, tuple(case.get("ignore", ())))
 
 
-class Memory:
+class Memory(MemoryReader):
     """A reader of one state. Uids follow from names, so that owner references hold."""
 
     def __init__(self, state: State) -> None:
-        self._absent = {CRDS[name] for name in (load_profile(state.profile).get("withoutCrds") or ()) if name in CRDS}
-        self.objects: dict[tuple[str, str], list[Object]] = {}
+        absent = {
+            RESOURCES[CRDS[name]] for name in load_profile(state.profile).get("withoutCrds") or () if name in CRDS
+        }
+        super().__init__(reads=reads("kserve"), absent=absent)
         metadata = {"name": CONFIG_MAP, "namespace": "kserve"}
         self._add({"kind": "ConfigMap", "metadata": metadata, "data": configuration(state.profile)})
         for kind in (CLUSTER_SERVING_RUNTIMES.kind, CLUSTER_STORAGE_CONTAINERS.kind):
             for obj in shared(kind):
                 self._add(obj)
         for key, obj in state.objects.items():
-            group = key.partition("/")[0].partition(".")[2]
-            self._add(copy.deepcopy(obj), group)
+            self._add(obj, key.partition("/")[0].partition(".")[2])
 
     def _add(self, obj: Object, group: str = "") -> None:
         obj = copy.deepcopy(obj)
@@ -80,29 +90,8 @@ class Memory:
         for reference in obj["metadata"].get("ownerReferences") or ():
             reference["uid"] = f"{reference['kind']}/{reference['name']}"
         group = group or obj.get("apiVersion", "").rpartition("/")[0]
-        self.objects.setdefault((group, obj["kind"]), []).append(obj)
-
-    def list(self, resource: Resource, namespace: str = "") -> list[Object]:
-        found = self.objects.get((resource.group, resource.kind), [])
-        return [obj for obj in found if not namespace or namespace_of(obj) == namespace]
-
-    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        return next((obj for obj in self.list(resource, namespace) if name_of(obj) == name), None)
-
-    def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
-        if index_name == "service":
-            return [
-                pod
-                for pod in self.list(resource)
-                if str(Key(namespace_of(pod), labels_of(pod).get(SERVICE, ""))) == value
-            ]
-        return [obj for obj in self.list(resource) if (controller_of(obj) or {}).get("uid") == value]
-
-    def keys(self, resource: Resource, index_name: str, value: str) -> list[Key]:
-        return [Key.of(obj) for obj in self.by_index(resource, index_name, value)]
-
-    def serves(self, resource: Resource) -> bool:
-        return (resource.group, resource.kind) not in self._absent
+        if resource := RESOURCES.get((group, obj["kind"])):
+            self.put(resource, obj)
 
     def note(self, resource: Resource, obj: Object) -> None:
         raise AssertionError("nothing is written")

@@ -15,6 +15,7 @@ from isvc.kube.objects import GVK, Object
 from isvc.kube.patch import json_patch
 from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving import annotations as names
+from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
 from isvc.webhooks.pods import PodMutator
 from isvc.webhooks.reads import REMEMBERED, Question, Reads
@@ -26,39 +27,20 @@ CONFIG_MAP: Object = {
 }
 
 
-class Memory:
-    """A reader of what a test put there."""
-
-    def __init__(self, *objects: tuple[Resource, Object]) -> None:
-        self.objects = {(r, o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for r, o in objects}
-
-    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        return self.objects.get((resource, namespace, name))
-
-    def list(self, resource: Resource, namespace: str = "") -> list[Object]:
-        return [obj for (kind, _, _), obj in self.objects.items() if kind == resource]
-
-    def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
-        raise NotImplementedError
-
-    def serves(self, resource: Resource) -> bool:
-        return True
-
-
-class Server(Memory):
+class Server:
     """An API server that remembers what it was asked."""
 
     def __init__(self, *objects: tuple[Resource, Object]) -> None:
-        super().__init__(*objects)
+        self.objects = MemoryReader(objects)
         self.asked: list[str] = []
         self.spoil: Callable[[str], None] = lambda name: None
         self.held: asyncio.Event | None = None
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:  # type: ignore[override]
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         self.asked.append(f"{resource.plural}/{name}")
         await (self.held.wait() if self.held else asyncio.sleep(0))
         self.spoil(name)
-        found = super().get(resource, name, namespace)
+        found = self.objects.get(resource, name, namespace)
         if found is None:
             raise NotFound(f'{resource.plural} "{name}" not found')
         return found
@@ -91,18 +73,18 @@ def applied(obj: Object, response: AdmissionResponse) -> Any:
 
 async def test_reads_the_account_then_its_secrets_side_by_side() -> None:
     server = Server(account("a", "b"), secret("a"), secret("b"))
-    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")(request(pod()))
+    response = await PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), server, "kserve")(request(pod()))
     mutated = applied(pod(), response)
     assert server.asked == ["serviceaccounts/default", "secrets/a", "secrets/b"]
     env = mutated["spec"]["initContainers"][0]["env"]
     assert [entry["valueFrom"]["secretKeyRef"]["name"] for entry in env[:2]] == ["a", "b"]
-    again = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")(request(mutated))
+    again = await PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), server, "kserve")(request(mutated))
     assert applied(mutated, again) == mutated
 
 
 async def test_pods_that_come_together_share_a_request() -> None:
     server = Server(account("a"), secret("a"))
-    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")
+    mutator = PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), server, "kserve")
     await asyncio.gather(*(mutator(request(pod())) for _ in range(20)))
     assert server.asked == ["serviceaccounts/default", "secrets/a"]
     await mutator(request(pod()))
@@ -112,7 +94,7 @@ async def test_pods_that_come_together_share_a_request() -> None:
 async def test_other_pods_cost_nothing() -> None:
     server = Server()
     other: Object = {"metadata": {"labels": {}}, "spec": {"containers": []}}
-    response = await PodMutator(Memory(), server, "kserve")(request(other))
+    response = await PodMutator(MemoryReader(), server, "kserve")(request(other))
     assert response.allowed
     assert not response.patch
     assert not server.asked
@@ -120,7 +102,7 @@ async def test_other_pods_cost_nothing() -> None:
 
 async def test_a_claim_needs_no_credentials() -> None:
     server = Server()
-    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")(
+    response = await PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), server, "kserve")(
         request(pod("pvc://c/m"), dry_run=True)
     )
     assert applied(pod("pvc://c/m"), response)["spec"]["volumes"]
@@ -130,10 +112,12 @@ async def test_a_claim_needs_no_credentials() -> None:
 async def test_what_is_cached_decides_too() -> None:
     container = {"container": {"name": "vault"}, "supportedUriFormats": [{"prefix": "vault://"}]}
     service = {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"predictor": {"logger": {"batchSize": 9}}}}
-    reader = Memory(
-        (CONFIG_MAPS, CONFIG_MAP),
-        (CLUSTER_STORAGE_CONTAINERS, {"metadata": {"name": "v"}, "spec": container}),
-        (INFERENCE_SERVICES, service),
+    reader = MemoryReader(
+        [
+            (CONFIG_MAPS, CONFIG_MAP),
+            (CLUSTER_STORAGE_CONTAINERS, {"metadata": {"name": "v"}, "spec": container}),
+            (INFERENCE_SERVICES, service),
+        ]
     )
     made = pod("vault://m")
     made["metadata"]["annotations"][names.LOGGER] = "true"
@@ -143,7 +127,9 @@ async def test_what_is_cached_decides_too() -> None:
 
 
 async def test_a_refusal_names_the_secret() -> None:
-    response = await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), Server(account("gone")), "kserve")(request(pod()))
+    response = await PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), Server(account("gone")), "kserve")(
+        request(pod())
+    )
     assert (response.allowed, response.code) == (False, 500)
     assert '"gone"' in response.message
 
@@ -157,7 +143,7 @@ async def test_a_secret_that_may_not_be_read_is_told() -> None:
 
     server.spoil = forbid
     with pytest.raises(InternalError, match='cannot read Secret "a": you may not'):
-        await PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")(request(pod()))
+        await PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), server, "kserve")(request(pod()))
 
 
 def credentials(obj: Object) -> list[str]:
@@ -165,12 +151,13 @@ def credentials(obj: Object) -> list[str]:
 
 
 def put(server: Server, *objects: tuple[Resource, Object]) -> None:
-    server.objects |= Memory(*objects).objects
+    for resource, obj in objects:
+        server.objects.put(resource, obj)
 
 
 async def test_what_followed_the_last_time_is_read_ahead() -> None:
     server = Server(account("a"), secret("a"))
-    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")
+    mutator = PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), server, "kserve")
     await mutator(request(pod()))
     server.asked.clear()
     server.held = asyncio.Event()
@@ -184,7 +171,7 @@ async def test_what_followed_the_last_time_is_read_ahead() -> None:
 
 async def test_a_wrong_guess_decides_nothing_and_is_forgotten() -> None:
     server = Server(account("a"), secret("a"))
-    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")
+    mutator = PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), server, "kserve")
     await mutator(request(pod()))
     put(server, account())
 
@@ -201,7 +188,7 @@ async def test_a_wrong_guess_decides_nothing_and_is_forgotten() -> None:
 
 async def test_every_pod_sees_what_is_there_now() -> None:
     server = Server(account("a"))
-    mutator = PodMutator(Memory((CONFIG_MAPS, CONFIG_MAP)), server, "kserve")
+    mutator = PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), server, "kserve")
     assert not (await mutator(request(pod()))).allowed
     put(server, secret("a"))
     assert credentials(applied(pod(), await mutator(request(pod())))) == ["HF_TOKEN"]
@@ -214,7 +201,7 @@ async def test_every_pod_sees_what_is_there_now() -> None:
 async def test_accounts_that_lead_to_each_other_end() -> None:
     config: Object = {**CONFIG_MAP, "data": CONFIG_MAP["data"] | {"logger": json.dumps({"storage": {"path": "/logs"}})}}
     server = Server(account(), (SERVICE_ACCOUNTS, {"metadata": {"name": "logger-sa", "namespace": "ns"}}))
-    mutator = PodMutator(Memory((CONFIG_MAPS, config)), server, "kserve")
+    mutator = PodMutator(MemoryReader([(CONFIG_MAPS, config)]), server, "kserve")
     one, other = pod(), pod()
     one["metadata"]["annotations"][names.LOGGER] = other["metadata"]["annotations"][names.LOGGER] = "true"
     other["spec"]["serviceAccountName"] = "logger-sa"

@@ -31,12 +31,6 @@ WORKERS: Final = 192  # most of them wait for the API server
 
 
 def controller(client: Client, cache: Cache, recorder: Recorder, clock: Clock, system_namespace: str) -> Controller:
-    reads = (
-        Read(PODS, labels=SERVICE, transform=_pod_status, indexers={SERVICE_INDEX: _service_of_pod}),
-        Read(CONFIG_MAPS, namespace=system_namespace),
-        Read(HORIZONTAL_POD_AUTOSCALERS),  # repaired, but their changes trigger nothing
-        Read(TRAINED_MODELS, optional=True),
-    )
     reconciler = Reconciler(client, cache, recorder, clock, system_namespace)
     watches = _watches(cache, Configuration(cache, system_namespace))
     return Controller(
@@ -44,9 +38,19 @@ def controller(client: Client, cache: Cache, recorder: Recorder, clock: Clock, s
         reconciler.reconcile,
         watches,
         workers=WORKERS,
-        reads=reads,
+        reads=reads(system_namespace),
         heeds_own_writes=False,
         clock=clock,
+    )
+
+
+def reads(system_namespace: str) -> tuple[Read, ...]:
+    """What is read beyond what is watched, or not as it comes."""
+    return (
+        Read(PODS, labels=SERVICE, transform=_pod_status, indexers={SERVICE_INDEX: _service_of_pod}),
+        Read(CONFIG_MAPS, namespace=system_namespace),
+        Read(HORIZONTAL_POD_AUTOSCALERS),  # repaired, but their changes trigger nothing
+        Read(TRAINED_MODELS, optional=True),
     )
 
 

@@ -11,42 +11,36 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from isvc.kube.objects import name_of
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
-from isvc.local.gateway.backends import READY_IN_SLICE, Backends, Endpoint, ready_in_slice
+from isvc.local.gateway.backends import SERVICE_NAME_LABEL, SERVICE_OF_SLICE, Backends, Endpoint
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
+from isvc.local.gateway.server import READS
+from isvc.toolkit.memory import MemoryReader
 
 
-class World:
-    """A cache in a dict: services and slices that a test may change as it goes."""
+class World(MemoryReader):
+    """Services, slices and a route that a test may change as it goes."""
 
     def __init__(self) -> None:
-        self.services: dict[str, dict] = {}
-        self.slices: dict[str, list[dict]] = {}
+        super().__init__(reads=READS)
         self.table = RouteTable()
 
-    def get(self, resource, name, namespace=""):
-        assert resource == SERVICES
-        return self.services.get(f"{namespace}/{name}")
-
-    def by_index(self, resource, index_name, value):
-        assert resource == ENDPOINT_SLICES
-        if index_name == READY_IN_SLICE:
-            return [item for items in self.slices.values() for item in items if value in ready_in_slice(item)]
-        return self.slices.get(value, [])
-
     def service(self, name: str, *endpoints: tuple[int, bool]) -> None:
-        self.services[f"default/{name}"] = {
-            "metadata": {"name": name},
-            "spec": {"ports": [{"port": 80, "name": "http"}]},
-        }
-        self.slices[f"default/{name}"] = [
-            {
+        place = {"namespace": "default"}
+        ports = [{"port": 80, "name": "http"}]
+        self.put(SERVICES, {"metadata": {"name": name, **place}, "spec": {"ports": ports}})
+        for before in self.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, f"default/{name}"):
+            self.remove(ENDPOINT_SLICES, name_of(before), "default")
+        for number, (port, ready) in enumerate(endpoints):
+            labels = {SERVICE_NAME_LABEL: name}
+            endpoint_slice = {
+                "metadata": {"name": f"{name}-{number}", "labels": labels, **place},
                 "ports": [{"name": "http", "port": port}],
                 "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": ready}}],
             }
-            for port, ready in endpoints
-        ]
+            self.put(ENDPOINT_SLICES, endpoint_slice)
 
     def route(self, host: str, *backends: tuple[str, int], **rule) -> None:
         refs = [{"name": name, "port": 80, "weight": weight} for name, weight in backends]
