@@ -202,7 +202,7 @@ async def _create_children(cluster: servers.Cluster, owners: int) -> dict[str, s
 
         watches = [Watch(CONFIG_MAPS), Watch(SECRETS, to=owner_of(CONFIG_MAPS))]
         reads = [Read(CONFIG_MAPS, namespace="bench", labels="owner"), Read(SECRETS, namespace="bench")]
-        controller = Controller("bench", reconcile, watches, workers=4, reads=reads, heeds_own_writes=False)
+        controller = Controller("bench", reconcile, watches, workers=4, reads=reads, ignore_own_writes_for=CONFIG_MAPS)
         manager = Manager(client, cache, controllers=[controller])
         running = asyncio.create_task(manager.run(handle_signals=False))
         await until(lambda: manager.ready)

@@ -18,6 +18,7 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.controller import Controller, Watch
 from isvc.toolkit.manager import Manager
+from isvc.toolkit.reads import Read
 
 log = logging.getLogger("greeter")
 
@@ -46,16 +47,16 @@ def _object(api_version: str, kind: str, metadata: Object, spec: Object) -> Obje
 
 
 class Greeter:
-    """Observe, plan, apply, and remember what to tell."""
+    """Observe, plan, apply, and keep what went wrong."""
 
     def __init__(self, client: Client, namespace: str = "") -> None:
         self.cache = Cache(client)
-        self.cache.watch(CONFIG_MAPS, namespace=namespace, labels="example=greeting")
         self.problems: dict[Key, str] = {}
         self._engine = Engine(client, self.cache)
         # Children carry their owner's name, so that the change of one, and of a namesake, leads to the owner's key.
         watches = [Watch(kind) for kind in (CONFIG_MAPS, DEPLOYMENTS, SERVICES)]
-        self.controller = Controller("greeter", self.reconcile, watches, workers=8)
+        reads = [Read(CONFIG_MAPS, namespace=namespace, labels="example=greeting")]
+        self.controller = Controller("greeter", self.reconcile, watches, workers=8, reads=reads)
         self.manager = Manager(client, self.cache, controllers=[self.controller])
 
     async def reconcile(self, key: Key) -> None:

@@ -15,7 +15,7 @@ class Noted:
     def __init__(self) -> None:
         self.objects: list[Object] = []
 
-    def note(self, resource: Resource, obj: Object) -> None:
+    def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None:
         self.objects.append(obj)
 
 

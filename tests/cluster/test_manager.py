@@ -37,7 +37,9 @@ class Twins:
         self.crash: set[str] = set()
         watches = [Watch(CONFIG_MAPS), Watch(SECRETS, to=owner_of(CONFIG_MAPS))]
         reads = [Read(CONFIG_MAPS, namespace=namespace, labels="twin"), Read(SECRETS, namespace=namespace)]
-        self.controller = Controller("twins", self.reconcile, watches, workers=4, reads=reads, heeds_own_writes=False)
+        self.controller = Controller(
+            "twins", self.reconcile, watches, workers=4, reads=reads, ignore_own_writes_for=CONFIG_MAPS
+        )
 
     async def reconcile(self, key: Key) -> Result | None:
         owner = self.cache.get(CONFIG_MAPS, key.name, key.namespace)
@@ -56,7 +58,7 @@ class Twins:
                 "stringData": wanted,
             }
             try:
-                self.cache.note(SECRETS, await self.client.create(SECRETS, manifest))
+                self.cache.note(SECRETS, await self.client.create(SECRETS, manifest), owner=owner)
             except AlreadyExists:
                 return Result(requeue_after=0.1)
         return None

@@ -93,7 +93,7 @@ class Memory(MemoryReader):
         if resource := RESOURCES.get((group, obj["kind"])):
             self.put(resource, obj)
 
-    def note(self, resource: Resource, obj: Object) -> None:
+    def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None:
         raise AssertionError("nothing is written")
 
 

@@ -60,7 +60,7 @@ class Writer(Protocol):
 class Memory(Reader, Protocol):
     """A reader that notes our own writes, so that the next read sees them."""
 
-    def note(self, resource: Resource, obj: Object) -> None: ...
+    def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None: ...
 
     def keys(self, resource: Resource, index_name: str, value: str) -> Sequence[Key]:
         """As `by_index`, names only."""
@@ -135,7 +135,7 @@ class Engine:
         if child.owned:
             body["metadata"]["ownerReferences"] = [controller_ref(owner)]
         live = await self._client.create(child.resource, body)
-        self._remember(child, live)
+        self._remember(owner, child, live)
         return live
 
     async def _update(self, owner: Object, child: Child, live: Object) -> Result:
@@ -153,7 +153,7 @@ class Engine:
             self._seen[key] = _Seen(wanted, compared.fingerprint, version)
             return Unchanged(live)
         updated = await self._client.update(child.resource, compared.replacement(owner))
-        self._remember(child, updated)
+        self._remember(owner, child, updated)
         return Updated(updated, repaired=seen is not None)
 
     async def _inherit(self, owner: Object, child: Child, live: Object) -> Result:
@@ -164,7 +164,7 @@ class Engine:
         kept = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
         metadata = {**kept, "ownerReferences": owners(owner, child, live)}
         adopted = await self._client.update(child.resource, {**live, "metadata": metadata})
-        self._memory.note(child.resource, adopted)
+        self._memory.note(child.resource, adopted, owner=owner)
         result = await self._update(owner, child, adopted)
         return Updated(result.live, repaired=True) if isinstance(result, Updated | Unchanged) else result
 
@@ -183,8 +183,8 @@ class Engine:
         answer = await self._client.update(compared.child.resource, compared.replacement(owner), dry_run=True)
         return replace(compared, live=answer).fingerprint == compared.fingerprint
 
-    def _remember(self, child: Child, live: Object) -> None:
-        self._memory.note(child.resource, live)
+    def _remember(self, owner: Object, child: Child, live: Object) -> None:
+        self._memory.note(child.resource, live, owner=owner)
         made = Comparison(child, live, self._client.field_manager).fingerprint
         self._seen[_key(child)] = _Seen(fingerprint_of(child), made, resource_version_of(live))
         if len(self._seen) > _MOST_REMEMBERED:

@@ -27,7 +27,7 @@ class Patcher(Protocol):
 
 
 class Noted(Protocol):
-    def note(self, resource: Resource, obj: Object) -> None: ...
+    def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None: ...
 
 
 class Commit:
@@ -48,7 +48,7 @@ class Commit:
             )
         except NotFound:
             return None  # deleted meanwhile
-        self._memory.note(resource, written)
+        self._memory.note(resource, written, owner=written)
         return written
 
     async def metadata(
@@ -72,7 +72,7 @@ class Commit:
             return None
         patch = {"metadata": change, **({"spec": spec} if spec else {})}
         written = await self._client.patch(resource, name_of(owner), patch, namespace_of(owner))
-        self._memory.note(resource, written)
+        self._memory.note(resource, written, owner=written)
         return written
 
     async def add_finalizer(self, resource: Resource, owner: Object, finalizer: str) -> Object:

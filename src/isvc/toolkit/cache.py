@@ -9,24 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextvars import ContextVar
 from typing import Protocol
 
-from isvc.kube.objects import Key, Object, resource_version_of
+from isvc.kube.objects import Key, Object
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.informer import Handler, Informer
 from isvc.toolkit.mirror import Mirror
+from isvc.toolkit.own_writes import OwnWrites
 from isvc.toolkit.reads import ConflictingReads, Declaration, Read, merge
 from isvc.toolkit.store import OWNER
 
 __all__ = ["OWNER", "Cache", "Reader"]
 
 log = logging.getLogger(__name__)
-
-# The versions that the reconcile under way has written itself, for a controller that wants to know.
-own_writes: ContextVar[set[str] | None] = ContextVar("own_writes", default=None)
 
 
 class Reader(Protocol):
@@ -51,6 +48,7 @@ class Cache:
     def __init__(self, client: Client, clock: Clock | None = None) -> None:
         self._client = client
         self._clock = clock or SystemClock()
+        self.own_writes = OwnWrites()
         self._declarations: dict[Resource, list[Declaration]] = {}
         self._waiting: dict[Resource, list[tuple[Handler, bool]]] = {}  # subscribed before there was a mirror
         self._mirrors: dict[Resource, Mirror] = {}  # built at the start, or when first read
@@ -92,11 +90,10 @@ class Cache:
         mirror = self._mirrors.get(resource)
         return mirror is not None and mirror.synced
 
-    def note(self, resource: Resource, obj: Object) -> None:
-        """The answer to a write of ours: reads see it at once, and its watch event will be no news."""
-        own = own_writes.get()
-        if own is not None:
-            own.add(resource_version_of(obj))
+    def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None:
+        """Take the answer to a write of ours, made for `owner`: reads see it before the watch brings it."""
+        if owner is not None:
+            self.own_writes.add(owner, obj)
         if resource in self._mirrors:
             self._mirrors[resource].note(obj)
 

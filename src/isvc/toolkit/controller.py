@@ -15,9 +15,10 @@ from typing import Protocol
 from isvc.kube.errors import ApiError, Conflict
 from isvc.kube.objects import Key, Object, resource_version_of
 from isvc.kube.resource import Resource
-from isvc.toolkit.cache import Cache, own_writes
+from isvc.toolkit.cache import Cache
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError, NotLeader
+from isvc.toolkit.own_writes import OwnWrites
 from isvc.toolkit.queue import Closed, Queue, QueueMeter
 from isvc.toolkit.reads import Read
 
@@ -97,20 +98,22 @@ class Controller:
         workers: int = 1,
         *,
         reads: Sequence[Read] = (),
-        heeds_own_writes: bool = True,
+        ignore_own_writes_for: Resource | None = None,
         clock: Clock | None = None,
     ) -> None:
         """`reads` declares what it reads beyond its watches, and how it reads what it watches, if not as it comes.
 
-        `heeds_own_writes=False`: what a reconcile writes, and notes in the cache, does not bring its key back.
+        With `ignore_own_writes_for`, the kind that it reconciles, what a reconcile writes for its object, and notes in
+        the cache, does not bring the object back.
         """
         self.name = name
         self.watches = tuple(watches)
         self.reads = _all_reads(reads, watches)
         self.workers = workers
         self._reconcile = reconcile
-        self._heeds_own_writes = heeds_own_writes
-        self._heard: dict[Key, set[str]] = {}  # versions that were told of a key while it was being reconciled
+        self._kind = ignore_own_writes_for.kind if ignore_own_writes_for else ""
+        self._own_writes = OwnWrites()
+        self._heard: dict[Key, set[str]] = {}  # versions that events brought while their key was being reconciled
         self._clock = clock or SystemClock()
         self._meter: Meter | None = None
         self._allowed: Callable[[], bool] = lambda: True
@@ -119,6 +122,7 @@ class Controller:
     def connect(self, cache: Cache, meter: Meter | None = None, allowed: Callable[[], bool] | None = None) -> None:
         """Watch through this cache; reconcile only while `allowed` says so."""
         self._meter = meter
+        self._own_writes = cache.own_writes
         self._allowed = allowed or self._allowed
         self.queue = Queue(self._clock, meter)
         for watch in self.watches:
@@ -151,23 +155,22 @@ class Controller:
             except Closed:
                 return
             try:
-                if self._heeds_own_writes:
-                    await self._reconcile_once(key)
+                if self._kind:
+                    await self._reconcile_ignoring_own_writes(key)
                 else:
-                    await self._reconcile_deaf(key)
+                    await self._reconcile_once(key)
             finally:
                 self.queue.done(key)
 
-    async def _reconcile_deaf(self, key: Key) -> None:
-        """Reconcile; what is told meanwhile brings the key back only if it was not our own doing."""
-        own: set[str] = set()
-        own_writes.set(own)
+    async def _reconcile_ignoring_own_writes(self, key: Key) -> None:
+        """Reconcile; events that come meanwhile bring the key back only if others caused them."""
         self._heard[key] = set()
-        try:
-            await self._reconcile_once(key)
-        finally:
-            if self._heard.pop(key) - own:
-                self.queue.add(key)
+        with self._own_writes.recorded(self._kind, key) as own:
+            try:
+                await self._reconcile_once(key)
+            finally:
+                if self._heard.pop(key) - own:
+                    self.queue.add(key)
 
     async def _reconcile_once(self, key: Key) -> None:
         if not self._allowed():

@@ -69,7 +69,7 @@ class Shelves:
 
     # -- as a memory
 
-    def note(self, resource, obj):
+    def note(self, resource, obj, *, owner=None):
         self.unseen.discard((resource, name_of(obj)))
 
     def list(self, resource, namespace=""):

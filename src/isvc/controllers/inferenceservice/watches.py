@@ -39,7 +39,7 @@ def controller(client: Client, cache: Cache, recorder: Recorder, clock: Clock, s
         watches,
         workers=WORKERS,
         reads=reads(system_namespace),
-        heeds_own_writes=False,
+        ignore_own_writes_for=INFERENCE_SERVICES,
         clock=clock,
     )
 
