@@ -1,0 +1,3 @@
+from isvc.llmserver.program import main
+
+raise SystemExit(main())
