@@ -1,0 +1,1 @@
+"""LLMInferenceServices and the configurations they build on."""

@@ -1,0 +1,68 @@
+"""EndpointPickerConfigs as text: read from YAML, and written the way Go programs write YAML.
+
+The text is an argument of a container, so a letter that differs restarts the endpoint picker.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from isvc.kube.objects import Object
+
+_LITERAL, _QUOTED = "|", '"'
+_PLAIN = "tag:yaml.org,2002:str"
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class _Loader(yaml.CSafeLoader):
+    """Reads what JSON can hold: a date stays text."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+class _Dumper(yaml.CSafeDumper):
+    pass
+
+
+def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.Node:
+    if "\n" in text:
+        return dumper.represent_scalar(_PLAIN, text, _LITERAL)
+    looks_like = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return dumper.represent_scalar(_PLAIN, text, None if looks_like == _PLAIN else _QUOTED)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def load(text: str) -> Any:
+    """What the text says; None for text that is no YAML."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - a safe loader with fewer types
+    except yaml.YAMLError:
+        return None
+
+
+def load_config(text: str) -> Object | None:
+    """The configuration in the text; None where there is none that could be rewritten: it has to be of a kind."""
+    config = load(text)
+    return config if isinstance(config, dict) and isinstance(config.get("kind"), str) and config["kind"] else None
+
+
+def dump(config: Object, *, sort: bool = True) -> str:
+    return yaml.dump(_sorted(config) if sort else config, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value, key=_order)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _order(key: str) -> list[tuple[bool, str]]:
+    """Letters come after everything else."""
+    return [(letter.isalpha(), letter) for letter in str(key)]
