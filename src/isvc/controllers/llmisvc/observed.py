@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 
 from isvc.api.annotations import is_stopped
-from isvc.api.llm.v1alpha2 import LLMInferenceServiceSpec
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
 from isvc.serving.llm.presets import Settings
+from isvc.toolkit.certificates import Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,42 +27,19 @@ class AppliedConfig:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Presets, base references and the service's own spec, merged and rendered.
-
-    `spec` is what is planned from. `typed` is the same, for those who prefer attributes; parts that the types leave
-    open (pods, routes, pools) are plain objects there too.
-    """
+    """Presets, base references and the service's own spec, merged and rendered: what is planned from."""
 
     spec: Object
-    typed: LLMInferenceServiceSpec
     applied: tuple[AppliedConfig, ...] = ()
     scheduler_config_map: Key | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """A key and its certificate, as PEM."""
-
-    key: bytes
-    certificate: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateRequest:
-    """What a certificate has to be good for."""
-
-    organization: str
-    hosts: tuple[str, ...]
-    addresses: tuple[str, ...]
-    seconds: float
-
-
 class CertificateNeeded(Exception):
-    """Planning cannot go on without a certificate like this: the caller makes one and plans again."""
+    """Planning cannot go on without a certificate for these hosts: the caller makes one and plans again."""
 
-    def __init__(self, request: CertificateRequest) -> None:
-        super().__init__(f"a certificate for {', '.join(request.hosts)}")
-        self.request = request
+    def __init__(self, hosts: tuple[str, ...], life: timedelta) -> None:
+        super().__init__(f"a certificate for {', '.join(hosts)}")
+        self.hosts, self.life = hosts, life
 
 
 @dataclass(frozen=True)
@@ -74,7 +52,8 @@ class Network:
     routes: Mapping[str, Object] = field(default_factory=dict)  # HTTPRoutes that the service refers to
     pools: Mapping[tuple[Resource, str], Object] = field(default_factory=dict)  # InferencePools, of both groups
     members: Sequence[Object] = ()  # services of the same routing group, this one too
-    namesakes: Sequence[Object] = ()  # other services of the namespace that may serve a model of the same name
+    namesakes: Sequence[Object] = ()  # other services of the namespace that are routed for a model of the same name
+    references: frozenset[tuple[Resource, Key]] = frozenset()  # all that was looked for, there or not
 
 
 @dataclass(frozen=True)
@@ -90,7 +69,7 @@ class Observed:
     served: frozenset[Resource] = frozenset()
     ca_bundle: Object | None = None
     lookup: Lookup = field(default_factory=lambda: Lookup(""))
-    certificate: Certificate | None = None
+    certificate: Pair | None = None  # made when planning asked for one
     system_namespace: str = "kserve"
     kubernetes: tuple[str, str] | None = None  # its version, where that matters
     now: str = ""

@@ -11,12 +11,7 @@ from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Part, Plan
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
-
-
-class Event(NamedTuple):
-    type: str
-    reason: str
-    message: str
+from isvc.serving.events import Event
 
 
 class Stop(NamedTuple):
@@ -25,6 +20,14 @@ class Stop(NamedTuple):
     condition: str
     reason: str
     message: str
+
+
+class OnRefusal(NamedTuple):
+    """What is said when the API server refuses a child: this condition turns False, and the message says in what."""
+
+    condition: str
+    reason: str
+    context: str = ""
 
 
 class Shared(NamedTuple):
@@ -42,7 +45,8 @@ class Area:
     `parts`     children in the order in which they are created; what is planned when it stops is still created
     `stop`      why there are not all of them
     `removals`  unowned objects that must not exist
-    `refusals`  by the name of a part, what its refusal by the API server turns False: condition and reason
+    `refusals`  by the name of a part, what is said when the API server refuses a child of it
+    `again`     seconds after which to look again, such as when a certificate is to be renewed
     `facts`     whatever the area's own `report` wants to know again
     """
 
@@ -50,7 +54,8 @@ class Area:
     stop: Stop | None = None
     removals: tuple[Shared, ...] = ()
     events: tuple[Event, ...] = ()
-    refusals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    refusals: Mapping[str, OnRefusal] = field(default_factory=dict)
+    again: float | None = None
     facts: object = None
 
 

@@ -1,0 +1,1 @@
+"""LLMInferenceServiceConfigs: who uses one, and that none goes while it is used."""

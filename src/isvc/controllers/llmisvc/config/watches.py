@@ -1,0 +1,60 @@
+"""What makes a configuration worth another look, and how the controller is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.controllers.llmisvc.config.reconcile import EventRecorder, Reconciler
+from isvc.controllers.llmisvc.config.users import Users
+from isvc.controllers.llmisvc.observe import PresetSettings
+from isvc.controllers.llmisvc.usage import configs_of
+from isvc.controllers.llmisvc.watches import mirror
+from isvc.kube.objects import Key, Object, dig, namespace_of
+from isvc.serving.llm.presets import preset_names
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.controller import Controller, Watch
+
+WORKERS = 4
+
+
+def controller(
+    client: Client,
+    cache: Cache,
+    recorder: EventRecorder,
+    clock: Clock,
+    system_namespace: str,
+    presets: PresetSettings,
+) -> Controller:
+    mirror(cache, system_namespace, presets)
+    users = Users(cache, system_namespace, presets.prefix)
+    reconciler = Reconciler(client, cache, recorder, clock, users)
+
+    def configs(service: Object) -> Iterable[Key]:
+        names = {*configs_of(service, presets.prefix), *preset_names(presets.prefix)}
+        for name in sorted(names):
+            for namespace in {namespace_of(service), system_namespace}:
+                if cache.get(LLM_INFERENCE_SERVICE_CONFIGS, name, namespace) is not None:
+                    yield Key(namespace, name)
+
+    def usage_changed(before: Object | None, after: Object | None) -> bool:
+        if before is None or after is None:
+            return True
+        if dig(before, "status", "appliedConfigs") != dig(after, "status", "appliedConfigs"):
+            return True
+        return list(configs_of(before, presets.prefix)) != list(configs_of(after, presets.prefix))
+
+    watches = (
+        Watch(LLM_INFERENCE_SERVICE_CONFIGS),
+        Watch(LLM_INFERENCE_SERVICES, to=configs, when=usage_changed),
+    )
+    return Controller(
+        "llminferenceserviceconfig",
+        reconciler.reconcile,
+        watches,
+        workers=WORKERS,
+        heeds_own_writes=False,
+        clock=clock,
+    )

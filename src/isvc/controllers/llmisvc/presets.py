@@ -1,0 +1,232 @@
+"""What a service builds on: presets chosen by its shape, the configurations it refers to, and its own spec, in one.
+
+A preset is a configuration of a well-known name. The one in the service's own namespace wins over the system's. The
+names are pinned in the status when a service is first seen, so that an upgrade with another prefix leaves it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import yaml
+
+from isvc.api import DecodeError
+from isvc.api.resources import GROUP
+from isvc.controllers.llmisvc.observed import AppliedConfig, Merged
+from isvc.controllers.llmisvc.router.backends import with_backends
+from isvc.controllers.llmisvc.scheduler.features import wants_latency_predictor, wants_tokenizer
+from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.kube.patch import PatchError
+from isvc.serving.llm import names
+from isvc.serving.llm.merge import merge_specs
+from isvc.serving.llm.presets import PREFIX, PresetError, Settings, preset_names, render_preset
+from isvc.serving.refused import Refused
+
+SYSTEM_SCHEDULER_CONFIG: Final = "config-scheduler-"
+SCHEDULER_CONFIG_KEY: Final = "epp"
+ENDPOINT_PICKER_PORT: Final = 9002
+
+
+class NotCombined(Refused):
+    """The configurations cannot be combined; `reason` goes to the condition PresetsCombined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where configurations come from. Both return None for what does not exist."""
+
+    config: Callable[[str, str], Object | None]
+    """An LLMInferenceServiceConfig by namespace and name."""
+    config_map: Callable[[str, str], Object | None]
+    """A ConfigMap by namespace and name."""
+    system_namespace: str
+    prefix: str = PREFIX
+    pinned: bool = True
+    """Whether the names of presets stay what they were when a service was first seen."""
+
+
+def pins(status: Object, sources: Sources) -> dict[str, str]:
+    """The status's annotations with the name of every preset, old names first."""
+    annotations: dict[str, str] = status.get("annotations") or {}
+    if not sources.pinned:
+        return dict(annotations)
+    today = {_pin(name, sources.prefix): name for name in preset_names(sources.prefix)}
+    return today | {key: value for key, value in annotations.items() if value or key not in today}
+
+
+def combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
+    """Raises `NotCombined`."""
+    try:
+        return _combine(raw, settings, sources)
+    except (DecodeError, PatchError, PresetError, Refused) as error:
+        if isinstance(error, NotCombined):
+            raise
+        raise NotCombined(str(error), reason="CombineBaseError") from error
+
+
+def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
+    own: Object = raw.get("spec") or {}
+    own = {**own, "model": own.get("model") or {}}
+    referred = [_find(ref["name"], raw, sources) for ref in own.get("baseRefs") or ()]
+    outline = merge_specs(own, *(config.get("spec") or {} for config in referred))
+    if name := dig(outline, "model", "name"):
+        own = {**own, "model": {**own["model"], "name": name}}
+    pinned = pins(raw.get("status") or {}, sources)
+    chosen = [_find(name, raw, sources) for name in _resolved(outline, pinned, sources)]
+    merged = merge_specs(*(config.get("spec") or {} for config in (*chosen, *referred)), own)
+    merged = _with_defaults(merged, name_of(raw))
+    rendered = _render(merged, {**raw, "spec": own}, settings)
+    spec = with_backends(rendered, name_of(raw))
+    spec, config_map = _with_scheduler_config(spec, raw, sources)
+    spec = _with_picker_port(spec)
+    applied = (
+        *(AppliedConfig(name_of(config), namespace_of(config), "Preset") for config in chosen),
+        *(AppliedConfig(name_of(config), namespace_of(config), "UserRef") for config in referred),
+    )
+    return Merged(spec, applied, config_map)
+
+
+# -- which presets --------------------------------------------------------------------------------------------------
+
+
+def _resolved(outline: Object, pinned: dict[str, str], sources: Sources) -> Iterator[str]:
+    for preset in shape(outline):
+        name = f"{sources.prefix}config-llm-{preset}"
+        if preset == "router-route":  # it depends on the gateway's version, not on the service's
+            yield name
+        else:
+            yield pinned.get(_pin(name, sources.prefix), name)
+
+
+def shape(spec: Object) -> Iterator[str]:
+    """The presets that a service of this shape takes, weakest first."""
+    scheduler, route = dig(spec, "router", "scheduler"), dig(spec, "router", "route")
+    if scheduler is not None:
+        if not dig(scheduler, "pool", "ref", "name"):
+            yield "scheduler"
+        if wants_tokenizer(spec):
+            yield "tokenizer"
+    if wants_latency_predictor(spec):
+        yield "scheduler-latency-predictor"
+    if route is not None and not dig(route, "http", "refs"):
+        yield "router-route"
+    if spec.get("tracing") is not None:
+        yield "tracing"
+    prefill = spec.get("prefill")
+    if prefill is not None:
+        yield from _workload(prefill, "prefill-")
+    yield from _workload(spec, "decode-" if prefill is not None else "")
+
+
+def _workload(spec: Object, role: str) -> Iterator[str]:
+    parallelism = spec.get("parallelism") or {}
+    if spec.get("worker") is None:
+        yield f"{role}template"
+    elif (parallelism.get("data") or 0) > 0 or (parallelism.get("dataLocal") or 0) > 0:
+        yield f"{role}worker-data-parallel"
+    elif (parallelism.get("pipeline") or 0) > 0:
+        yield f"{role}worker-pipeline-parallel"
+
+
+def _pin(name: str, prefix: str) -> str:
+    return f"{GROUP}/{name.removeprefix(prefix)}"
+
+
+def _find(name: str, raw: Object, sources: Sources) -> Object:
+    places = (namespace_of(raw), sources.system_namespace)
+    for place in places:
+        if found := sources.config(place, name):
+            return found
+    where = " ".join(places)
+    message = f'LLMInferenceServiceConfig "{name}" not found in namespaces [{where}]'
+    raise NotCombined(message, reason="ConfigNotFound")
+
+
+# -- what is filled in ----------------------------------------------------------------------------------------------
+
+
+def _with_defaults(spec: Object, service: str) -> Object:
+    scheduler = dig(spec, "router", "scheduler")
+    if scheduler is None:
+        return spec
+    pool, template = dig(scheduler, "pool", "spec"), scheduler.get("template")
+    if pool is not None and not dig(pool, "selector", "matchLabels"):
+        selector = {**(pool.get("selector") or {}), "matchLabels": workload_labels(service)}
+        scheduler = {**scheduler, "pool": {**scheduler["pool"], "spec": {**pool, "selector": selector}}}
+    if template is not None and not template.get("serviceAccountName"):
+        account = {"serviceAccountName": names.scheduler_account(service)}
+        scheduler = {**scheduler, "template": {**template, **account}}
+    return _with_scheduler(spec, scheduler)
+
+
+def workload_labels(service: str) -> dict[str, str]:
+    """The labels by which a service's model servers are found."""
+    return {
+        "app.kubernetes.io/part-of": "llminferenceservice",
+        "app.kubernetes.io/name": service,
+        "kserve.io/component": "workload",
+    }
+
+
+def _render(spec: Object, service: Object, settings: Settings) -> Object:
+    metadata = {key: value for key, value in service["metadata"].items() if key != "managedFields"}
+    config = {"metadata": {"name": metadata["name"], "namespace": metadata.get("namespace", "")}, "spec": spec}
+    rendered: Object = render_preset(config, {**service, "metadata": metadata}, settings)["spec"]
+    return rendered
+
+
+def _with_scheduler_config(spec: Object, raw: Object, sources: Sources) -> tuple[Object, Key | None]:
+    """The spec with the text of the scheduler's configuration in place of the ConfigMap that it refers to."""
+    scheduler = dig(spec, "router", "scheduler")
+    reference = dig(scheduler or {}, "config", "ref")
+    if scheduler is None or reference is None:
+        return spec, None
+    name, key = reference.get("name", ""), reference.get("key") or SCHEDULER_CONFIG_KEY
+    namespaces = [namespace_of(raw)]
+    if name.startswith(SYSTEM_SCHEDULER_CONFIG):
+        namespaces.append(sources.system_namespace)
+    found = next((each for each in (sources.config_map(place, name) for place in namespaces) if each), None)
+    if found is None:
+        raise Refused(f"there is no ConfigMap {name} in namespace {' or '.join(namespaces)}")
+    text = (found.get("data") or {}).get(key)
+    if text is None:
+        raise Refused(f'ConfigMap {namespace_of(found)}/{name} doesn\'t have key "{key}" in data')
+    inlined = {**scheduler, "config": {"inline": text}}
+    return _with_scheduler(spec, inlined), Key.of(found)
+
+
+def _with_picker_port(spec: Object) -> Object:
+    """A pool that names a Service as its endpoint picker has to name a port; older configurations do not."""
+    scheduler = dig(spec, "router", "scheduler")
+    pool = dig(scheduler or {}, "pool", "spec")
+    if scheduler is None or pool is None:
+        return spec
+    picker = pool.get("endpointPickerRef") or {}
+    if dig(picker, "port", "number") or picker.get("kind", "") not in ("", "Service"):
+        return spec
+    picker = {**picker, "port": {"number": ENDPOINT_PICKER_PORT}}
+    return _with_scheduler(
+        spec, {**scheduler, "pool": {**scheduler["pool"], "spec": {**pool, "endpointPickerRef": picker}}}
+    )
+
+
+def _with_scheduler(spec: Object, scheduler: Object) -> Object:
+    return {**spec, "router": {**spec["router"], "scheduler": scheduler}}
+
+
+def storable(spec: Object) -> Object:
+    """The spec as the API server would take it: with the scheduler's configuration as an object, not as its text."""
+    scheduler = dig(spec, "router", "scheduler")
+    text = dig(scheduler or {}, "config", "inline")
+    if scheduler is None or not isinstance(text, str):
+        return spec
+    try:
+        inline = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError:
+        inline = text
+    return _with_scheduler(spec, {**scheduler, "config": {"inline": inline}})
+
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

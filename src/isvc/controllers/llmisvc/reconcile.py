@@ -1,0 +1,255 @@
+"""Reconciling an LLMInferenceService: observe, plan, apply, fold."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple, Protocol
+
+from isvc.api.annotations import is_stopped
+from isvc.api.resources import GROUP, LLM_INFERENCE_SERVICES
+from isvc.controllers.llmisvc.dependencies import Dependencies
+from isvc.controllers.llmisvc.events import child_events
+from isvc.controllers.llmisvc.observe import Observer, PresetSettings, Reads
+from isvc.controllers.llmisvc.observed import CertificateNeeded, Merged, Observed
+from isvc.controllers.llmisvc.plan import plan
+from isvc.controllers.llmisvc.planned import Planned, Shared
+from isvc.controllers.llmisvc.presets import NotCombined, pins
+from isvc.controllers.llmisvc.rendered import RenderedSpecs, refusal
+from isvc.controllers.llmisvc.router.group import waiting_for
+from isvc.controllers.llmisvc.status import conditions as c
+from isvc.controllers.llmisvc.status.edit import StatusEdit
+from isvc.controllers.llmisvc.status.fold import begun, combined, fold, halted, references
+from isvc.engine.apply import Engine
+from isvc.engine.commit import Commit
+from isvc.engine.outcome import Created, Outcome
+from isvc.kube.equality import equivalent
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted, labels_of, name_of, namespace_of
+from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, CONFIG_MAPS, Resource
+from isvc.serving.config import Config
+from isvc.serving.credentials import NotLookedUp
+from isvc.serving.events import WARNING, Event, failing, readiness_events
+from isvc.serving.llm import names
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.certificates import issue_self_signed
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.controller import Result
+from isvc.toolkit.remembered import Remembered
+
+log = logging.getLogger(__name__)
+
+FINALIZER: Final = f"{GROUP}/llmisvc-finalizer"
+PASSES: Final = 2
+LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
+BLOCKED: Final = 5.0  # what is missing may come without anyone telling; looking costs no request
+UNCHECKED: Final = 5.0
+LEAVING: Final = 5.0
+
+
+class EventRecorder(Protocol):
+    def event(self, obj: Object, type: str, reason: str, message: str) -> None: ...  # noqa: A002
+
+
+class Report(NamedTuple):
+    """What a reconcile has to say: the status, events, and when it wants to look again."""
+
+    status: Object
+    events: tuple[Event, ...] = ()
+    after: Result | None = None
+
+
+class Reconciler:
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        recorder: EventRecorder,
+        clock: Clock,
+        system_namespace: str,
+        presets: PresetSettings,
+        dependencies: Dependencies,
+    ) -> None:
+        self._client = client
+        self._cache = cache
+        self._recorder = recorder
+        self._clock = clock
+        self._dependencies = dependencies
+        self._observer = Observer(cache, system_namespace, presets)
+        self._engine = Engine(client, cache)
+        self._commit = Commit(client, cache)
+        self._rendered = RenderedSpecs(client)
+        self._others = Remembered(client, clock)
+        self._version: tuple[str, str] | None = None
+
+    async def reconcile(self, key: Key) -> Result | None:
+        raw = self._observer.service(key)
+        if raw is None:
+            self._dependencies.record(key, frozenset())
+            return None
+        if is_being_deleted(raw):
+            return await self._delete(raw)
+        config = self._observer.configuration.in_force()
+        if config is None:
+            return self._observer.configuration.wait(key)
+        raw = await self._commit.add_finalizer(LLM_INFERENCE_SERVICES, raw, FINALIZER)
+        report = await self._reconcile(raw, config)
+        await self._tell(raw, report)
+        return report.after
+
+    async def _reconcile(self, raw: Object, config: Config) -> Report:
+        now = timestamp(self._clock.now())
+        reads = self._observer.reads(Key.of(raw))
+        edit = begun(raw, now, pins(raw.get("status") or {}, self._observer.sources(reads)))
+        try:
+            reads, merged = await self._combine(raw, config, reads, edit)
+        except NotCombined as error:
+            event = Event(WARNING, "Error", f"Reconciliation failed: {error.message}")
+            return Report(edit.result(), (event,), Result(requeue_after=BLOCKED))
+        except ApiError as error:
+            log.warning("%s: its merged spec could not be checked: %s", Key.of(raw), error)
+            return Report(edit.result(), (), Result(requeue_after=UNCHECKED))
+        observed, planned, outcomes = await self._apply(raw, config, merged, reads, now)
+        self._dependencies.record(Key.of(raw), _references(observed))
+        fold(edit, observed, planned, outcomes[-1])
+        return Report(edit.result(), _events(observed, planned, outcomes), _after(observed, planned, outcomes[-1]))
+
+    async def _tell(self, raw: Object, report: Report) -> None:
+        """Write the status if it is new, and tell what changed."""
+        before: Object = raw.get("status") or {}
+        await self._commit.status(LLM_INFERENCE_SERVICES, raw, report.status)
+        is_news = not equivalent(before, report.status)
+        because = [condition for condition in failing(report.status) if condition != c.READY]
+        ready = readiness_events(LLM_INFERENCE_SERVICES.kind, name_of(raw), before, report.status, because=because)
+        for event in (*report.events, *ready):
+            if is_news or event.type != WARNING:
+                self._recorder.event(raw, *event)
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    async def _combine(self, raw: Object, config: Config, reads: Reads, edit: StatusEdit) -> tuple[Reads, Merged]:
+        """Merge and check, and mark PresetsCombined; a service that is stopped needs no configurations to stay so."""
+        merged: Merged | None = None
+        try:
+            reads, merged = await self._merge(raw, config, reads)
+            await self._rendered.check(raw, merged)
+        except (NotCombined, ApiError) as error:
+            applied = references(merged.applied) if merged else []
+            if is_stopped(raw):
+                edit.mark(c.PRESETS_COMBINED, "False", "Stopped", f"Service is stopped with warning: {error}")
+                return reads, Merged(raw.get("spec") or {})
+            edit.fields["appliedConfigs"] = applied
+            if isinstance(error, NotCombined):
+                edit.mark(c.PRESETS_COMBINED, "False", error.reason, error.message)
+            elif merged is not None:
+                edit.mark(c.PRESETS_COMBINED, "Unknown", "ValidationUnavailable", refusal(error, merged))
+            raise
+        combined(edit, merged)
+        return reads, merged
+
+    async def _merge(self, raw: Object, config: Config, reads: Reads) -> tuple[Reads, Merged]:
+        while True:
+            try:
+                return reads, self._observer.merge(raw, config, reads)
+            except NotLookedUp as missing:
+                found = await self._read(missing.resource, missing.names, namespace_of(raw))
+                maps = {Key(namespace_of(raw), name): obj for name, obj in found.items()}
+                reads = replace(reads, config_maps={**reads.config_maps, **maps})
+
+    async def _apply(
+        self, raw: Object, config: Config, merged: Merged, reads: Reads, now: str
+    ) -> tuple[Observed, Planned, list[Outcome]]:
+        """Apply the plan; twice if it created something, since one child may name what another was given."""
+        outcomes: list[Outcome] = []
+        while True:
+            observed = await self._with_version(self._observer.observe(raw, config, merged, reads, now))
+            observed, planned = await self._plan(observed)
+            reads = replace(reads, lookup=observed.lookup)
+            outcome = await self._engine.apply(raw, planned.plan)
+            await self._remove(planned, raw)
+            outcomes.append(outcome)
+            created = any(isinstance(result, Created) for result in outcome.results.values())
+            if not created or outcome.refusal or len(outcomes) == PASSES:
+                return observed, planned, outcomes
+
+    async def _plan(self, observed: Observed) -> tuple[Observed, Planned]:
+        """Plan, reading secrets and making certificates as planning asks for them."""
+        while True:
+            try:
+                return observed, plan(observed)
+            except NotLookedUp as missing:
+                found = await self._read(missing.resource, missing.names, observed.namespace)
+                observed = replace(observed, lookup=observed.lookup.knowing(missing.resource, found))
+            except CertificateNeeded as needed:
+                now = self._clock.now()
+                pair = await asyncio.to_thread(issue_self_signed, needed.hosts, now, needed.life)
+                observed = replace(observed, certificate=pair)
+
+    async def _with_version(self, observed: Observed) -> Observed:
+        """The version of Kubernetes, asked for once and only if models may come as image volumes."""
+        if observed.config.storage_initializer.oci_mode != "native":
+            return observed
+        if self._version is None:
+            told = await self._client.request("GET", "/version")
+            self._version = (str(told.get("major", "")), str(told.get("minor", "")))
+        return replace(observed, kubernetes=self._version)
+
+    async def _read(self, resource: Resource, wanted: tuple[str, ...], namespace: str) -> Mapping[str, Object | None]:
+        found = await asyncio.gather(*(self._others.get(resource, name, namespace) for name in wanted))
+        return dict(zip(wanted, found, strict=True))
+
+    # -- the end ----------------------------------------------------------------------------------------------------
+
+    async def _delete(self, raw: Object) -> Result | None:
+        """Wait until no other member of the group routes here; then the garbage collector takes the children."""
+        self._dependencies.record(Key.of(raw), frozenset())
+        if FINALIZER not in finalizers_of(raw):
+            return None
+        if member := waiting_for(self._cache, raw):
+            edit = StatusEdit(raw.get("status") or {}, timestamp(self._clock.now()))
+            message = f"waiting for member {member} to remove backendRef before deletion"
+            edit.mark(c.GROUP_READY, "False", "FinalizationPending", message)
+            edit.clear(c.GROUP_DEGRADED)
+            await self._commit.status(LLM_INFERENCE_SERVICES, raw, edit.result())
+            return Result(requeue_after=LEAVING)
+        binding = names.scheduler_cluster_role_binding(namespace_of(raw), name_of(raw))
+        await self._remove_one(Shared(CLUSTER_ROLE_BINDINGS, binding), raw)
+        await self._commit.remove_finalizer(LLM_INFERENCE_SERVICES, raw, FINALIZER)
+        return None
+
+    async def _remove(self, planned: Planned, raw: Object) -> None:
+        if planned.stop is None:
+            for area in planned.areas.values():
+                for shared in area.removals:
+                    await self._remove_one(shared, raw)
+
+    async def _remove_one(self, shared: Shared, raw: Object) -> None:
+        """Delete an object that has no owner, if its labels say that it is this service's."""
+        live = self._cache.get(shared.resource, shared.name, shared.namespace)
+        if live is not None and labels_of(live).get("app.kubernetes.io/name") == name_of(raw):
+            await self._commit.deletion(shared.resource, live)
+
+
+def _references(observed: Observed) -> frozenset[tuple[Resource, Key]]:
+    config_map = observed.merged.scheduler_config_map
+    return observed.network.references | ({(CONFIG_MAPS, config_map)} if config_map else set())
+
+
+def _events(observed: Observed, planned: Planned, outcomes: list[Outcome]) -> tuple[Event, ...]:
+    halt = halted(planned, observed, outcomes[-1])
+    failure = (Event(WARNING, "Error", f"Reconciliation failed: {halt.stop.message}"),) if halt else ()
+    changes = (event for outcome in outcomes for event in child_events(outcome, observed.namespace))
+    warnings = (event for area in planned.areas.values() for event in area.events)
+    return (*changes, *warnings, *failure)
+
+
+def _after(observed: Observed, planned: Planned, outcome: Outcome) -> Result | None:
+    if halted(planned, observed, outcome):
+        return Result(requeue_after=BLOCKED)
+    if outcome.repaired:
+        return Result(requeue_after=LOOK_AGAIN)
+    later = [area.again for area in planned.areas.values() if area.again is not None]
+    return Result(requeue_after=min(later)) if later else None

@@ -1,0 +1,52 @@
+"""Which configurations a service uses, and which services use a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol
+
+from isvc.api.resources import LLM_INFERENCE_SERVICES
+from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.kube.resource import Resource
+from isvc.serving.llm.presets import preset_names
+
+CONFIG_INDEX: Final = "configuration"
+
+
+class Names(Protocol):
+    """What is needed of a cache."""
+
+    def keys(self, resource: Resource, index_name: str, value: str) -> Sequence[Key]: ...
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None: ...
+
+
+def configs_of(service: Object, prefix: str) -> Iterable[str]:
+    """The names of all configurations that went into a service, or may when it has none yet.
+
+    Once configurations are applied the status has them all, and the references that are new to the spec are added.
+    """
+    references = [ref.get("name", "") for ref in dig(service, "spec", "baseRefs") or ()]
+    applied = [ref.get("name", "") for ref in dig(service, "status", "appliedConfigs") or ()]
+    pinned: dict[str, str] = dig(service, "status", "annotations") or {}
+    implied = () if applied else (*pinned.values(), *preset_names(prefix))
+    return dict.fromkeys((*references, *applied, *implied))
+
+
+def users_of(config: Object, names: Names, system_namespace: str) -> Iterator[Key]:
+    """The services that an edit of this configuration reaches.
+
+    One of a service's own namespace hides the system's of the same name.
+    """
+    name, namespace = name_of(config), namespace_of(config)
+    for key in names.keys(LLM_INFERENCE_SERVICES, CONFIG_INDEX, name):
+        if key.namespace == namespace:
+            yield key
+        elif namespace == system_namespace and not _has_its_own(names.get(LLM_INFERENCE_SERVICES, *reversed(key)), name):
+            yield key
+
+
+def _has_its_own(service: Object | None, name: str) -> bool:
+    applied = dig(service or {}, "status", "appliedConfigs") or ()
+    places = {ref.get("namespace") for ref in applied if ref.get("name") == name}
+    return places == {namespace_of(service)} if service else False

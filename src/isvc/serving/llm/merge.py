@@ -1,0 +1,49 @@
+"""Merges specs of LLMInferenceServices: each later one is laid over those before it.
+
+Maps merge, and so do the lists of a pod that have a key (containers, variables, volumes by name). All other lists are
+replaced. Specs go through Go's types on the way, so that an overlay says only what it would say there: a zero that Go
+leaves out takes nothing away.
+"""
+
+from __future__ import annotations
+
+from functools import cache, reduce
+from typing import Any
+
+from isvc.kube.objects import Object
+from isvc.kube.patch import strategic
+from isvc.kube.schemas import definition
+from isvc.serving.llm import gojson
+from isvc.serving.llm.gotypes import go_type
+
+
+def merge_specs(*specs: Object) -> Object:
+    """Raises `DecodeError` for a spec that is not of its types, and `PatchError` for ones that do not go together."""
+    return _typed(reduce(_lay_over, map(_typed, specs)))
+
+
+def _typed(spec: Object) -> Object:
+    typed: Object = gojson.written(spec, go_type("llm.LLMInferenceServiceSpec"))
+    return typed
+
+
+def _lay_over(base: Object, overlay: Object) -> Object:
+    model = {key: value for key, value in overlay["model"].items() if value != ""}
+    return strategic.apply(base, _said({**overlay, "model": model}), _schema())
+
+
+def _said(value: Any) -> Any:
+    """An overlay without nulls: a list that Go left empty takes nothing away."""
+    if isinstance(value, dict):
+        return {key: _said(inner) for key, inner in value.items() if inner is not None}
+    return [_said(inner) for inner in value] if isinstance(value, list) else value
+
+
+@cache
+def _schema() -> Object:
+    pod = definition("io.k8s.api.core.v1.PodSpec")
+    pods: Object = {"properties": {"template": pod, "worker": pod}}
+    tokenizer = {"properties": {"template": pod}}
+    scheduler = {"properties": {"template": pod, "tokenizer": tokenizer}}
+    router = {"properties": {"scheduler": scheduler}}
+    return {"properties": {**pods["properties"], "prefill": pods, "router": router}}
