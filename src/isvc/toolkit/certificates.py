@@ -45,7 +45,6 @@ def issue_serving(authority: Pair, hosts: Sequence[str], now: datetime, life: ti
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
-    from cryptography.x509.oid import ExtendedKeyUsageOID
 
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     issuer_key = load_pem_private_key(authority.key, None)
@@ -53,13 +52,17 @@ def issue_serving(authority: Pair, hosts: Sequence[str], now: datetime, life: ti
     key = ec.generate_private_key(ec.SECP256R1())
     life = min(life, issuer.not_valid_after_utc - now)
     builder = _builder(hosts[0], now, life).issuer_name(issuer.subject).public_key(key.public_key())
-    names = x509.SubjectAlternativeName([_alternative(host) for host in hosts])
-    builder = builder.add_extension(names, critical=False)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    builder = builder.add_extension(_usage(digital_signature=True), critical=True)
-    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     authority_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
-    return _signed(builder.add_extension(authority_id, critical=False), key, issuer_key)
+    return _signed(_serving(builder, hosts).add_extension(authority_id, critical=False), key, issuer_key)
+
+
+def issue_self_signed(hosts: Sequence[str], now: datetime, life: timedelta) -> Pair:
+    """A serving certificate for these DNS names and addresses that is its own authority."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = _builder(hosts[0], now, life).issuer_name(_name(hosts[0])).public_key(key.public_key())
+    return _signed(_serving(builder, hosts), key, key)
 
 
 def is_due(certificate: bytes, now: datetime, hosts: Sequence[str] = ()) -> bool:
@@ -92,6 +95,17 @@ def _builder(name: str, now: datetime, life: timedelta) -> x509.CertificateBuild
 
     builder = x509.CertificateBuilder().subject_name(_name(name)).serial_number(x509.random_serial_number())
     return builder.not_valid_before(now - BACKDATED).not_valid_after(now + life)
+
+
+def _serving(builder: x509.CertificateBuilder, hosts: Sequence[str]) -> x509.CertificateBuilder:
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    names = x509.SubjectAlternativeName([_alternative(host) for host in hosts])
+    builder = builder.add_extension(names, critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(_usage(digital_signature=True), critical=True)
+    return builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
 
 
 def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, by: ec.EllipticCurvePrivateKey) -> Pair:

@@ -5,22 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from isvc.api.annotations import DEVICE_CLASS, DEVICE_CONTAINER, DEVICE_COUNT, DEVICE_SELECTOR
 from isvc.api.completion import complete
 from isvc.api.llm import v1alpha1
 from isvc.api.llm.conversion import OLD, to_v1alpha2
 from isvc.api.llm.v1alpha2 import LLMInferenceService, LLMInferenceServiceConfig, LoRASpec, RouterSpec
 from isvc.api.llm.workload import ParallelismSpec, WorkloadSpec
-from isvc.api.resources import GROUP
 from isvc.api.schema import schema_for
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.llm_workload import workload_problems
 from isvc.api.validation.storage import confidential_warnings, resource_id
 from isvc.kube.objects import Object
 
-_DEVICE_CLASS = f"{GROUP}/exp-dra-device-class"
-_DEVICE_COUNT = f"{GROUP}/exp-dra-device-count"
-_DEVICE_SELECTOR = f"{GROUP}/exp-dra-cel-selector"
-_DEVICE_CONTAINER = f"{GROUP}/exp-dra-container-name"
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ROUTER = "spec.router"
@@ -189,20 +185,20 @@ def _lora(lora: LoRASpec, base: str) -> Iterator[Problem]:
 def _devices(annotations: Mapping[str, str]) -> Iterator[Problem]:
     """Annotations that ask for devices."""
     path = "metadata.annotations[{}]"
-    others = [key for key in (_DEVICE_COUNT, _DEVICE_SELECTOR, _DEVICE_CONTAINER) if key in annotations]
-    chosen = annotations.get(_DEVICE_CLASS)
+    others = [key for key in (DEVICE_COUNT, DEVICE_SELECTOR, DEVICE_CONTAINER) if key in annotations]
+    chosen = annotations.get(DEVICE_CLASS)
     if chosen is None and others:
-        yield Problem(path.format(_DEVICE_CLASS), f"is required beside {', '.join(others)}")
+        yield Problem(path.format(DEVICE_CLASS), f"is required beside {', '.join(others)}")
     elif chosen is not None and (not _SUBDOMAIN.fullmatch(chosen.strip()) or len(chosen.strip()) > 253):
-        yield Problem(path.format(_DEVICE_CLASS), f"must be the name of a device class, got {chosen!r}")
-    count = annotations.get(_DEVICE_COUNT, "").strip()
+        yield Problem(path.format(DEVICE_CLASS), f"must be the name of a device class, got {chosen!r}")
+    count = annotations.get(DEVICE_COUNT, "").strip()
     if count and not (re.fullmatch(r"[+-]?\d{1,18}", count, re.ASCII) and int(count) >= 1):
-        yield Problem(path.format(_DEVICE_COUNT), f"must be a number of at least 1, got {count!r}")
-    if _DEVICE_SELECTOR in annotations and not annotations[_DEVICE_SELECTOR].strip():
-        yield Problem(path.format(_DEVICE_SELECTOR), "must hold at least one CEL expression")
-    container = annotations.get(_DEVICE_CONTAINER)
+        yield Problem(path.format(DEVICE_COUNT), f"must be a number of at least 1, got {count!r}")
+    if DEVICE_SELECTOR in annotations and not annotations[DEVICE_SELECTOR].strip():
+        yield Problem(path.format(DEVICE_SELECTOR), "must hold at least one CEL expression")
+    container = annotations.get(DEVICE_CONTAINER)
     if container is not None and not _LABEL.fullmatch(container.strip()):
-        yield Problem(path.format(_DEVICE_CONTAINER), f"must be the name of a container, got {container!r}")
+        yield Problem(path.format(DEVICE_CONTAINER), f"must be the name of a container, got {container!r}")
 
 
 def _changes(new: LLMInferenceService, old: LLMInferenceService) -> Iterator[Problem]:

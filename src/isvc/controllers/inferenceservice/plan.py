@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from isvc.api.annotations import asks_to_stop
 from isvc.api.modes import DeploymentMode
@@ -23,17 +23,15 @@ from isvc.controllers.inferenceservice.planned import Canary, Deployed, ModelFai
 from isvc.controllers.inferenceservice.readiness import Readiness
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.engine.plan import Child, Hold, Part, Plan, Retire, Want
-from isvc.engine.policies import CREATE_ONLY, DATA
+from isvc.engine.policies import CREATE_ONLY
 from isvc.kube.objects import Object, labels_of
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
 from isvc.serving.endpoints import is_multi_model
 from isvc.serving.refused import Refused
 from isvc.serving.runtimes import ModelRefused, Runtime
+from isvc.serving.storage.ca_bundle import ca_bundle_copy
 from isvc.serving.workload.component import Component
-
-CA_BUNDLE: Final = "global-ca-bundle"
-CA_BUNDLE_FILE: Final = "cabundle.crt"
 
 
 def plan(observed: Observed, readiness: Readiness | None = None) -> Planned:
@@ -193,21 +191,7 @@ class _Draft:
 
 def _ca_bundle(observed: Observed) -> list[Child]:
     name = observed.config.storage_initializer.ca_bundle_config_map_name
-    if not name:
-        return []
-    source = f"fails to get cabundle configmap for creating to user namespace: configmap {name}"
-    if observed.ca_bundle is None:
-        raise Refused(f"{source} does not exist in {observed.system_namespace}")
-    certificates = (observed.ca_bundle.get("data") or {}).get(CA_BUNDLE_FILE)
-    if not certificates:
-        raise Refused(f"{source} has no {CA_BUNDLE_FILE}")
-    manifest: Object = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": CA_BUNDLE, "namespace": observed.namespace},
-        "data": {CA_BUNDLE_FILE: certificates},
-    }
-    return [Child(CONFIG_MAPS, manifest, policy=DATA, owned=False)]
+    return [ca_bundle_copy(name, observed.ca_bundle, observed.namespace, observed.system_namespace)] if name else []
 
 
 def _model_config(observed: Observed) -> list[Child]:

@@ -1,10 +1,104 @@
-"""Plans the workload of a service."""
+"""Plans the workload of a service, step by step in the order in which its parts depend on each other.
+
+A step that cannot be planned stops the plan there: what comes before it is applied, and what comes after is left as it
+is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Area
+from isvc.controllers.llmisvc.planned import Area, OnRefusal, Stop
+from isvc.controllers.llmisvc.status import conditions
+from isvc.controllers.llmisvc.workload import scaling
+from isvc.controllers.llmisvc.workload.certificate import certificate_secret, renew_in
+from isvc.controllers.llmisvc.workload.multi_node import multi_node
+from isvc.controllers.llmisvc.workload.phases import phases
+from isvc.controllers.llmisvc.workload.service import workload_service
+from isvc.controllers.llmisvc.workload.single_node import single_node
+from isvc.controllers.llmisvc.workload.steps import Wanted
+from isvc.controllers.llmisvc.workload.storage import ignores_arguments
+from isvc.engine.plan import Part, Want
+from isvc.kube.objects import name_of
+from isvc.kube.resource import SECRETS
+from isvc.serving.events import Event
+from isvc.serving.refused import Refused
+from isvc.serving.storage.ca_bundle import ca_bundle_copy
+
+
+class Step(NamedTuple):
+    """One step: what it wants, and which condition turns False for what reason when that cannot be had."""
+
+    build: Callable[[Observed], Iterator[Wanted]]
+    condition: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Facts:
+    """How far planning came: the steps that are planned in full, and the step of every part."""
+
+    planned: list[str] = field(default_factory=list)
+    step_of: dict[str, str] = field(default_factory=dict)
 
 
 def plan(observed: Observed) -> Area:
-    return Area()
+    if observed.stopped:
+        return Area(facts=Facts())
+    facts, parts, refusals = Facts(), list[Part](), dict[str, OnRefusal]()
+    stop = None
+    for name, step in STEPS.items():
+        try:
+            for child, context in step.build(observed):
+                part = f"{child.resource.kind} {name_of(child.manifest)}"
+                parts.append(Part(part, Want((child,)), frozenset()))
+                refusals[part] = OnRefusal(step.condition, step.reason, context)
+                facts.step_of[part] = name
+        except Refused as error:
+            stop = Stop(step.condition, error.reason or step.reason, error.message)
+            break
+        facts.planned.append(name)
+    return Area(tuple(parts), stop, (), _events(observed, stop), refusals, _again(observed, parts), facts)
+
+
+def _ca_bundle(observed: Observed) -> Iterator[Wanted]:
+    if name := observed.config.storage_initializer.ca_bundle_config_map_name:
+        yield Wanted(ca_bundle_copy(name, observed.ca_bundle, observed.namespace, observed.system_namespace))
+
+
+def _certificate(observed: Observed) -> Iterator[Wanted]:
+    yield Wanted(certificate_secret(observed), "failed to reconcile self-signed TLS certificate")
+
+
+def _service(observed: Observed) -> Iterator[Wanted]:
+    yield Wanted(workload_service(observed))
+
+
+def _events(observed: Observed, stop: Stop | None) -> tuple[Event, ...]:
+    events = []
+    if stop is not None and stop.reason == scaling.NO_KEDA:
+        events.append(Event("Warning", stop.reason, f"Required scaling CRD not installed: {stop.message}"))
+    templates = (template for phase in phases(observed) for template in (phase.template, phase.worker) if template)
+    if any(ignores_arguments(observed, template) for template in templates):
+        ignored = "User-specified Args/Command on storage-initializer were overridden by controller"
+        events.append(Event("Warning", "StorageInitializerOverride", ignored))
+    return tuple(events)
+
+
+def _again(observed: Observed, parts: list[Part]) -> float | None:
+    """When the certificate is to be renewed."""
+    wanted = (child for part in parts if isinstance(part.answer, Want) for child in part.answer.children)
+    return next((renew_in(observed, child) for child in wanted if child.resource == SECRETS), None)
+
+
+STEPS: Final[dict[str, Step]] = {
+    "ca bundle": Step(_ca_bundle, conditions.MAIN_WORKLOAD_READY, "ReconcileCABundleError"),
+    "certificate": Step(_certificate, conditions.MAIN_WORKLOAD_READY, "ReconcileCertsError"),
+    "multi node": Step(multi_node, conditions.WORKER_WORKLOAD_READY, "ReconcileMultiNodeWorkloadError"),
+    "single node": Step(single_node, conditions.MAIN_WORKLOAD_READY, "ReconcileSingleNodeWorkloadError"),
+    "service": Step(_service, conditions.MAIN_WORKLOAD_READY, "ReconcileWorkloadServiceError"),
+    "scaling": Step(scaling.autoscalers, conditions.MAIN_WORKLOAD_READY, "ReconcileScalingError"),
+}

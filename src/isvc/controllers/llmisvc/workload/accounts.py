@@ -1,0 +1,131 @@
+"""ServiceAccounts of model servers, and what the routing sidecar of disaggregated serving may read.
+
+A template that names an account of the user's own keeps it. Otherwise servers that span nodes, and those with the
+sidecar, get one that inherits the pull and download secrets of the namespace's default account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.workload.metadata import child_metadata
+from isvc.controllers.llmisvc.workload.phases import Phase, main_phase
+from isvc.engine.plan import Child
+from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.resource import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
+from isvc.serving.containers import find_init_container
+from isvc.serving.llm import labels, names
+from isvc.serving.refused import Refused
+
+ROUTING_SIDECAR: Final = "llm-d-routing-sidecar"
+_READ: Final = ["get", "list", "watch"]
+_SIDECAR_RULES: Final[list[Object]] = [
+    {"apiGroups": [""], "resources": ["pods"], "verbs": _READ},
+    {
+        "apiGroups": ["inference.networking.x-k8s.io", "inference.networking.k8s.io"],
+        "resources": ["inferencepools"],
+        "verbs": _READ,
+    },
+]
+"""What the sidecar checks before it forwards: whether the address it is asked to call is a pod of its pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A ServiceAccount: the user's own, or a child of the service."""
+
+    manifest: Object
+    is_users: bool
+
+    @property
+    def name(self) -> str:
+        return name_of(self.manifest)
+
+    @property
+    def child(self) -> Child:
+        return Child(SERVICE_ACCOUNTS, self.manifest)
+
+
+def has_sidecar(pod: Object | None) -> bool:
+    return find_init_container(pod or {}, ROUTING_SIDECAR) is not None
+
+
+def single_node_account(observed: Observed) -> Account:
+    named = dig(observed.spec, "template", "serviceAccountName") or ""
+    given = labels.labels(observed.name, labels.WORKLOAD)
+    return _account(observed, named, names.deployment(observed.name), given, "single node main")
+
+
+def worker_account(observed: Observed, phase: Phase) -> Account:
+    """The account of a leader and its workers; one that the leader's template names goes first."""
+    named = dig(phase.template, "serviceAccountName") or dig(phase.worker, "serviceAccountName") or ""
+    which = f"multi node {phase.name}"
+    return _account(observed, named, phase.worker_set, labels.labels(observed.name), which)
+
+
+def named_account(observed: Observed, pod: Object) -> Object | None:
+    """The account that a template names, if it names one."""
+    name = pod.get("serviceAccountName") or ""
+    return _existing(observed, name, "single node prefill") if name else None
+
+
+def single_node_permissions(observed: Observed) -> Iterator[Child]:
+    if not has_sidecar(main_phase(observed).template):
+        return
+    account = single_node_account(observed)
+    if not account.is_users:
+        yield account.child
+    given = labels.labels(observed.name, labels.WORKLOAD)
+    yield from _permissions(observed, account, names.role(observed.name), names.role_binding(observed.name), given)
+
+
+def worker_permissions(observed: Observed, phase: Phase, account: Account) -> Iterator[Child]:
+    if not has_sidecar(phase.template) and not has_sidecar(phase.worker):
+        return
+    role, binding = names.worker_role(observed.name), names.worker_role_binding(observed.name)
+    yield from _permissions(observed, account, role, binding, labels.labels(observed.name))
+
+
+def _account(observed: Observed, named: str, own: str, given: Mapping[str, str], which: str) -> Account:
+    if named and named != own:
+        return Account(_existing(observed, named, which), is_users=True)
+    manifest: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": child_metadata(observed, own, given)}
+    default = observed.lookup.service_account("default") or {}
+    inherited = {key: default[key] for key in ("secrets", "imagePullSecrets") if default.get(key)}
+    return Account({**manifest, **inherited}, is_users=False)
+
+
+def _existing(observed: Observed, name: str, which: str) -> Object:
+    found = observed.lookup.service_account(name)
+    if found is None:
+        where = f"failed to fetch existing {which} service account {observed.namespace}/{name}"
+        raise Refused(f'{where}: ServiceAccount "{name}" not found')
+    return found
+
+
+def _permissions(
+    observed: Observed, account: Account, role: str, binding: str, given: Mapping[str, str]
+) -> Iterator[Child]:
+    api_version = ROLES.api_version
+    yield Child(
+        ROLES,
+        {
+            "apiVersion": api_version,
+            "kind": "Role",
+            "metadata": child_metadata(observed, role, given),
+            "rules": _SIDECAR_RULES,
+        },
+    )
+    yield Child(
+        ROLE_BINDINGS,
+        {
+            "apiVersion": api_version,
+            "kind": "RoleBinding",
+            "metadata": child_metadata(observed, binding, given),
+            "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": observed.namespace}],
+            "roleRef": {"apiGroup": ROLES.group, "kind": "Role", "name": role},
+        },
+    )

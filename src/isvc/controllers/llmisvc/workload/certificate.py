@@ -1,0 +1,160 @@
+"""The certificate with which model servers and schedulers of a service speak TLS inside the cluster.
+
+It signs itself and names the service's Services and the addresses of its pods. It is made anew when it lacks one of
+them or is about to expire; a name or address too many does no harm.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from isvc.controllers.llmisvc.observed import CertificateNeeded, Observed
+from isvc.controllers.llmisvc.scheduler.features import wants_tokenizer
+from isvc.controllers.llmisvc.workload.metadata import child_metadata
+from isvc.engine.plan import Child
+from isvc.kube.objects import Object, annotations_of, dig, labels_of
+from isvc.kube.resource import SECRETS, SERVICES
+from isvc.serving.llm import labels, names
+from isvc.serving.thirdparty import INFERENCE_POOLS
+from isvc.toolkit.certificates import Pair
+
+LIFE: Final = timedelta(days=3650)
+_MARGIN: Final = LIFE / 5
+"""By this much it is renewed before its time; it stays valid as much longer."""
+
+
+class _Read(NamedTuple):
+    hosts: frozenset[str]
+    expires: datetime
+
+
+def certificate_secret(observed: Observed) -> Child:
+    """The Secret with the live certificate, if that will do, or else with the new one. Raises `CertificateNeeded`."""
+    name = names.certificates(observed.name)
+    live = observed.live.get((SECRETS, name))
+    written, *_ = observed.config.scheduler.expiration_annotations
+    hosts = _hosts(observed)
+    if live is not None and not _is_due(observed, live, hosts):
+        data = {key: live["data"][key] for key in ("tls.key", "tls.crt", "ca.crt") if live["data"].get(key)}
+        expiry = _expiry(observed, live) or _renewal(observed)
+    elif observed.certificate is not None:
+        data, expiry = _data(observed.certificate), _renewal(observed)
+    else:
+        raise CertificateNeeded(hosts, LIFE + _MARGIN)
+    manifest: Object = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": child_metadata(observed, name, labels.labels(observed.name, labels.WORKLOAD), {written: expiry}),
+        "data": data,
+        "type": "kubernetes.io/tls",
+    }
+    return Child(SECRETS, manifest)
+
+
+def renew_in(observed: Observed, secret: Child) -> float:
+    """Seconds until the certificate is due, going by the annotation of its Secret."""
+    expiry = _time(_expiry(observed, secret.manifest))
+    left = expiry - datetime.fromisoformat(observed.now) if expiry else timedelta()
+    return max(left.total_seconds(), 0.0)
+
+
+def _hosts(observed: Observed) -> tuple[str, ...]:
+    """DNS names, then addresses, each sorted."""
+    return *sorted(set(_names(observed))), *sorted(set(_addresses(observed)))
+
+
+def _names(observed: Observed) -> Iterator[str]:
+    yield "localhost"  # the routing sidecar calls the server beside it
+    services = [names.workload_service(observed.name)]
+    if picker := _endpoint_picker(observed):
+        services.append(picker)
+    if wants_tokenizer(observed.spec):
+        services.append(names.tokenizer(observed.name))
+    for service in services:
+        yield f"{service}.{observed.namespace}.svc"
+        yield f"{service}.{observed.namespace}.svc.cluster.local"
+
+
+def _endpoint_picker(observed: Observed) -> str:
+    """The Service of the scheduler: that of the pool to make, or of the one that exists."""
+    pool = dig(observed.spec, "router", "scheduler", "pool") or {}
+    existing = observed.network.pools.get((INFERENCE_POOLS, dig(pool, "ref", "name") or ""))
+    return str(dig(existing or pool, "spec", "endpointPickerRef", "name") or "")
+
+
+def _addresses(observed: Observed) -> Iterator[str]:
+    yield "127.0.0.1"
+    for pod in filter(_is_called_by_address, observed.pods):
+        status = pod.get("status") or {}
+        yield from _valid([status.get("podIP") or "", *(entry.get("ip", "") for entry in status.get("podIPs") or ())])
+    services = (live for (resource, _), live in observed.live.items() if resource == SERVICES)
+    for service in filter(_is_called_by_address, services):
+        spec = service.get("spec") or {}
+        yield from _valid([spec.get("clusterIP") or "", *(spec.get("clusterIPs") or ())])
+
+
+def _is_called_by_address(obj: Object) -> bool:
+    return labels_of(obj).get(labels.COMPONENT) != labels.SCHEDULER  # that is called by its Service's name alone
+
+
+def _valid(addresses: list[str]) -> Iterator[str]:
+    """A headless Service has the address `None`, a pod that is not scheduled an empty one."""
+    for address in addresses:
+        try:
+            yield str(ipaddress.ip_address(address))
+        except ValueError:
+            continue
+
+
+def _is_due(observed: Observed, secret: Object, hosts: tuple[str, ...]) -> bool:
+    now, expiry = datetime.fromisoformat(observed.now), _time(_expiry(observed, secret))
+    if expiry is not None and now > expiry:
+        return True
+    data = secret.get("data") or {}
+    read = _read(data.get("tls.crt") or "", data.get("tls.key") or "")
+    return read is None or now > read.expires or not read.hosts.issuperset(hosts)
+
+
+@lru_cache(maxsize=1024)
+def _read(certificate: str, key: str) -> _Read | None:
+    """What a certificate is good for; None when it or its key cannot be read."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        load_pem_private_key(base64.b64decode(key), None)
+        found = x509.load_pem_x509_certificate(base64.b64decode(certificate))
+        alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, TypeError, x509.ExtensionNotFound):
+        return None
+    hosts = [*alternatives.get_values_for_type(x509.DNSName), *alternatives.get_values_for_type(x509.IPAddress)]
+    return _Read(frozenset(map(str, hosts)), found.not_valid_after_utc)
+
+
+def _expiry(observed: Observed, secret: Object) -> str:
+    annotations = annotations_of(secret)
+    keys = observed.config.scheduler.expiration_annotations
+    return next((annotations[key] for key in keys if key in annotations), "")
+
+
+def _renewal(observed: Observed) -> str:
+    return (datetime.fromisoformat(observed.now) + LIFE - _MARGIN).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _time(written: str) -> datetime | None:
+    """None where somebody wrote something else into the annotation: then the certificate's own date counts."""
+    try:
+        return datetime.fromisoformat(written)
+    except ValueError:
+        return None
+
+
+def _data(pair: Pair) -> dict[str, str]:
+    certificate = base64.b64encode(pair.certificate).decode()
+    # It signs itself, so it is its own authority.
+    return {"tls.key": base64.b64encode(pair.key).decode(), "tls.crt": certificate, "ca.crt": certificate}

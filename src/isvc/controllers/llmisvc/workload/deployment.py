@@ -1,0 +1,66 @@
+"""Deployments: a workload each replica of which runs on one node."""
+
+from __future__ import annotations
+
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.workload.accounts import has_sidecar, named_account, single_node_account
+from isvc.controllers.llmisvc.workload.metadata import (
+    child_metadata,
+    object_annotations,
+    pod_annotations,
+    pod_labels,
+    selected_labels,
+)
+from isvc.controllers.llmisvc.workload.phases import Phase
+from isvc.controllers.llmisvc.workload.pods import build_pod
+from isvc.engine.plan import Child
+from isvc.kube.objects import Object, dig
+from isvc.kube.resource import DEPLOYMENTS
+from isvc.serving.workload.deployment import RESTARTED
+
+
+def deployment(observed: Observed, phase: Phase) -> Child:
+    live = observed.live.get((DEPLOYMENTS, phase.deployment)) or {}
+    selector = dig(live, "spec", "selector", "matchLabels") or selected_labels(observed, phase, phase.component)
+    # A selector never changes: pods carry what a live one asks for, even where the service's shape would say otherwise.
+    given = {**pod_labels(observed, phase, selected_labels(observed, phase, phase.component)), **selector}
+    spec: Object = {
+        "selector": {"matchLabels": selector},
+        "template": {
+            "metadata": {"labels": given},
+            "spec": _pod(observed, phase, dig(live, "spec", "template", "spec")),
+        },
+    }
+    if annotations := pod_annotations(observed, phase):
+        spec["template"]["metadata"]["annotations"] = annotations
+    if strategy := _strategy(phase):
+        spec["strategy"] = strategy
+    # Without a number of replicas somebody else decides how many there are.
+    if (replicas := phase.spec.get("replicas")) is not None:
+        spec["replicas"] = replicas
+    manifest: Object = {
+        "apiVersion": DEPLOYMENTS.api_version,
+        "kind": DEPLOYMENTS.kind,
+        "metadata": child_metadata(observed, phase.deployment, given, object_annotations(observed, phase)),
+        "spec": spec,
+    }
+    return Child(DEPLOYMENTS, manifest, yields=(RESTARTED,) if "replicas" in spec else (RESTARTED, "spec.replicas"))
+
+
+def _pod(observed: Observed, phase: Phase, live: Object | None) -> Object:
+    if phase.template is None:
+        return {}
+    if phase.name != "main":
+        return build_pod(observed, phase, phase.template, account=named_account(observed, phase.template), live=live)
+    if has_sidecar(phase.template):
+        account = single_node_account(observed)
+        return build_pod(
+            observed, phase, phase.template, account=account.manifest, account_name=account.name, live=live
+        )
+    return build_pod(observed, phase, phase.template, account=named_account(observed, phase.template), live=live)
+
+
+def _strategy(phase: Phase) -> Object | None:
+    given = phase.spec.get("rolloutStrategy") or {}
+    rolling = {key: given[key] for key in ("maxUnavailable", "maxSurge") if given.get(key) is not None}
+    return {"type": "RollingUpdate", "rollingUpdate": rolling} if rolling else None

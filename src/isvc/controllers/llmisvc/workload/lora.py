@@ -1,0 +1,124 @@
+"""LoRA adapters: where each one lies in the pod, and the arguments by which the server loads it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.kube import gojson
+from isvc.kube.objects import Object, dig
+from isvc.serving.containers import find_container
+from isvc.serving.names import child
+from isvc.serving.refused import Refused
+from isvc.serving.storage import Source, init_container
+from isvc.serving.storage.uris import PVC, parse_pvc
+
+# Not under the model's own path: that is mounted read-only, and nothing can be mounted inside.
+_FOLDER: Final = "/mnt/lora"
+_DOWNLOADED: Final = ("hf://", "s3://")
+_FLAG: Final = "--lora-modules"
+_LIMITS: Final = {"maxRank": "--max-lora-rank", "maxAdapters": "--max-loras", "maxCpuAdapters": "--max-cpu-loras"}
+_DOCS: Final = "https://github.com/kserve/kserve/blob/master/docs/samples/llmisvc/lora-adapters/README.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    name: str
+    uri: str
+    path: str
+
+    @property
+    def is_downloaded(self) -> bool:
+        return self.uri.startswith(_DOWNLOADED)
+
+    @property
+    def source(self) -> Source:
+        return Source(self.uri, self.path)
+
+
+def resolve_adapters(spec: Object) -> tuple[Adapter, ...]:
+    """The adapters of a merged spec, sorted by name so that their order in the spec changes nothing."""
+    given = dig(spec, "model", "lora", "adapters") or []
+    disabled = dig(spec, "storageInitializer", "enabled") is False
+    found: list[Adapter] = []
+    for entry in sorted(given, key=lambda entry: entry.get("name") or ""):
+        adapter = Adapter(name := entry.get("name") or "", entry.get("uri") or "", f"{_FOLDER}/{_segment(name)}")
+        _check(adapter, disabled)
+        if namesake := next((other for other in found if other.path == adapter.path), None):
+            both = f'LoRA adapters "{namesake.name}" and "{adapter.name}"'
+            raise Refused(f"{both} would both be mounted at {adapter.path}: rename one of them")
+        found.append(adapter)
+    return tuple(found)
+
+
+def attach(observed: Observed, pod: Object, container_name: str, resolved: tuple[Adapter, ...]) -> None:
+    """Mount the adapters that lie on claims, and have the server load all of them, unless it is told what to load."""
+    if not resolved:
+        return
+    for adapter in resolved:
+        if adapter.uri.startswith(PVC):
+            claim, path = parse_pvc(adapter.uri)
+            init_container.mount_model(
+                pod, container_name, adapter.path, _volume(adapter), claim=claim, sub_path=path, read_only=True
+            )
+    container = find_container(pod, container_name)
+    if container is None:
+        raise Refused(f'no container "{container_name}" in pod spec for LoRA injection')
+    if not _is_configured(container):
+        limits = dig(observed.spec, "model", "lora") or {}
+        flags = [f"{flag}={limits[key]}" for key, flag in _LIMITS.items() if limits.get(key) is not None]
+        modules = [_module(name, adapter.path) for adapter in resolved for name in _served_names(observed, adapter)]
+        # First, so that arguments of the user win over them.
+        container["args"] = ["--enable-lora", *flags, _FLAG, *modules, *(container.get("args") or ())]
+
+
+def _check(adapter: Adapter, disabled: bool) -> None:
+    scheme, separator, _ = adapter.uri.partition("://")
+    which = f'LoRA adapter "{adapter.name}"'
+    if not separator:
+        raise Refused(f'{which}: invalid URI "{adapter.uri}"')
+    match scheme:
+        case "hf" | "s3":
+            remedy = "hf:// and s3:// require the storage initializer — set storageInitializer.enabled to true"
+        case "pvc":
+            remedy = "pvc:// requires a mounted volume — do not set storageInitializer.enabled to false"
+        case "oci":
+            alternatives = "use hf://, s3://, or pvc:// instead"
+            raise Refused(f"{which}: oci:// is not supported for LoRA adapters; {alternatives} (see {_DOCS})")
+        case _:
+            supported = "supported schemes are hf://, s3://, pvc://"
+            raise Refused(f'{which}: unsupported URI scheme "{scheme}://"; {supported} (see {_DOCS})')
+    if disabled:
+        raise Refused(f"{which}: {remedy} (see {_DOCS})")
+
+
+def _segment(name: str) -> str:
+    """A name as a folder: nothing that leads out of the parent."""
+    segment = re.sub(r"[^a-zA-Z0-9._-]", "-", name)
+    return "adapter" if segment in ("", ".", "..") else segment
+
+
+def _volume(adapter: Adapter) -> str:
+    """A volume's name is a DNS label; a hash keeps names apart that are the same once they are one."""
+    label = re.sub(r"[^a-z0-9-]", "-", adapter.name.lower()).rstrip("-")
+    if label != adapter.name:
+        label += "-" + hashlib.sha256(adapter.name.encode()).hexdigest()[:8]
+    return child("lora-pvc-", label)
+
+
+def _served_names(observed: Observed, adapter: Adapter) -> tuple[str, str]:
+    return adapter.name, f"publishers/{observed.namespace}/models/{adapter.name}"
+
+
+def _module(name: str, path: str) -> str:
+    # Presets pass arguments through the shell's `eval`: quotes keep the JSON in one piece.
+    return f"'{gojson.dumps({'name': name, 'path': path})}'"
+
+
+def _is_configured(container: Object) -> bool:
+    given = [*(container.get("command") or ()), *(container.get("args") or ())]
+    given += [str(e.get("value", "")) for e in container.get("env") or () if e["name"] == "VLLM_ADDITIONAL_ARGS"]
+    return any(_FLAG in part for part in given)

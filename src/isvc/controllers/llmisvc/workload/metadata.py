@@ -1,0 +1,62 @@
+"""Which labels and annotations reach the workload's objects and pods.
+
+Of the service's own metadata only what other controllers read on workloads is passed on. Labels and annotations of a
+workload's section of the spec are meant for its pods, and all of them are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from isvc.api.annotations import LOCAL_MODEL
+from isvc.api.resources import GROUP
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.workload.phases import Phase
+from isvc.kube.objects import Object, annotations_of, labels_of, without
+from isvc.serving.llm import labels
+
+MODEL_BASED_ROUTING: Final = f"{GROUP}/model-based-routing-enabled"
+"""Presets set it in a workload's annotations; it speaks to the router, not to pods."""
+_KUEUE: Final = "kueue.x-k8s.io"
+_LABELS: Final = (_KUEUE, LOCAL_MODEL)
+_ANNOTATIONS: Final = ("k8s.v1.cni.cncf.io", _KUEUE, "prometheus.io", LOCAL_MODEL)
+_WORKER_SET_ANNOTATIONS: Final = ("leaderworkerset.sigs.k8s.io", *_ANNOTATIONS)
+
+
+def child_metadata(
+    observed: Observed, name: str, of_child: Mapping[str, str], annotations: Mapping[str, str] | None = None
+) -> Object:
+    """Metadata of a child in the service's namespace; empty maps are left out."""
+    metadata: Object = {"name": name, "namespace": observed.namespace, "labels": dict(of_child)}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    return metadata
+
+
+def selected_labels(observed: Observed, phase: Phase, component: str, role: str = "") -> dict[str, str]:
+    """The fixed labels of pods that answer requests."""
+    found = labels.labels(observed.name, component)
+    return {**found, labels.KSERVE_COMPONENT: "workload", labels.ROLE: role or phase.role}
+
+
+def pod_labels(observed: Observed, phase: Phase, fixed: Mapping[str, str]) -> dict[str, str]:
+    return {**fixed, **_approved(labels_of(observed.raw), _LABELS), **phase.labels}
+
+
+def pod_annotations(observed: Observed, phase: Phase) -> dict[str, str]:
+    return {**object_annotations(observed, phase), **workload_annotations(phase.spec)}
+
+
+def object_annotations(observed: Observed, phase: Phase) -> dict[str, str]:
+    """Annotations of the Deployment or LeaderWorkerSet itself."""
+    prefixes = _WORKER_SET_ANNOTATIONS if phase.spans_nodes else _ANNOTATIONS
+    return _approved(annotations_of(observed.raw), prefixes)
+
+
+def workload_annotations(spec: Object) -> dict[str, str]:
+    return without(spec.get("annotations") or {}, (MODEL_BASED_ROUTING,))
+
+
+def _approved(entries: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:
+    return {key: value for key, value in entries.items() if key.startswith(prefixes)}

@@ -1,0 +1,60 @@
+"""The pods of a workload: a template of the merged spec, completed by what the service's shape asks for."""
+
+from __future__ import annotations
+
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.workload import devices, lora
+from isvc.controllers.llmisvc.workload.accounts import ROUTING_SIDECAR
+from isvc.controllers.llmisvc.workload.kv_cache import attach_tiers
+from isvc.controllers.llmisvc.workload.phases import CONTAINER, Phase
+from isvc.controllers.llmisvc.workload.storage import Target, attach_model
+from isvc.kube.objects import Object, deep_copy, dig
+from isvc.serving.containers import find_init_container, set_env
+from isvc.serving.llm import names
+from isvc.serving.llm.tracing import trace_server
+
+
+def build_pod(
+    observed: Observed,
+    phase: Phase,
+    template: Object,
+    *,
+    account: Object | None = None,
+    account_name: str = "",
+    live: Object | None = None,
+) -> Object:
+    """The pod spec of a template.
+
+    `account` is the ServiceAccount whose credentials downloads use (None: the namespace's default), `account_name` the
+    one to run as where that is not the template's own, `live` the pod as it is deployed.
+    """
+    pod = deep_copy(template)
+    devices.claim(observed, pod)
+    if account_name:
+        pod["serviceAccountName"] = account_name
+    if phase.name == "main":
+        _name_pool(observed, pod)
+    attach_model(observed, pod, Target(adapters=lora.resolve_adapters(observed.spec)), account, live)
+    attach_tiers(phase.spec, pod, CONTAINER)
+    return _traced(observed, phase, pod)
+
+
+def _name_pool(observed: Observed, pod: Object) -> None:
+    """Tell the routing sidecar of which pool the pods are that it may forward to."""
+    sidecar = find_init_container(pod, ROUTING_SIDECAR)
+    if sidecar is not None and observed.spec.get("router") is not None:
+        given = dig(observed.spec, "router", "scheduler", "pool", "ref", "name")
+        set_env(sidecar, "INFERENCE_POOL_NAME", given or names.inference_pool(observed.name))
+
+
+def _traced(observed: Observed, phase: Phase, pod: Object) -> Object:
+    tracing = observed.spec.get("tracing")
+    if tracing is None:
+        return pod
+    containers = [
+        trace_server(container, tracing, observed.namespace, observed.name, phase.traced_as)
+        if container.get("name") == CONTAINER
+        else container
+        for container in pod.get("containers") or ()
+    ]
+    return {**pod, "containers": containers}

@@ -1,0 +1,166 @@
+"""What changes the number of replicas: a HorizontalPodAutoscaler or a KEDA ScaledObject per workload.
+
+Either follows the variant autoscaler (WVA), which finds it by its annotations and publishes how many replicas it wants;
+or a ScaledObject has triggers of the user's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.workload.metadata import child_metadata
+from isvc.controllers.llmisvc.workload.phases import Phase, phases
+from isvc.controllers.llmisvc.workload.steps import Wanted, context, require
+from isvc.engine.plan import Child
+from isvc.kube.objects import Object, dig
+from isvc.kube.resource import HORIZONTAL_POD_AUTOSCALERS
+from isvc.serving.config import VARIANT_AUTOSCALER
+from isvc.serving.config_sections import PrometheusConfig
+from isvc.serving.llm import labels
+from isvc.serving.refused import Refused
+from isvc.serving.thirdparty import SCALED_OBJECTS
+
+NO_KEDA: Final = "ScalingCRDNotFound"
+_METRIC: Final = "wva_desired_replicas"
+_ACCELERATOR: Final = "inference.optimization/acceleratorName"
+_SETTINGS: Final = (
+    "pollingInterval",
+    "cooldownPeriod",
+    "initialCooldownPeriod",
+    "idleReplicaCount",
+    "fallback",
+    "advanced",
+)
+
+
+def autoscalers(observed: Observed) -> Iterator[Wanted]:
+    for phase in phases(observed):
+        words = f"failed to reconcile {phase.name} workload scaling: failed to reconcile {phase.name} actuator"
+        with context(words):
+            child = _autoscaler(observed, phase)
+        if child is not None:
+            yield Wanted(child, words)
+
+
+def _autoscaler(observed: Observed, phase: Phase) -> Child | None:
+    scaling = phase.scaling or {}
+    variant = scaling.get("wva") or {}
+    if (direct := scaling.get("keda")) is not None:
+        return _scaled_object(observed, phase, scaling, direct, direct.get("triggers") or [])
+    if (keda := variant.get("keda")) is not None:
+        trigger = _prometheus_trigger(observed, phase)
+        return _scaled_object(observed, phase, scaling, keda, [trigger], _annotations(observed, variant))
+    if (hpa := variant.get("hpa")) is not None:
+        return _hpa(observed, phase, scaling, hpa, _annotations(observed, variant))
+    return None
+
+
+def _hpa(observed: Observed, phase: Phase, scaling: Object, settings: Object, annotations: dict[str, str]) -> Child:
+    metric = {"name": _METRIC, "selector": {"matchLabels": {"variant_name": phase.hpa}}}
+    # A target of 1 makes the metric itself the number of replicas.
+    external: Object = {"metric": metric, "target": {"type": "Value", "value": "1"}}
+    spec: Object = {
+        "scaleTargetRef": _target(phase),
+        "minReplicas": _least(scaling),
+        "maxReplicas": scaling.get("maxReplicas"),
+        "metrics": [{"type": "External", "external": external}],
+    }
+    if (behavior := settings.get("behavior")) is not None:
+        spec["behavior"] = behavior
+    manifest: Object = {
+        "apiVersion": HORIZONTAL_POD_AUTOSCALERS.api_version,
+        "kind": HORIZONTAL_POD_AUTOSCALERS.kind,
+        "metadata": child_metadata(observed, phase.hpa, _variant_labels(observed, phase), annotations),
+        "spec": spec,
+    }
+    return Child(HORIZONTAL_POD_AUTOSCALERS, manifest)
+
+
+def _scaled_object(
+    observed: Observed,
+    phase: Phase,
+    scaling: Object,
+    settings: Object,
+    triggers: list[Object],
+    annotations: dict[str, str] | None = None,
+) -> Child:
+    """The variant autoscaler's annotations mark a ScaledObject as its own; without them nobody else decides."""
+    require(observed, SCALED_OBJECTS, phase.scaled_object, reason=NO_KEDA)
+    given = labels.labels(observed.name, labels.WORKLOAD)
+    spec: Object = {
+        "scaleTargetRef": _target(phase),
+        "minReplicaCount": _least(scaling),
+        "maxReplicaCount": scaling.get("maxReplicas"),
+        **{key: settings[key] for key in _SETTINGS if settings.get(key) is not None},
+        "triggers": triggers,
+    }
+    metadata = child_metadata(
+        observed, phase.scaled_object, _variant_labels(observed, phase) if annotations else given, annotations
+    )
+    manifest: Object = {
+        "apiVersion": SCALED_OBJECTS.api_version,
+        "kind": SCALED_OBJECTS.kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
+    return Child(SCALED_OBJECTS, manifest)
+
+
+def _target(phase: Phase) -> Object:
+    resource, name = phase.workload
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}
+
+
+def _least(scaling: Object) -> int:
+    given = scaling.get("minReplicas")
+    return 1 if given is None else int(given)
+
+
+def _variant_labels(observed: Observed, phase: Phase) -> dict[str, str]:
+    return {
+        **labels.labels(observed.name, labels.WORKLOAD),
+        _ACCELERATOR: phase.labels.get(_ACCELERATOR) or "unknown",
+    }
+
+
+def _annotations(observed: Observed, variant: Object) -> dict[str, str]:
+    """By these the variant autoscaler finds what to decide about."""
+    name = dig(observed.spec, "model", "name")
+    model = dig(observed.spec, "model", "uri") or "" if name is None else name
+    found = {"llm-d.ai/managed": "true", "llm-d.ai/model-id": model}
+    if cost := variant.get("variantCost"):
+        found["llm-d.ai/variant-cost"] = cost
+    return found
+
+
+def _prometheus_trigger(observed: Observed, phase: Phase) -> Object:
+    prometheus = _prometheus(observed)
+    # Prometheus renames the namespace that the metric comes with.
+    where = f'variant_name="{phase.scaled_object}",exported_namespace="{observed.namespace}"'
+    metadata = {
+        "serverAddress": prometheus.url,
+        "query": f"{_METRIC}{{{where}}}",
+        "threshold": "1",
+        "unsafeSsl": "true" if prometheus.tls_insecure_skip_verify else "false",
+    }
+    trigger: Object = {"type": "prometheus", "name": "wva-desired-replicas", "metadata": metadata}
+    if prometheus.auth_modes:
+        metadata["authModes"] = prometheus.auth_modes
+    if prometheus.trigger_auth_name:
+        reference = {"name": prometheus.trigger_auth_name, "kind": prometheus.trigger_auth_kind}
+        trigger["authenticationRef"] = {key: value for key, value in reference.items() if value}
+    return trigger
+
+
+def _prometheus(observed: Observed) -> PrometheusConfig:
+    """Where KEDA reads the metric; only an administrator can say that."""
+    config = observed.config.variant_autoscaler
+    if config is None or not config.prometheus.url:
+        raise Refused(f"{VARIANT_AUTOSCALER}.prometheus.url is required in inferenceservice-config when using KEDA")
+    prometheus = config.prometheus
+    if bool(prometheus.trigger_auth_name) != bool(prometheus.auth_modes):
+        keys = " and ".join(f"{VARIANT_AUTOSCALER}.prometheus.{key}" for key in ("authModes", "triggerAuthName"))
+        raise Refused(f"{keys} must both be set or both be empty")
+    return prometheus
