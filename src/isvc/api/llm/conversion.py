@@ -73,7 +73,7 @@ def to_v1alpha1(obj: Object) -> Object:
     _criticality_from_annotations(old)
     pool = _part(old, _POOL[:-1])
     if isinstance(pool.get("spec"), dict):
-        pool["spec"] = _pool_from_v1(pool["spec"])
+        pool["spec"] = pool_from_v1(pool["spec"])
     if kept:
         _annotate(old, NEWER, orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode())
     return old
@@ -149,7 +149,7 @@ def _pool_to_v1(pool: Object) -> Object:
     }
 
 
-def _pool_from_v1(pool: Object) -> Object:
+def pool_from_v1(pool: Object) -> Object:
     picker = _part(pool, ("endpointPickerRef",))
     extension: Object = {key: picker[key] for key in ("group", "kind", "name", "failureMode") if key in picker}
     if (port := dig(picker, "port", "number")) is not None:

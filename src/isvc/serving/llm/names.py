@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from isvc.kube.objects import Object, dig
 from isvc.serving.names import child
 
 
@@ -94,3 +95,10 @@ def scheduler_cluster_role_binding(namespace: str, service: str) -> str:
 def tokenizer(service: str) -> str:
     """The tokenizer's Deployment and its Service."""
     return child(service, "-tokenizer")
+
+
+def picker_service(spec: Object, service: str) -> str:
+    """The Service of the endpoint picker; a pool that the service describes itself may name it."""
+    pool = dig(spec, "router", "scheduler", "pool") or {}
+    named = None if dig(pool, "ref", "name") else dig(pool, "spec", "endpointPickerRef", "name")
+    return str(named or child(service, "-epp-service"))

@@ -1,10 +1,167 @@
-"""Reports the router in the status of a service."""
+"""Reports the router in the status of a service: routes, gateways, pools, group, addresses and URL."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.planned import Applied, Area
+from isvc.controllers.llmisvc.router import gateways, pools
+from isvc.controllers.llmisvc.router.addresses import sourced_addresses, url_of, workload_address
+from isvc.controllers.llmisvc.router.backends import pool_reference
+from isvc.controllers.llmisvc.router.group import Group
+from isvc.controllers.llmisvc.router.plan import DIVERGENCE, RouterFacts
+from isvc.controllers.llmisvc.router.readiness import route_problem
+from isvc.controllers.llmisvc.router.urls import discover
+from isvc.controllers.llmisvc.status.conditions import (
+    GATEWAYS_READY,
+    GROUP_DEGRADED,
+    GROUP_READY,
+    HTTP_ROUTES_READY,
+    INFERENCE_POOL_READY,
+)
 from isvc.controllers.llmisvc.status.edit import StatusEdit
+from isvc.kube.objects import Key, Object, dig, name_of
+from isvc.serving.llm import names
+from isvc.serving.refused import Refused
+from isvc.serving.thirdparty import HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
+
+STOPPED = ("Stopped", "Service is stopped")
 
 
 def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     """Conditions and fields that follow from what is there now."""
+    assert isinstance(area.facts, RouterFacts)
+    observed = applied.observed
+    _report_group(edit, area.facts.group)
+    if observed.stopped or dig(observed.spec, "router", "route") is None:
+        _report_no_route(edit, observed)
+        if observed.stopped:
+            for condition in (GATEWAYS_READY, HTTP_ROUTES_READY, INFERENCE_POOL_READY):
+                edit.mark(condition, "False", *STOPPED)
+            return
+    routes = _routes(area.facts, applied)
+    try:
+        _report_addresses(edit, observed, routes)
+    except Refused as refused:
+        edit.mark(HTTP_ROUTES_READY, "False", "HTTPRouteReconcileError", refused.message)
+        return
+    reached = gateways.gateways_of(routes)
+    if _report_pool(edit, applied, reached):
+        _report_gateways(edit, observed, reached)
+        _report_routes(edit, observed, routes)
+
+
+def _routes(facts: RouterFacts, applied: Applied) -> list[Object]:
+    """The user's own, then ours, as the API server has it."""
+    routes = list(applied.observed.network.routes.values())
+    if facts.route is not None:
+        routes.append(applied.live(HTTP_ROUTES, name_of(facts.route)) or facts.route)
+    return routes
+
+
+def _report_group(edit: StatusEdit, group: Group | None) -> None:
+    edit.clear(GROUP_DEGRADED)
+    if group is None:
+        edit.clear(GROUP_READY)
+    else:
+        edit.mark(GROUP_READY, "True")
+        if group.divergent:
+            edit.mark(GROUP_DEGRADED, "True", DIVERGENCE, group.divergence())
+    router = {key: value for key, value in (edit.fields.get("router") or {}).items() if key != "group"}
+    edit.fields["router"] = {**router, "group": group.report()} if group else router
+
+
+def _report_no_route(edit: StatusEdit, observed: Observed) -> None:
+    for field in ("router", "url", "address", "addresses"):
+        edit.fields.pop(field, None)
+    if not observed.stopped:
+        encrypted = observed.settings.enable_tls
+        edit.fields["addresses"] = [workload_address(observed.namespace, observed.name, encrypted=encrypted)]
+
+
+def _report_addresses(edit: StatusEdit, observed: Observed, routes: Sequence[Object]) -> None:
+    """Raises `Refused` when a gateway of a route cannot serve it."""
+    if not routes:
+        return
+    settings, scheme = observed.settings, observed.config.ingress.url_scheme
+    found = []
+    for route in routes:
+        title = f"Failed to reconcile HTTPRoute: failed to discover URL for route {Key.of(route)}"
+        if problem := gateways.class_problem(route, observed.network):
+            raise Refused(f"Failed to reconcile HTTPRoute: {problem}")
+        try:
+            found += discover(route, observed.network, scheme, settings.model_based_routing_header_name)
+        except Refused as refused:
+            raise Refused(f"{title}: {refused.message}") from refused
+    found.sort(key=lambda each: each.url)
+    edit.fields["router"] = {**edit.fields.get("router", {}), "gateways": gateways.observed_gateways(routes)}
+    edit.fields["url"] = url_of(found, observed.namespace, observed.name, scheme)
+    edit.fields["addresses"] = sourced_addresses(found, observed.spec, observed.namespace, observed.name)
+
+
+def _report_pool(edit: StatusEdit, applied: Applied, reached: Sequence[Key]) -> bool:
+    """Whether it makes sense to go on: a pool of the user's that does not exist stops everything else."""
+    observed = applied.observed
+    scheduler = dig(observed.spec, "router", "scheduler")
+    router = {key: value for key, value in (edit.fields.get("router") or {}).items() if key != "scheduler"}
+    if scheduler is None:
+        edit.clear(INFERENCE_POOL_READY)
+        edit.fields["router"] = router
+        return True
+    theirs = pool_reference(scheduler)
+    pool = observed.network.pools.get((INFERENCE_POOLS, theirs)) if theirs else None
+    if theirs and pool is None:
+        edit.mark(INFERENCE_POOL_READY, "False", pools.ABSENT, _absent(observed.namespace, theirs))
+        return False
+    if router:
+        edit.fields["router"] = {**router, "scheduler": _scheduler(observed, theirs)}
+    problem = pools.pool_problem(pool, reached) if pool else _own_pool_problem(applied, reached)
+    edit.mark(INFERENCE_POOL_READY, *(("False", *problem) if problem else ("True",)))
+    return True
+
+
+def _absent(namespace: str, name: str) -> str:
+    return (
+        f"failed to fetch referenced Inference Pool {namespace}/{name}:"
+        f' InferencePool.{INFERENCE_POOLS.group} "{name}" not found'
+    )
+
+
+def _scheduler(observed: Observed, theirs: str) -> Object:
+    name = theirs or names.inference_pool(observed.name)
+    return {
+        "inferencePool": {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": name},
+        "service": {"group": "", "kind": "Service", "name": names.picker_service(observed.spec, observed.name)},
+    }
+
+
+def _own_pool_problem(applied: Applied, reached: Sequence[Key]) -> tuple[str, str] | None:
+    """One pool that is accepted is enough; of two that are not, the one of the newer group says why."""
+    name = names.inference_pool(applied.observed.name)
+    live = [applied.live(resource, name) for resource in (INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2)]
+    problems = [pools.pool_problem(pool, reached) for pool in live if pool is not None]
+    if not problems:
+        title = f"{applied.observed.namespace}/{name}"
+        return pools.ABSENT, f"Inference Pool {title} not found (checked v1 and v1alpha2)"
+    return None if None in problems else problems[0]
+
+
+def _report_gateways(edit: StatusEdit, observed: Observed, reached: Sequence[Key]) -> None:
+    if not dig(observed.spec, "router", "gateway", "refs"):
+        edit.clear(GATEWAYS_READY)
+    elif unready := gateways.unready(reached, observed.network):
+        listed = " ".join(map(str, unready))
+        edit.mark(GATEWAYS_READY, "False", "GatewaysNotReady", f"The following Gateways are not ready: [{listed}]")
+    else:
+        edit.mark(GATEWAYS_READY, "True")
+
+
+def _report_routes(edit: StatusEdit, observed: Observed, routes: Sequence[Object]) -> None:
+    if dig(observed.spec, "router", "route", "http") is None:
+        edit.clear(HTTP_ROUTES_READY)
+    elif problems := [problem for route in routes if (problem := route_problem(route))]:
+        message = f"The following HTTPRoutes are not ready: [{' '.join(problems)}]"
+        edit.mark(HTTP_ROUTES_READY, "False", "HTTPRoutesNotReady", message)
+    else:
+        edit.mark(HTTP_ROUTES_READY, "True")

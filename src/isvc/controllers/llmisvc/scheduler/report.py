@@ -3,8 +3,64 @@
 from __future__ import annotations
 
 from isvc.controllers.llmisvc.planned import Applied, Area
+from isvc.controllers.llmisvc.scheduler.plan import has_tokenizer, is_managed
+from isvc.controllers.llmisvc.status.conditions import (
+    GATEWAYS_READY,
+    HTTP_ROUTES_READY,
+    SCHEDULER_WORKLOAD_READY,
+    TOKENIZER_READY,
+)
 from isvc.controllers.llmisvc.status.edit import StatusEdit
+from isvc.kube.conditions import find
+from isvc.kube.objects import Object, dig
+from isvc.kube.resource import DEPLOYMENTS
+from isvc.serving.llm import names
+
+STOPPED = ("False", "Stopped", "Service is stopped")
 
 
 def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
-    """Conditions and fields that follow from what is there now."""
+    """Conditions that follow from what is there now."""
+    observed, name = applied.observed, applied.observed.name
+    if observed.stopped:
+        edit.mark(SCHEDULER_WORKLOAD_READY, *STOPPED)
+        edit.mark(TOKENIZER_READY, *STOPPED)
+        return
+    _clear_checked(edit, area)
+    if area.stop is not None:
+        return
+    _report(edit, TOKENIZER_READY, applied, names.tokenizer(name) if has_tokenizer(observed) else None)
+    _report(edit, SCHEDULER_WORKLOAD_READY, applied, names.scheduler(name) if is_managed(observed) else None)
+
+
+def _clear_checked(edit: StatusEdit, area: Area) -> None:
+    """References that are right say nothing yet about gateways and routes: the router's report will."""
+    problem = area.stop.condition if area.stop else None
+    if problem == GATEWAYS_READY:
+        return
+    edit.clear(GATEWAYS_READY)
+    if problem != HTTP_ROUTES_READY:
+        edit.clear(HTTP_ROUTES_READY)
+
+
+def _report(edit: StatusEdit, condition: str, applied: Applied, deployment: str | None) -> None:
+    if deployment is None:
+        edit.clear(condition)
+    elif (live := applied.live(DEPLOYMENTS, deployment)) is not None:
+        edit.mark(condition, *_readiness(live))
+
+
+def _readiness(deployment: Object) -> tuple[str, ...]:
+    """One pod that answers is enough: others only stand by."""
+    if dig(deployment, "status", "availableReplicas"):
+        return ("True",)
+    conditions = dig(deployment, "status", "conditions") or ()
+    progressing = find(conditions, "Progressing") or {}
+    if progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded":
+        return "False", progressing["reason"], progressing.get("message", "")
+    available = find(conditions, "Available")
+    if available is None:
+        return "False", "Progressing", "Deployment rollout in progress"
+    if available.get("status") == "True":
+        return ("True",)
+    return "False", available.get("reason", ""), available.get("message", "")

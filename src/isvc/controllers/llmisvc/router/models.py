@@ -1,0 +1,39 @@
+"""Under which names a service is asked for its model and the model's adapters."""
+
+from __future__ import annotations
+
+from isvc.kube.objects import Object, dig, name_of, namespace_of
+
+
+def qualified(namespace: str, model: str) -> str:
+    """A model's name in paths and headers that services of a cluster share."""
+    return f"publishers/{namespace}/models/{model}"
+
+
+def model_name(spec: Object, service: str) -> str:
+    return str(dig(spec, "model", "name") or service)
+
+
+def adapter_names(spec: Object) -> list[str]:
+    """Names of the adapters that have one, in their order."""
+    return [adapter["name"] for adapter in dig(spec, "model", "lora", "adapters") or () if adapter.get("name")]
+
+
+def routing_names(raw: Object) -> set[str]:
+    """Qualified names that a service is routed for: those of its addresses, else those that its spec will have."""
+    if dig(raw, "status", "addresses"):
+        return {model for model in addressed_models(raw) if model.startswith("publishers/")}
+    spec, namespace = raw.get("spec") or {}, namespace_of(raw)
+    return {qualified(namespace, model) for model in (model_name(spec, name_of(raw)), *adapter_names(spec))}
+
+
+def addressed_models(raw: Object) -> set[str]:
+    """All names that the service's addresses answer for."""
+    addresses = dig(raw, "status", "addresses") or ()
+    return {model.get("name", "") for address in addresses for model in address.get("models") or ()}
+
+
+def served_models(raw: Object) -> list[str]:
+    """Names in order: those of its addresses, which know of presets, else those of its spec."""
+    spec = raw.get("spec") or {}
+    return sorted(addressed_models(raw) or {model_name(spec, name_of(raw)), *adapter_names(spec)})

@@ -1,0 +1,116 @@
+"""Makes the configuration in an endpoint picker's arguments fit the version that its pod runs.
+
+Flags that a newer version refuses become parameters of plugins. That takes a configuration that stands in the
+arguments: one in a file is out of reach, and dropping the flags would lose what they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from isvc.controllers.llmisvc.scheduler.config import flags, migrations, plugins, text, version
+from isvc.controllers.llmisvc.scheduler.config.version import Version
+from isvc.kube.objects import Object
+
+TOKENIZER_CONTAINER = "tokenizer"
+_DATA_SOURCE_SINCE = Version(0, 10, 0)
+_DATA_SOURCE = "metrics-data-source"
+_SCHEME, _PATH, _PORT = (f"model-server-metrics-{name}" for name in ("scheme", "path", "port"))
+_INSECURE = "model-server-metrics-https-insecure-skip-verify"
+_TRUE, _FALSE = frozenset({"1", "t", "T", "TRUE", "true", "True"}), frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+
+class NotMigrated(Exception):
+    """The endpoint picker would refuse its flags or its configuration, and nothing here can mend that."""
+
+
+def rewrite(deployment: Object, tokenizer_url: str | None) -> None:
+    """Changes the deployment's pod in place. Raises `NotMigrated`."""
+    template = deployment["spec"]["template"]
+    try:
+        runs = version.of_template(template)
+    except ValueError as error:
+        raise NotMigrated(str(error)) from None
+    if runs < migrations.FIRST_MIGRATED:
+        return
+    pod, name = template["spec"], f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
+    main = flags.container(pod) or {}
+    is_writable = bool(flags.text_positions(main.get("args") or []))
+    metrics = _take_metric_flags(pod, name, is_writable)
+    source = _take_source_flags(pod, name, is_writable) if runs >= _DATA_SOURCE_SINCE else {}
+
+    def fit(config: Object) -> None:
+        if runs >= migrations.TOKENIZER_APART:
+            _drop_idle_tokenizer(pod, config)
+        migrations.migrate(config, runs, metrics, tokenizer_url)
+        if source:
+            plugins.add(config, {"type": _DATA_SOURCE, "parameters": source})
+
+    edit_configs(pod, fit)
+
+
+def edit_configs(pod: Object, edit: Callable[[Object], None]) -> None:
+    """Reads, edits and writes each configuration in the main container's arguments; what is none stays as it is."""
+    arguments = (flags.container(pod) or {}).get("args") or []
+    for position in flags.text_positions(arguments):
+        config = text.load_config(arguments[position])
+        if config is None:
+            return
+        edit(config)
+        arguments[position] = text.dump(config)
+
+
+def _drop_idle_tokenizer(pod: Object, config: Object) -> None:
+    if isinstance(config.get("plugins"), list) and not plugins.has_type(config, plugins.PRECISE_PREFIX_SCORER):
+        idle = flags.container(pod, TOKENIZER_CONTAINER)
+        pod["containers"] = [each for each in pod["containers"] if each is not idle]
+
+
+def _take_metric_flags(pod: Object, name: str, is_writable: bool) -> dict[str, str]:
+    containers = pod.get("containers") or []
+    if not is_writable:
+        if any(flags.names_any(each.get("args") or [], migrations.METRIC_FLAGS) for each in containers):
+            raise NotMigrated(_unmovable(name, "metric flags", "core-metrics-extractor"))
+        return {}
+    found: dict[str, str] = {}
+    for each in containers:
+        if arguments := each.get("args"):
+            each["args"], taken = flags.take(arguments, migrations.METRIC_FLAGS)
+            found = taken or found
+    return found
+
+
+def _take_source_flags(pod: Object, name: str, is_writable: bool) -> Object:
+    """Where and how metrics are read. The port goes without replacement: it is the pool's target port."""
+    found: dict[str, str] = {}
+    for each in pod.get("containers") or []:
+        for place in ("command", "args"):
+            rest, taken = flags.take(each.get(place) or [], (_SCHEME, _PATH, _PORT, _INSECURE))
+            if taken:
+                each[place] = rest
+                found |= taken
+    found.pop(_PORT, None)
+    if found and not is_writable:
+        raise NotMigrated(_unmovable(name, ", ".join(f"--{flag}" for flag in sorted(found)), _DATA_SOURCE))
+    return _source_parameters(found)
+
+
+def _source_parameters(found: dict[str, str]) -> Object:
+    given: dict[str, Any] = {"scheme": found.get(_SCHEME), "path": found.get(_PATH)}
+    if _INSECURE in found:
+        given["insecureSkipVerify"] = _boolean(found[_INSECURE])
+    return {key: value for key, value in given.items() if value not in (None, "")}
+
+
+def _boolean(value: str) -> bool:
+    if value and value not in _TRUE | _FALSE:
+        raise NotMigrated(f'invalid value "{value}" for --{_INSECURE}: expected true or false')
+    return value not in _FALSE
+
+
+def _unmovable(name: str, what: str, plugin: str) -> str:
+    return (
+        f"scheduler deployment {name} sets {what}, which its version refuses, and has no --config-text that they could"
+        f" move to as parameters of the {plugin} plugin: use --config-text, or remove the flags"
+    )

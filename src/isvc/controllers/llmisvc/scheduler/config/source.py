@@ -1,0 +1,45 @@
+"""Where an endpoint picker's configuration comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isvc.controllers.llmisvc.scheduler.config import flags, text
+from isvc.controllers.llmisvc.scheduler.config.defaults import default_config
+from isvc.kube import gojson
+from isvc.kube.objects import Object, dig
+
+
+def config_arguments(spec: Object, live_pod: Object) -> list[str]:
+    """The flag that hands over the configuration; none where the template has it.
+
+    What the service says comes first, then what the running picker was given, so that upgrades change nothing; else
+    there is a default.
+    """
+    if (inline := _inline(spec)) is not None:
+        return ["--config-text", inline]
+    if flags.config_flag(dig(spec, "router", "scheduler", "template") or {}) is not None:
+        return []
+    if (running := flags.config_flag(live_pod)) is not None:
+        return list(running)
+    return ["--config-text", "\n" + text.dump(default_config(spec), sort=False)]
+
+
+def given_config(spec: Object) -> Any:
+    """The configuration as far as the service has it, in the field for it or in the arguments of its own template."""
+    inline = dig(spec, "router", "scheduler", "config", "inline")
+    if inline is None:
+        inline = flags.config_text(dig(spec, "router", "scheduler", "template") or {})
+    return text.load(inline) if isinstance(inline, str) else inline
+
+
+def _inline(spec: Object) -> str | None:
+    """An object becomes the JSON that Go would write; text, from a ConfigMap, stays as it is."""
+    inline = dig(spec, "router", "scheduler", "config", "inline")
+    return inline if inline is None or isinstance(inline, str) else gojson.dumps(_sorted(inline))
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return gojson.sorted_map({key: _sorted(inner) for key, inner in value.items()})
+    return [_sorted(item) for item in value] if isinstance(value, list) else value

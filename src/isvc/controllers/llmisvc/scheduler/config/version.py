@@ -1,0 +1,34 @@
+"""Versions of the endpoint picker, as the annotation of its pod gives them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from isvc.kube.objects import Object
+
+ANNOTATION = "app.kubernetes.io/version"
+_FORM = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+.*)?")
+
+
+class Version(NamedTuple):
+    """Major, minor, patch; a pre-release counts as older than what it leads to."""
+
+    major: int
+    minor: int
+    patch: int
+    is_release: bool = True
+
+
+def parse(text: str) -> Version:
+    """Raises `ValueError` for anything but three numbers and an optional pre-release."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise ValueError(f'failed to parse version "{text}": expected three numbers, such as 0.9.0')
+    return Version(int(match[1]), int(match[2]), int(match[3]), match[4] is None)
+
+
+def of_template(template: Object) -> Version:
+    """The version that a pod template says it runs; the oldest where it does not say."""
+    annotations = template.get("metadata", {}).get("annotations") or {}
+    return parse(annotations.get(ANNOTATION) or "0.0.0")

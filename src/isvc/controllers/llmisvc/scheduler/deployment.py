@@ -1,0 +1,74 @@
+"""The Deployment of the endpoint picker."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.scheduler import features, tokenizer
+from isvc.controllers.llmisvc.scheduler.config import flags, migrations
+from isvc.controllers.llmisvc.scheduler.config.rewrite import TOKENIZER_CONTAINER, edit_configs, rewrite
+from isvc.controllers.llmisvc.scheduler.config.source import config_arguments
+from isvc.controllers.llmisvc.workload.metadata import child_metadata
+from isvc.controllers.llmisvc.workload.storage import Target, attach_model
+from isvc.engine.plan import Child
+from isvc.kube.objects import Object, deep_copy, dig
+from isvc.kube.resource import DEPLOYMENTS
+from isvc.serving.llm import labels, names
+from isvc.serving.llm.tracing import trace_scheduler
+from isvc.serving.workload.deployment import RESTARTED
+
+_ELECTION: Final = "-ha-enable-leader-election"
+MODEL_PATH: Final = "/mnt/models/base"
+
+
+def picker_deployment(observed: Observed, account: Object) -> Child:
+    """Raises `NotMigrated` for flags and configurations that the picker's version would refuse."""
+    scheduler = observed.spec["router"]["scheduler"]
+    name = names.scheduler(observed.name)
+    live = observed.live.get((DEPLOYMENTS, name)) or {}
+    fixed = labels.labels(observed.name, labels.SCHEDULER)
+    # A selector never changes: pods carry what a live one asks for.
+    selector = dig(live, "spec", "selector", "matchLabels") or fixed
+    given = {**fixed, **(scheduler.get("labels") or {}), **selector}
+    template: Object = {"metadata": {"labels": given}, "spec": _pod(observed, account, live)}
+    if scheduler.get("annotations"):
+        template["metadata"]["annotations"] = dict(scheduler["annotations"])
+    # One picker at a time works best, as it knows what is cached where: the old one goes before the new one comes.
+    spec: Object = {"strategy": {"type": "Recreate"}, "selector": {"matchLabels": selector}, "template": template}
+    if (replicas := scheduler.get("replicas")) is not None:
+        spec["replicas"] = replicas
+    manifest = {
+        "apiVersion": DEPLOYMENTS.api_version,
+        "kind": DEPLOYMENTS.kind,
+        "metadata": child_metadata(observed, name, given),
+        "spec": spec,
+    }
+    url = tokenizer.url(observed) if features.wants_tokenizer(observed.spec) else None
+    rewrite(manifest, url)
+    return Child(DEPLOYMENTS, manifest, yields=(RESTARTED,) if "replicas" in spec else (RESTARTED, "spec.replicas"))
+
+
+def _pod(observed: Observed, account: Object, live: Object) -> Object:
+    scheduler = observed.spec["router"]["scheduler"]
+    live_pod = dig(live, "spec", "template", "spec") or {}
+    pod = deep_copy(scheduler["template"])
+    if main := flags.container(pod):
+        configured = _configured(observed, main, live_pod)
+        pod["containers"] = [configured if each is main else each for each in pod["containers"]]
+    if flags.container(pod, TOKENIZER_CONTAINER):
+        target = Target(TOKENIZER_CONTAINER, MODEL_PATH, tokenizer_only=True)
+        attach_model(observed, pod, target, account, live_pod)
+        edit_configs(pod, migrations.use_tokenizer_beside)
+    return pod
+
+
+def _configured(observed: Observed, main: Object, live_pod: Object) -> Object:
+    arguments = list(main.get("args") or [])
+    replicas = dig(observed.spec, "router", "scheduler", "replicas") or 0
+    if replicas > 1 and not {_ELECTION, f"-{_ELECTION}"} & {*arguments}:
+        arguments.append(f"-{_ELECTION}")
+    arguments += config_arguments(observed.spec, live_pod)
+    main = {**main, "args": arguments}
+    tracing = observed.spec.get("tracing")
+    return main if tracing is None else trace_scheduler(main, tracing, observed.namespace, observed.name)

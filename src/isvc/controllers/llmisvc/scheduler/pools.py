@@ -1,0 +1,31 @@
+"""Inference pools: the pods among which the endpoint picker chooses, in both API groups that gateways may know.
+
+They have the same name and say the same; the route decides which of them is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from isvc.api.llm.conversion import pool_from_v1
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.workload.metadata import child_metadata
+from isvc.engine.plan import Child
+from isvc.kube.objects import Object, dig
+from isvc.kube.resource import Resource
+from isvc.serving.llm import labels, names
+from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
+
+
+def pools(observed: Observed) -> Iterator[Child]:
+    spec = dig(observed.spec, "router", "scheduler", "pool", "spec") or {}
+    yield _pool(observed, INFERENCE_POOLS, spec)
+    if INFERENCE_POOLS_V1ALPHA2 in observed.served:
+        yield _pool(observed, INFERENCE_POOLS_V1ALPHA2, pool_from_v1(spec))
+
+
+def _pool(observed: Observed, resource: Resource, spec: Object) -> Child:
+    given = labels.labels(observed.name, labels.SCHEDULER)
+    metadata = child_metadata(observed, names.inference_pool(observed.name), given)
+    manifest = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+    return Child(resource, manifest)

@@ -1,0 +1,53 @@
+"""The tokenizer: a server that turns prompts into tokens for plugins of the endpoint picker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.workload.metadata import child_metadata
+from isvc.controllers.llmisvc.workload.storage import Target, attach_model
+from isvc.engine.plan import Child
+from isvc.kube.objects import Object, deep_copy, dig
+from isvc.kube.resource import DEPLOYMENTS, SERVICES
+from isvc.serving.hosts import service_host
+from isvc.serving.llm import labels, names
+from isvc.serving.workload.deployment import RESTARTED
+
+PORT: Final = 8000
+_PORT_NAME: Final = "render-http"
+_MODEL_PATH: Final = "/mnt/models/base"
+
+
+def url(observed: Observed) -> str:
+    scheme = "https" if observed.settings.enable_tls else "http"
+    return f"{scheme}://{service_host(names.tokenizer(observed.name), observed.namespace)}:{PORT}"
+
+
+def tokenizer(observed: Observed, account: Object) -> Iterator[Child]:
+    """`account` is the endpoint picker's: its credentials serve to download the model."""
+    name = names.tokenizer(observed.name)
+    live = observed.live.get((DEPLOYMENTS, name)) or {}
+    given = labels.labels(observed.name, labels.TOKENIZER)
+    pod = deep_copy(dig(observed.spec, "router", "scheduler", "tokenizer", "template") or {})
+    attach_model(observed, pod, Target(path=_MODEL_PATH), account, dig(live, "spec", "template", "spec"))
+    deployment = {
+        "apiVersion": DEPLOYMENTS.api_version,
+        "kind": DEPLOYMENTS.kind,
+        "metadata": child_metadata(observed, name, given),
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": given},
+            "template": {"metadata": {"labels": given}, "spec": pod},
+        },
+    }
+    yield Child(DEPLOYMENTS, deployment, yields=(RESTARTED,))
+    port = {"name": _PORT_NAME, "port": PORT, "targetPort": _PORT_NAME, "protocol": "TCP"}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": child_metadata(observed, name, given),
+        "spec": {"selector": given, "ports": [port]},
+    }
+    yield Child(SERVICES, service)
