@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.engine.plan import Child
+from isvc.engine.policies import DATA
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving.refused import Refused
@@ -27,4 +28,4 @@ def ca_bundle_copy(name: str, source: Object | None, namespace: str, system_name
         "metadata": {"name": GLOBAL_CA_BUNDLE, "namespace": namespace},
         "data": {FILE: certificates},
     }
-    return Child(CONFIG_MAPS, manifest, heeds=("data",), owned=False)
+    return Child(CONFIG_MAPS, manifest, DATA, owned=False)

@@ -14,9 +14,9 @@ from isvc.controllers.llmisvc.workload.metadata import (
 from isvc.controllers.llmisvc.workload.phases import Phase
 from isvc.controllers.llmisvc.workload.pods import build_pod
 from isvc.engine.plan import Child
+from isvc.engine.policies import WHOLE_SHARED, WHOLE_WORKLOAD
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import DEPLOYMENTS
-from isvc.serving.workload.deployment import RESTARTED
 
 
 def deployment(observed: Observed, phase: Phase) -> Child:
@@ -44,7 +44,7 @@ def deployment(observed: Observed, phase: Phase) -> Child:
         "metadata": child_metadata(observed, phase.deployment, given, object_annotations(observed, phase)),
         "spec": spec,
     }
-    return Child(DEPLOYMENTS, manifest, yields=(RESTARTED,) if "replicas" in spec else (RESTARTED, "spec.replicas"))
+    return Child(DEPLOYMENTS, manifest, WHOLE_WORKLOAD if "replicas" in spec else WHOLE_SHARED)
 
 
 def _pod(observed: Observed, phase: Phase, live: Object | None) -> Object:

@@ -15,6 +15,7 @@ import orjson
 from isvc.api.annotations import DEVICE_CLASS, DEVICE_CONTAINER, DEVICE_COUNT, DEVICE_SELECTOR
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.engine.plan import Child
+from isvc.engine.policies import SPEC
 from isvc.kube.equality import covers
 from isvc.kube.objects import Object, annotations_of
 from isvc.kube.resource import RESOURCE_CLAIM_TEMPLATES
@@ -37,7 +38,7 @@ def claim_template(observed: Observed) -> Child | None:
         "metadata": {"name": _name(observed, spec), "namespace": observed.namespace},
         "spec": spec,
     }
-    return Child(RESOURCE_CLAIM_TEMPLATES, manifest, heeds=("spec",))
+    return Child(RESOURCE_CLAIM_TEMPLATES, manifest, SPEC)
 
 
 def claim(observed: Observed, pod: Object) -> None:

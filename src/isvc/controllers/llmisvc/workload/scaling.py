@@ -16,8 +16,8 @@ from isvc.controllers.llmisvc.workload.steps import Wanted, context, require
 from isvc.engine.plan import Child
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import HORIZONTAL_POD_AUTOSCALERS
-from isvc.serving.config import VARIANT_AUTOSCALER
-from isvc.serving.config_sections import PrometheusConfig
+from isvc.serving.config.configmap import VARIANT_AUTOSCALER
+from isvc.serving.config.sections import PrometheusConfig
 from isvc.serving.llm import labels
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import SCALED_OBJECTS

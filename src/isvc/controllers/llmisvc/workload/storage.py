@@ -6,7 +6,7 @@ a template may customize by a container of that name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -17,7 +17,6 @@ from isvc.controllers.llmisvc.workload import lora
 from isvc.controllers.llmisvc.workload.lora import Adapter
 from isvc.controllers.llmisvc.workload.phases import CONTAINER
 from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of
-from isvc.kube.resource import SERVICE_ACCOUNTS
 from isvc.serving.config import StorageInitializerConfig
 from isvc.serving.containers import add_missing_env, find_init_container, listed, set_env, variable
 from isvc.serving.credentials import add_service_account_credentials
@@ -186,7 +185,7 @@ def _may_tune_downloads(deployed: Object | None) -> bool:
 
 def _add_credentials(observed: Observed, pod: Object, container: Object, account: Object) -> None:
     name = name_of(account)
-    lookup = observed.lookup.knowing(SERVICE_ACCOUNTS, {name: account})
+    lookup = replace(observed.lookup, service_accounts={name: account})
     annotations = annotations_of(observed.raw)
     try:
         add_service_account_credentials(container, pod, name, annotations, observed.config.credentials, lookup)
