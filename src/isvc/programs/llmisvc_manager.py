@@ -10,15 +10,37 @@ from typing import Any, Final
 
 import click
 
+from isvc.controllers.llmisvc import watches
+from isvc.controllers.llmisvc.config import watches as config_watches
+from isvc.controllers.llmisvc.observe import PresetSettings
 from isvc.programs import flags, program
+from isvc.programs.migration import migrate_stored_versions, remove_variant_autoscalings
 from isvc.programs.options import LLMOptions, Options
-from isvc.programs.program import Program
+from isvc.programs.program import Context, Program
 from isvc.programs.webhooks import LLM_WEBHOOKS
 from isvc.serving.llm.presets import PREFIX
 from isvc.toolkit import kubeconfig, logs
 from isvc.toolkit.address import Address
+from isvc.toolkit.controller import Controller
 from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager
+
+
+def _llm_inference_services(context: Context) -> Controller:
+    return watches.controller(
+        context.client, context.cache, context.recorder, context.clock, context.system_namespace, _presets(context)
+    )
+
+
+def _llm_inference_service_configs(context: Context) -> Controller:
+    return config_watches.controller(
+        context.client, context.cache, context.recorder, context.clock, context.system_namespace, _presets(context)
+    )
+
+
+def _presets(context: Context) -> PresetSettings:
+    return PresetSettings(context.options.llm.preset_prefix, context.options.llm.pin_presets)
+
 
 PROGRAM: Final = Program(
     name="llmisvc-manager",
@@ -27,7 +49,8 @@ PROGRAM: Final = Program(
     certificate="llmisvc-webhook-server-cert",
     event_source="LLMInferenceServiceController",
     webhooks=LLM_WEBHOOKS,
-    controllers=(),
+    controllers=(_llm_inference_services, _llm_inference_service_configs),
+    tasks=(migrate_stored_versions, remove_variant_autoscalings),
     defaults=Options(metrics=Address("", 8443), metrics_secure=True),
 )
 
@@ -76,6 +99,7 @@ def llm_options(environment: Mapping[str, str]) -> LLMOptions:
     """How presets are called and whether they can be deleted, which environment variables choose."""
     return LLMOptions(
         preset_prefix=environment.get("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", PREFIX),
+        pin_presets=flags.go_bool(environment.get("LLM_INFERENCE_SERVICE_VERSIONED_CONFIG", "true")),
         keep_presets=flags.go_bool(environment.get("PREVENT_WELL_KNOWN_CONFIG_DELETION", "true")),
     )
 

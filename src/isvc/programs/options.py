@@ -29,6 +29,7 @@ class LLMOptions:
     """Options of llmisvc-manager alone."""
 
     preset_prefix: str = PREFIX
+    pin_presets: bool = True
     keep_presets: bool = True
     migration_timeout: float = 3600.0
     migration_poll_interval: float = 30.0

@@ -18,7 +18,8 @@ from isvc.controllers.llmisvc.presets import Sources, combine, pins
 from isvc.controllers.llmisvc.router.observe import observe_network
 from isvc.kube.objects import Key, Object, labels_of, name_of, namespace_of, resource_version_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, PODS, RESOURCE_CLAIM_TEMPLATES, SERVICE_ACCOUNTS, Resource
-from isvc.serving.config import Config, Configuration
+from isvc.serving.config import Config
+from isvc.serving.config.current import Configuration
 from isvc.serving.credentials import Lookup, NotLookedUp
 from isvc.serving.llm.presets import PREFIX, Settings
 from isvc.serving.thirdparty import (
@@ -111,7 +112,9 @@ class Observer:
         """What a merge was made of: equal ingredients give an equal merge."""
         metadata = raw["metadata"]
         configs = tuple(
-            resource_version_of(self._reader.get(LLM_INFERENCE_SERVICE_CONFIGS, applied.name, place) or {"metadata": {}})
+            resource_version_of(
+                self._reader.get(LLM_INFERENCE_SERVICE_CONFIGS, applied.name, place) or {"metadata": {}}
+            )
             for applied in merged.applied
             for place in (namespace_of(raw), self._system_namespace)
         )

@@ -17,6 +17,7 @@ from isvc.api.resources import GROUP
 from isvc.controllers.llmisvc.observed import AppliedConfig, Merged
 from isvc.controllers.llmisvc.router.backends import with_backends
 from isvc.controllers.llmisvc.scheduler.features import wants_latency_predictor, wants_tokenizer
+from isvc.controllers.llmisvc.workload.lora import resolve_adapters
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.patch import PatchError
 from isvc.serving.llm import names
@@ -81,6 +82,7 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
     spec = with_backends(rendered, name_of(raw))
     spec, config_map = _with_scheduler_config(spec, raw, sources)
     spec = _with_picker_port(spec)
+    resolve_adapters(spec)  # raises where they cannot be
     applied = (
         *(AppliedConfig(name_of(config), namespace_of(config), "Preset") for config in chosen),
         *(AppliedConfig(name_of(config), namespace_of(config), "UserRef") for config in referred),

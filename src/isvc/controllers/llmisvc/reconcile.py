@@ -18,7 +18,7 @@ from isvc.controllers.llmisvc.plan import plan
 from isvc.controllers.llmisvc.planned import Planned, Shared
 from isvc.controllers.llmisvc.presets import NotCombined, pins
 from isvc.controllers.llmisvc.rendered import RenderedSpecs, refusal
-from isvc.controllers.llmisvc.router.group import waiting_for
+from isvc.controllers.llmisvc.router.observe import waiting_for
 from isvc.controllers.llmisvc.status import conditions as c
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.controllers.llmisvc.status.fold import begun, combined, fold, halted, references

@@ -40,9 +40,8 @@ def users_of(config: Object, names: Names, system_namespace: str) -> Iterator[Ke
     """
     name, namespace = name_of(config), namespace_of(config)
     for key in names.keys(LLM_INFERENCE_SERVICES, CONFIG_INDEX, name):
-        if key.namespace == namespace:
-            yield key
-        elif namespace == system_namespace and not _has_its_own(names.get(LLM_INFERENCE_SERVICES, *reversed(key)), name):
+        service = names.get(LLM_INFERENCE_SERVICES, key.name, key.namespace)
+        if key.namespace == namespace or (namespace == system_namespace and not _has_its_own(service, name)):
             yield key
 
 

@@ -10,7 +10,7 @@ from isvc.controllers.llmisvc.dependencies import Dependencies
 from isvc.controllers.llmisvc.observe import PART_OF, POD_INDEX, PresetSettings, service_of_pod
 from isvc.controllers.llmisvc.reconcile import EventRecorder, Reconciler
 from isvc.controllers.llmisvc.router.group import traffic_changed
-from isvc.controllers.llmisvc.router.observe import GROUP_INDEX, INDEXERS
+from isvc.controllers.llmisvc.router.observe import GROUP_INDEX, INDEXERS, SERVICE_INDEXERS
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, configs_of, users_of
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.owners import controller_of
@@ -69,7 +69,9 @@ def mirror(cache: Cache, system_namespace: str, presets: PresetSettings) -> None
     indexers = {**INDEXERS, CONFIG_INDEX: lambda service: configs_of(service, presets.prefix)}
     cache.watch(LLM_INFERENCE_SERVICES, indexers=indexers)
     cache.watch(CONFIG_MAPS, namespace=system_namespace)
-    cache.watch(PODS, labels=OURS, transform=_addresses, indexers={POD_INDEX: lambda pod: map(str, service_of_pod(pod))})
+    cache.watch(SERVICES, indexers=SERVICE_INDEXERS)
+    by_service = {POD_INDEX: lambda pod: map(str, service_of_pod(pod))}
+    cache.watch(PODS, labels=OURS, transform=_addresses, indexers=by_service)
     for resource in (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, CLUSTER_ROLE_BINDINGS):
         cache.watch(resource, labels=OURS)
     cache.watch(CLUSTER_STORAGE_CONTAINERS, optional=True)
@@ -105,14 +107,12 @@ def _watches(cache: Cache, dependencies: Dependencies, system_namespace: str) ->
     shared = (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2)
     return (
         Watch(LLM_INFERENCE_SERVICES),
-        Watch(LLM_INFERENCE_SERVICES, to=members, when=traffic_changed),
+        Watch(LLM_INFERENCE_SERVICES, to=members, when=_traffic_changed),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=users, when=_spec_changed),
         *(Watch(resource, to=owner) for resource in owned),
         *(Watch(resource, to=owner, optional=True) for resource in (*owned_if_there, *shared)),
-        *(
-            Watch(resource, to=dependents(resource), optional=True)
-            for resource in (*shared, GATEWAYS, GATEWAY_CLASSES)
-        ),
+        *(Watch(resource, to=dependents(resource), optional=True) for resource in (*shared, GATEWAYS, GATEWAY_CLASSES)),
+        Watch(SERVICES, to=dependents(SERVICES)),
         Watch(CONFIG_MAPS, to=dependents(CONFIG_MAPS)),
         Watch(CONFIG_MAPS, to=everybody, when=is_configuration),
         Watch(SERVICE_ACCOUNTS, to=neighbours, when=_account_changed),
@@ -122,6 +122,10 @@ def _watches(cache: Cache, dependencies: Dependencies, system_namespace: str) ->
 
 def _spec_changed(before: Object | None, after: Object | None) -> bool:
     return before is None or after is None or before.get("spec") != after.get("spec")
+
+
+def _traffic_changed(before: Object | None, after: Object | None) -> bool:
+    return before is None or after is None or traffic_changed(before, after)
 
 
 def _account_changed(before: Object | None, after: Object | None) -> bool:
@@ -137,7 +141,8 @@ def _pod_changed(before: Object | None, after: Object | None) -> bool:
     """Certificates name the addresses of pods; Deployments tell the rest."""
     if before is None or after is None:
         return False
-    return any(dig(before, "status", field) != dig(after, "status", field) for field in ("podIPs", "initContainerStatuses"))
+    fields = ("podIPs", "initContainerStatuses")
+    return any(dig(before, "status", field) != dig(after, "status", field) for field in fields)
 
 
 def _addresses(pod: Object) -> Object:

@@ -1,0 +1,59 @@
+"""What the leader of llmisvc-manager does once, after its start: bring what older versions left behind up to date."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.kube.errors import ApiError, Forbidden, NotFound, Unauthorized
+from isvc.kube.objects import name_of, namespace_of
+from isvc.kube.resource import Resource
+from isvc.programs.program import Context
+from isvc.serving.llm.labels import LLM, PART_OF
+from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.storage_version import migrate
+
+log = logging.getLogger(__name__)
+
+VARIANT_AUTOSCALINGS: Final = Resource("llmd.ai", "v1alpha1", "variantautoscalings", "VariantAutoscaling")
+FIRST_PAUSE: Final = 2.0
+FASTER: Final = 1.5
+
+
+async def migrate_stored_versions(context: Context) -> None:
+    """Rewrite both kinds in the version that is stored today.
+
+    Raises when it does not succeed in time, or cannot: a CRD that names an old version for good blocks upgrades.
+    """
+    deadline = context.clock.monotonic() + context.options.llm.migration_timeout
+    for resource in (LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS):
+        await _migrate(context, resource, deadline)
+
+
+async def _migrate(context: Context, resource: Resource, deadline: float) -> None:
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            await migrate(context.client, resource)
+            return
+        except (Forbidden, Unauthorized, NotFound) as error:
+            raise ClusterError(f"stored versions of {resource} cannot be migrated: {error}") from error
+        except (ApiError, ClusterError) as error:
+            if context.clock.monotonic() + pause > deadline:
+                raise ClusterError(f"stored versions of {resource} were not migrated in time: {error}") from error
+            log.warning("stored versions of %s: %s; again in %.3g s", resource, error, pause)
+        await context.clock.sleep(pause)
+        pause = min(pause * FASTER, context.options.llm.migration_poll_interval)
+
+
+async def remove_variant_autoscalings(context: Context) -> None:
+    """Delete VariantAutoscalings that earlier versions made: scaling is described on the autoscaler itself now."""
+    try:
+        found = await context.client.list(VARIANT_AUTOSCALINGS, labels=f"{PART_OF}={LLM}")
+        for item in found.items:
+            await context.client.delete(VARIANT_AUTOSCALINGS, name_of(item), namespace_of(item))
+    except NotFound:
+        return  # the cluster does not have the kind, or somebody else was faster
+    except (ApiError, ClusterError) as error:
+        log.warning("VariantAutoscalings of earlier versions may be left: %s", error)
