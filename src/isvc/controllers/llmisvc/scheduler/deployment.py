@@ -12,11 +12,11 @@ from isvc.controllers.llmisvc.scheduler.config.source import config_arguments
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model
 from isvc.engine.plan import Child
+from isvc.engine.policies import WHOLE_SHARED, WHOLE_WORKLOAD
 from isvc.kube.objects import Object, deep_copy, dig
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving.llm import labels, names
 from isvc.serving.llm.tracing import trace_scheduler
-from isvc.serving.workload.deployment import RESTARTED
 
 _ELECTION: Final = "-ha-enable-leader-election"
 MODEL_PATH: Final = "/mnt/models/base"
@@ -46,7 +46,7 @@ def picker_deployment(observed: Observed, account: Object) -> Child:
     }
     url = tokenizer.url(observed) if features.wants_tokenizer(observed.spec) else None
     rewrite(manifest, url)
-    return Child(DEPLOYMENTS, manifest, yields=(RESTARTED,) if "replicas" in spec else (RESTARTED, "spec.replicas"))
+    return Child(DEPLOYMENTS, manifest, policy=WHOLE_WORKLOAD if "replicas" in spec else WHOLE_SHARED)
 
 
 def _pod(observed: Observed, account: Object, live: Object) -> Object:

@@ -21,43 +21,49 @@ def default_config(spec: Object) -> Object:
         "apiVersion": API_VERSION,
         "kind": KIND,
         "plugins": plugins,
-        "schedulingProfiles": [_profile(name, scorers, has_adapters) for name, scorers in profiles],
+        "schedulingProfiles": [_profile(name, entries, has_adapters) for name, entries in profiles.items()],
     }
 
 
-_Scorers = tuple[tuple[str, int | None], ...]
-_Parts = tuple[list[Object], tuple[tuple[str, _Scorers], ...]]
+_Entry = tuple[str, int | None]
+_Parts = tuple[list[Object], dict[str, list[_Entry]]]
+_PICKER: _Entry = ("max-score-picker", None)
 
 
 def _single() -> _Parts:
-    scorers = (("queue-scorer", 2), ("kv-cache-utilization-scorer", 2), ("prefix-cache-scorer", 3))
-    scorers += (("no-hit-lru-scorer", 2),)
+    scorers: list[_Entry] = [
+        ("queue-scorer", 2),
+        ("kv-cache-utilization-scorer", 2),
+        ("prefix-cache-scorer", 3),
+        ("no-hit-lru-scorer", 2),
+    ]
     types = ("single-profile-handler", *(name for name, _ in scorers), "max-score-picker")
-    return _plugins(types), (("default", (*scorers, ("max-score-picker", None))),)
+    return _plugins(types), {"default": [*scorers, _PICKER]}
 
 
 def _disaggregated() -> _Parts:
     decider = "always-disagg-pd-decider"
-    types = ("disagg-headers-handler", "prefill-filter", "decode-filter", "queue-scorer", "kv-cache-utilization-scorer")
-    types += ("active-request-scorer", "prefix-cache-scorer", "max-score-picker", decider)
     handler = {"type": "disagg-profile-handler", "parameters": {"deciders": {"prefill": decider}}}
-    prefill: _Scorers = (("prefill-filter", None), ("prefix-cache-scorer", 3), ("queue-scorer", 2))
-    prefill += (("kv-cache-utilization-scorer", 2), ("max-score-picker", None))
+    scorers = ("queue-scorer", "kv-cache-utilization-scorer", "active-request-scorer", "prefix-cache-scorer")
+    types = ("disagg-headers-handler", "prefill-filter", "decode-filter", *scorers, "max-score-picker", decider)
+    prefill: list[_Entry] = [("prefix-cache-scorer", 3), ("queue-scorer", 2), ("kv-cache-utilization-scorer", 2)]
     # How many requests a decoding pod has open says more about it than its queue.
-    decode: _Scorers = (("decode-filter", None), ("active-request-scorer", 2), ("prefix-cache-scorer", 3))
-    decode += (("max-score-picker", None),)
-    return [*_plugins(types), handler], (("prefill", prefill), ("decode", decode))
+    decode: list[_Entry] = [("active-request-scorer", 2), ("prefix-cache-scorer", 3)]
+    return [*_plugins(types), handler], {
+        "prefill": [("prefill-filter", None), *prefill, _PICKER],
+        "decode": [("decode-filter", None), *decode, _PICKER],
+    }
 
 
 def _plugins(types: Iterable[str]) -> list[Object]:
     return [{"type": each} for each in types]
 
 
-def _profile(name: str, scorers: _Scorers, has_adapters: bool) -> Object:
-    """Filters come first; the scorer for adapters follows them."""
-    entries = list(scorers)
+def _profile(name: str, entries: list[_Entry], has_adapters: bool) -> Object:
+    """The scorer for adapters is the first scorer: a filter, which has no weight, goes before it."""
     if has_adapters:
-        entries.insert(0 if entries[0][1] is not None else 1, (_LORA, _LORA_WEIGHT))
+        first = 0 if entries[0][1] is not None else 1
+        entries = [*entries[:first], (_LORA, _LORA_WEIGHT), *entries[first:]]
     return {"name": name, "plugins": [_reference(*entry) for entry in entries]}
 
 

@@ -18,7 +18,10 @@ _DATA_SOURCE_SINCE = Version(0, 10, 0)
 _DATA_SOURCE = "metrics-data-source"
 _SCHEME, _PATH, _PORT = (f"model-server-metrics-{name}" for name in ("scheme", "path", "port"))
 _INSECURE = "model-server-metrics-https-insecure-skip-verify"
-_TRUE, _FALSE = frozenset({"1", "t", "T", "TRUE", "true", "True"}), frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_TRUE, _FALSE = (
+    frozenset({"1", "t", "T", "TRUE", "true", "True"}),
+    frozenset({"0", "f", "F", "FALSE", "false", "False"}),
+)
 
 
 class NotMigrated(Exception):

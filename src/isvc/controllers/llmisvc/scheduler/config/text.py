@@ -14,6 +14,7 @@ from isvc.kube.objects import Object
 _LITERAL, _QUOTED = "|", '"'
 _PLAIN = "tag:yaml.org,2002:str"
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_BOOLEANS_OF_GO = ("y", "Y", "n", "N")
 
 
 class _Loader(yaml.CSafeLoader):
@@ -33,7 +34,8 @@ def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.Node:
     if "\n" in text:
         return dumper.represent_scalar(_PLAIN, text, _LITERAL)
     looks_like = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-    return dumper.represent_scalar(_PLAIN, text, None if looks_like == _PLAIN else _QUOTED)
+    is_plain = looks_like == _PLAIN and text not in _BOOLEANS_OF_GO
+    return dumper.represent_scalar(_PLAIN, text, None if is_plain else _QUOTED)
 
 
 _Dumper.add_representer(str, _represent_text)
@@ -60,6 +62,8 @@ def dump(config: Object, *, sort: bool = True) -> str:
 def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value, key=_order)}
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
