@@ -55,11 +55,11 @@ def _namesakes(observed: Observed) -> list[str]:
 
 
 def _collision(observed: Observed, namesakes: list[str]) -> Event:
-    name, namespace = observed.name, observed.namespace
+    name, namespace, model = observed.name, observed.namespace, model_name(observed.spec, observed.name)
     return Event(
         "Warning",
         "ModelNameCollision",
-        f'model name "{model_name(observed.spec, name)}" is also used by {", ".join(namesakes)} in namespace {namespace}:'
+        f'model name "{model}" is also used by {", ".join(namesakes)} in namespace {namespace}:'
         " on paths and headers that name the model, the gateway prefers one of them and hides the others."
         f" {namespace}/{name} stays reachable at its own path; rename the model, or put the services into one routing"
         " group to share the traffic",

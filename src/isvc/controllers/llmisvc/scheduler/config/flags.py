@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from itertools import pairwise
 
 from isvc.kube.objects import Object
 
@@ -19,7 +20,7 @@ def config_flag(pod: Object) -> tuple[str, str] | None:
     """The first flag of the main container that says where the configuration is, and what it says."""
     main = container(pod)
     arguments = (main or {}).get("args") or []
-    pairs = zip(arguments, arguments[1:], strict=False)
+    pairs = pairwise(arguments)
     return next(((flag, value) for flag, value in pairs if flag in _TEXT or flag in _FILE), None)
 
 

@@ -1,6 +1,6 @@
-"""Rewrites configurations of older endpoint pickers for the version that runs: each rule from the first version it fits.
+"""Rewrites configurations of older endpoint pickers for the version that runs, rule by rule.
 
-An older program refuses newer names and a newer one the older, so nothing is rewritten ahead of the program.
+An older program refuses newer names and a newer one the older, so each rule has a first version.
 Configurations are changed in place.
 """
 
