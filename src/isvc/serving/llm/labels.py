@@ -27,3 +27,8 @@ def labels(service: str, component: str = "") -> dict[str, str]:
     """Who an object belongs to and, where that matters, as what."""
     of_service = {NAME: service, PART_OF: LLM}
     return {COMPONENT: component, **of_service} if component else of_service
+
+
+def workload_selector(service: str) -> dict[str, str]:
+    """Selects the pods that answer requests: not the workers behind a leader."""
+    return {**labels(service), KSERVE_COMPONENT: "workload"}
