@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run test test-conformance test-sdk check bench-up manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-api
+.PHONY: run test test-conformance test-sdk check bench-up manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -57,20 +57,25 @@ test-conformance: .venv ## the recorded cases on the embedded API server
 
 MANAGER := $(CURDIR)/$(BIN)/isvc-manager --leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port} \
   --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}
+LLMISVC := $(CURDIR)/$(BIN)/llmisvc-manager --leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port} \
+  --metrics-secure=false --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}
 SERVER := $(CURDIR)/$(BIN)/isvc apiserver --kubeconfig {kubeconfig} --dir {dir}
 SELECTED = $(addprefix --profile ,$(PROFILE)) $(addprefix --case ,$(CASE))
 
 conformance: .venv envtest ## play recorded cases on a real kube-apiserver (PROFILE=, CASE=)
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --crds manifests/crds/full $(SELECTED)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --llmisvc '$(LLMISVC)' --crds manifests/crds/full $(SELECTED)
 
 conformance-embedded: .venv ## play recorded cases on the embedded API server (PROFILE=, CASE=)
-	$(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --server '$(SERVER)' --crds manifests/crds/full $(SELECTED)
+	$(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --llmisvc '$(LLMISVC)' --server '$(SERVER)' --crds manifests/crds/full $(SELECTED)
 
 bench-api: .venv ## time of decoding, defaulting, validating and converting our kinds
 	$(BIN)/python bench/api.py
 
 bench: .venv envtest ## requests, CPU, memory and time per service on a real kube-apiserver (N=300)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(BENCH)/bench.py --manager '$(MANAGER)' --crds manifests/crds/full -n $(or $(N),300)
+
+bench-llm: .venv envtest ## the same for LLMInferenceServices (N=50)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(BENCH)/bench.py --llmisvc '$(LLMISVC)' --mode llmisvc --crds manifests/crds/full -n $(or $(N),50)
 
 bench-apiserver: .venv envtest ## speed and memory of the embedded API server beside kube-apiserver with etcd
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/apiserver.py

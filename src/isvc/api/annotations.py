@@ -24,6 +24,8 @@ DEVICE_CONTAINER = f"{GROUP}/exp-dra-container-name"
 VISIBILITY = "networking.kserve.io/visibility"
 FINALIZER = "inferenceservice.finalizers"
 """Holds a deleted InferenceService until its controller has cleaned up."""
+LLM_FINALIZER = f"{GROUP}/llmisvc-finalizer"
+"""Holds a deleted LLMInferenceService until its controller has cleaned up."""
 CLUSTER_LOCAL = "cluster-local"
 
 LOCAL_MODEL = f"{INTERNAL}/localmodel"

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self
 
+from isvc.api.annotations import LLM_FINALIZER
 from isvc.api.defaults.llm import default_llm_service
 from isvc.api.llm.conversion import OLD, to_v1alpha2
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.llm import validate_llm_config, validate_llm_service
-from isvc.kube.objects import Object, name_of, namespace_of
+from isvc.kube.objects import Object, finalizers_of, name_of, namespace_of
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
 from isvc.serving.llm.presets import PresetError, Settings, preset_names, render_preset
@@ -50,9 +51,18 @@ class Presets:
 def llm_defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:
     def default(request: AdmissionRequest) -> AdmissionResponse:
         caches = caches_for(reader, configuration(), request.object, request.namespace)
-        return patched(request.object, default_llm_service(request.object, caches))
+        service = default_llm_service(request.object, caches)
+        return patched(request.object, _held(service) if request.operation == "CREATE" else service)
 
     return reading(default)
+
+
+def _held(service: Object) -> Object:
+    """A new service with its finalizer, which saves the controller a write of its own."""
+    finalizers = finalizers_of(service)
+    if LLM_FINALIZER in finalizers:
+        return service
+    return {**service, "metadata": {**service["metadata"], "finalizers": [*finalizers, LLM_FINALIZER]}}
 
 
 def llm_validator() -> Handler:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
-from isvc.api.annotations import is_stopped
-from isvc.api.resources import GROUP, LLM_INFERENCE_SERVICES
+from isvc.api.annotations import LLM_FINALIZER, is_stopped
+from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.dependencies import Dependencies
 from isvc.controllers.llmisvc.events import child_events
 from isvc.controllers.llmisvc.observe import Observer, PresetSettings, Reads
@@ -42,7 +42,6 @@ from isvc.toolkit.remembered import Remembered
 
 log = logging.getLogger(__name__)
 
-FINALIZER: Final = f"{GROUP}/llmisvc-finalizer"
 PASSES: Final = 2
 LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
 BLOCKED: Final = 5.0  # what is missing may come without anyone telling; looking costs no request
@@ -95,7 +94,7 @@ class Reconciler:
         config = self._observer.configuration.in_force()
         if config is None:
             return self._observer.configuration.wait(key)
-        raw = await self._commit.add_finalizer(LLM_INFERENCE_SERVICES, raw, FINALIZER)
+        raw = await self._commit.add_finalizer(LLM_INFERENCE_SERVICES, raw, LLM_FINALIZER)
         report = await self._reconcile(raw, config)
         await self._tell(raw, report)
         return report.after
@@ -206,7 +205,7 @@ class Reconciler:
     async def _delete(self, raw: Object) -> Result | None:
         """Wait until no other member of the group routes here; then the garbage collector takes the children."""
         self._dependencies.record(Key.of(raw), frozenset())
-        if FINALIZER not in finalizers_of(raw):
+        if LLM_FINALIZER not in finalizers_of(raw):
             return None
         if member := waiting_for(self._cache, raw):
             edit = StatusEdit(raw.get("status") or {}, timestamp(self._clock.now()))
@@ -217,7 +216,7 @@ class Reconciler:
             return Result(requeue_after=LEAVING)
         binding = names.scheduler_cluster_role_binding(namespace_of(raw), name_of(raw))
         await self._remove_one(Shared(CLUSTER_ROLE_BINDINGS, binding), raw)
-        await self._commit.remove_finalizer(LLM_INFERENCE_SERVICES, raw, FINALIZER)
+        await self._commit.remove_finalizer(LLM_INFERENCE_SERVICES, raw, LLM_FINALIZER)
         return None
 
     async def _remove(self, planned: Planned, raw: Object) -> None:
