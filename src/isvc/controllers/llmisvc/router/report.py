@@ -13,6 +13,7 @@ from isvc.controllers.llmisvc.router.group import Group
 from isvc.controllers.llmisvc.router.plan import DIVERGENCE, RouterFacts
 from isvc.controllers.llmisvc.router.readiness import route_problem
 from isvc.controllers.llmisvc.router.urls import discover
+from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.status.conditions import (
     GATEWAYS_READY,
     GROUP_DEGRADED,
@@ -37,8 +38,7 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     if observed.stopped or dig(observed.spec, "router", "route") is None:
         _report_no_route(edit, observed)
         if observed.stopped:
-            for condition in (GATEWAYS_READY, HTTP_ROUTES_READY, INFERENCE_POOL_READY):
-                edit.mark(condition, "False", *STOPPED)
+            _report_stopped(edit, observed)
             return
     routes = _routes(area.facts, applied)
     try:
@@ -50,6 +50,13 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     if _report_pool(edit, applied, reached):
         _report_gateways(edit, observed, reached)
         _report_routes(edit, observed, routes)
+
+
+def _report_stopped(edit: StatusEdit, observed: Observed) -> None:
+    """References that are wrong are wrong also for a stopped service; the scheduler's report has said so."""
+    if reference_problem(observed) is None:
+        for condition in (GATEWAYS_READY, HTTP_ROUTES_READY, INFERENCE_POOL_READY):
+            edit.mark(condition, "False", *STOPPED)
 
 
 def _routes(facts: RouterFacts, applied: Applied) -> list[Object]:

@@ -27,8 +27,9 @@ FAILED = "SchedulerReconcileError"
 
 
 def plan(observed: Observed) -> Area:
-    """References of the router are checked first: until they are right, nothing of it changes."""
-    if not observed.stopped and (problem := reference_problem(observed)):
+    """References of the router are checked first: until they are right nothing of it changes, unless it has to go."""
+    problem = reference_problem(observed)
+    if problem and not observed.stopped:
         return Area(stop=problem)
     if not is_managed(observed):
         binding = names.scheduler_cluster_role_binding(observed.namespace, observed.name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from isvc.controllers.llmisvc.planned import Applied, Area
+from isvc.controllers.llmisvc.planned import Applied, Area, Stop
+from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.scheduler.plan import has_tokenizer, is_managed
 from isvc.controllers.llmisvc.status.conditions import (
     GATEWAYS_READY,
@@ -22,24 +23,26 @@ STOPPED = ("False", "Stopped", "Service is stopped")
 def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     """Conditions that follow from what is there now."""
     observed, name = applied.observed, applied.observed.name
+    problem = area.stop or reference_problem(observed)
+    _clear_checked(edit, problem)
+    if problem is not None:
+        edit.mark(problem.condition, "False", problem.reason, problem.message)
+        return
     if observed.stopped:
         edit.mark(SCHEDULER_WORKLOAD_READY, *STOPPED)
         edit.mark(TOKENIZER_READY, *STOPPED)
-        return
-    _clear_checked(edit, area)
-    if area.stop is not None:
         return
     _report(edit, TOKENIZER_READY, applied, names.tokenizer(name) if has_tokenizer(observed) else None)
     _report(edit, SCHEDULER_WORKLOAD_READY, applied, names.scheduler(name) if is_managed(observed) else None)
 
 
-def _clear_checked(edit: StatusEdit, area: Area) -> None:
+def _clear_checked(edit: StatusEdit, problem: Stop | None) -> None:
     """References that are right say nothing yet about gateways and routes: the router's report will."""
-    problem = area.stop.condition if area.stop else None
-    if problem == GATEWAYS_READY:
+    failed = problem.condition if problem else None
+    if failed == GATEWAYS_READY:
         return
     edit.clear(GATEWAYS_READY)
-    if problem != HTTP_ROUTES_READY:
+    if failed != HTTP_ROUTES_READY:
         edit.clear(HTTP_ROUTES_READY)
 
 

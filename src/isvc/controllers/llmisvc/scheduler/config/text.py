@@ -5,7 +5,7 @@ The text is an argument of a container, so a letter that differs restarts the en
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -20,10 +20,11 @@ _BOOLEANS_OF_GO = ("y", "Y", "n", "N")
 class _Loader(yaml.CSafeLoader):
     """Reads what JSON can hold: a date stays text."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 class _Dumper(yaml.CSafeDumper):
