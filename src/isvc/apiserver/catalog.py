@@ -96,6 +96,12 @@ clusterroles         ClusterRole         -  -  -
 rolebindings         RoleBinding         -  -
 roles                Role                -  -
 """,
+    "resource.k8s.io/v1": """
+deviceclasses           DeviceClass            -  -  -
+resourceclaims          ResourceClaim          -  -  sd
+resourceclaimtemplates  ResourceClaimTemplate  -  -
+resourceslices          ResourceSlice          -  -  -
+""",
     "scheduling.k8s.io/v1": """
 priorityclasses  PriorityClass  pc  -  -
 """,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from isvc.apiserver.builtin.validation import access, autoscaling, pods, services, storage, workloads
+from isvc.apiserver.builtin.validation import access, autoscaling, devices, pods, services, storage, workloads
 from isvc.apiserver.strategy import FieldError
 from isvc.kube.objects import Object
 
@@ -57,4 +57,6 @@ CHANGES: dict[tuple[str, str], Change] = {
     ("discovery.k8s.io", "EndpointSlice"): services.endpoint_slice_update,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): access.role_binding_update,
     ("rbac.authorization.k8s.io", "RoleBinding"): access.role_binding_update,
+    ("resource.k8s.io", "ResourceClaim"): devices.claim_update,
+    ("resource.k8s.io", "ResourceClaimTemplate"): devices.claim_update,
 }
