@@ -10,7 +10,7 @@ from isvc.controllers.llmisvc.dependencies import Dependencies
 from isvc.controllers.llmisvc.observe import PART_OF, POD_INDEX, PresetSettings, service_of_pod
 from isvc.controllers.llmisvc.reconcile import EventRecorder, Reconciler
 from isvc.controllers.llmisvc.router.group import traffic_changed
-from isvc.controllers.llmisvc.router.observe import GROUP_INDEX, INDEXERS, SERVICE_INDEXERS
+from isvc.controllers.llmisvc.router.observe import GROUP_INDEX, INDEXERS, SERVICE_INDEXERS, gateway_of
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, configs_of, users_of
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.owners import controller_of
@@ -83,6 +83,10 @@ def _watches(cache: Cache, dependencies: Dependencies, system_namespace: str) ->
     def dependents(resource: Resource) -> Mapper:
         return lambda obj: dependencies.of(resource, Key.of(obj))
 
+    def behind_gateway(service: Object) -> Iterable[Key]:
+        gateways = (Key(*gateway.split("/")) for gateway in gateway_of(service))
+        return (key for gateway in gateways for key in dependencies.of(GATEWAYS, gateway))
+
     def users(config: Object) -> Iterable[Key]:
         return users_of(config, cache, system_namespace)
 
@@ -113,6 +117,7 @@ def _watches(cache: Cache, dependencies: Dependencies, system_namespace: str) ->
         *(Watch(resource, to=owner, optional=True) for resource in (*owned_if_there, *shared)),
         *(Watch(resource, to=dependents(resource), optional=True) for resource in (*shared, GATEWAYS, GATEWAY_CLASSES)),
         Watch(SERVICES, to=dependents(SERVICES)),
+        Watch(SERVICES, to=behind_gateway),
         Watch(CONFIG_MAPS, to=dependents(CONFIG_MAPS)),
         Watch(CONFIG_MAPS, to=everybody, when=is_configuration),
         Watch(SERVICE_ACCOUNTS, to=neighbours, when=_account_changed),
