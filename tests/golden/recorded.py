@@ -30,6 +30,8 @@ CRDS = {
     "virtualservices.networking.istio.io": ("networking.istio.io", "VirtualService"),
     "scaledobjects.keda.sh": ("keda.sh", "ScaledObject"),
     "opentelemetrycollectors.opentelemetry.io": ("opentelemetry.io", "OpenTelemetryCollector"),
+    "leaderworkersets.leaderworkerset.x-k8s.io": ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+    "inferencepools.inference.networking.x-k8s.io": ("inference.networking.x-k8s.io", "InferencePool"),
 }
 RESOURCES = {
     (resource.group, resource.kind): resource

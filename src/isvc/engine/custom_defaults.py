@@ -63,6 +63,7 @@ _DEFAULTS: Final[dict[tuple[str, str], dict[str, Any]]] = {
         "spec.networkConfig.subdomainPolicy": "Shared",
         "spec.leaderWorkerTemplate.size": 1,
         "spec.leaderWorkerTemplate.restartPolicy": "RecreateGroupOnPodRestart",
+        "spec.leaderWorkerTemplate.subGroupPolicy.subGroupPolicyType": "LeaderWorker",
         **_under("spec.leaderWorkerTemplate.leaderTemplate.spec", _CONTAINERS),
         **_under("spec.leaderWorkerTemplate.workerTemplate.spec", _CONTAINERS),
     },

@@ -16,8 +16,8 @@ the reason for it, when none fits.
 | `SERVICE_PORTS`          | ports or selector differ                          | the rest of `spec`, until then       |
 | `WORKLOAD`               | `spec` differs                                    | `kubectl rollout restart`            |
 | `SHARED_WITH_AUTOSCALER` | `spec` differs                                    | the same, and `spec.replicas`        |
-| `WHOLE_WORKLOAD`         | as `WHOLE`                                        | as `WHOLE`, and `rollout restart`    |
-| `WHOLE_SHARED`           | as `WHOLE`                                        | the same, and `spec.replicas`        |
+| `MARKED_WORKLOAD`        | as `SPEC_AND_OUR_METADATA`                        | theirs, and `rollout restart`        |
+| `MARKED_SHARED`          | the same                                          | the same, and `spec.replicas`        |
 | `KNATIVE_SERVICE`        | labels, template or traffic differ                | their annotations, the rest of `spec`|
 """
 
@@ -72,8 +72,10 @@ DATA: Final = WritePolicy(compare=("data",))
 SERVICE_PORTS: Final = WritePolicy(compare=("spec.ports", "spec.selector"))
 WORKLOAD: Final = WritePolicy(compare=("spec",), ignore=(RESTARTED,))
 SHARED_WITH_AUTOSCALER: Final = WritePolicy(compare=("spec",), ignore=(RESTARTED, "spec.replicas"))
-WHOLE_WORKLOAD: Final = WritePolicy(ignore=(RESTARTED,))
-WHOLE_SHARED: Final = WritePolicy(ignore=(RESTARTED, "spec.replicas"))
+MARKED_WORKLOAD: Final = WritePolicy(compare=("spec",), ignore=(RESTARTED,), require=(LABELS, ANNOTATIONS))
+MARKED_SHARED: Final = WritePolicy(
+    compare=("spec",), ignore=(RESTARTED, "spec.replicas"), require=(LABELS, ANNOTATIONS)
+)
 #: Knative notes on a Service who created it, and refuses an update that takes the note away.
 KNATIVE_SERVICE: Final = WritePolicy(
     compare=(LABELS, "spec.template", "spec.traffic"), require=(ANNOTATIONS,), retain=(ANNOTATIONS,)

@@ -12,7 +12,7 @@ from isvc.controllers.llmisvc.scheduler.config.source import config_arguments
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model
 from isvc.engine.plan import Child
-from isvc.engine.policies import WHOLE_SHARED, WHOLE_WORKLOAD
+from isvc.engine.policies import MARKED_SHARED, MARKED_WORKLOAD
 from isvc.kube.objects import Object, deep_copy, dig
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving.llm import labels, names
@@ -46,7 +46,7 @@ def picker_deployment(observed: Observed, account: Object) -> Child:
     }
     url = tokenizer.url(observed) if features.wants_tokenizer(observed.spec) else None
     rewrite(manifest, url)
-    return Child(DEPLOYMENTS, manifest, policy=WHOLE_WORKLOAD if "replicas" in spec else WHOLE_SHARED)
+    return Child(DEPLOYMENTS, manifest, policy=MARKED_WORKLOAD if "replicas" in spec else MARKED_SHARED)
 
 
 def _pod(observed: Observed, account: Object, live: Object) -> Object:

@@ -9,7 +9,7 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model
 from isvc.engine.plan import Child
-from isvc.engine.policies import WHOLE_WORKLOAD
+from isvc.engine.policies import MARKED_WORKLOAD
 from isvc.kube.objects import Object, deep_copy, dig
 from isvc.kube.resource import DEPLOYMENTS, SERVICES
 from isvc.serving.hosts import service_host
@@ -42,7 +42,7 @@ def tokenizer(observed: Observed, account: Object) -> Iterator[Child]:
             "template": {"metadata": {"labels": given}, "spec": pod},
         },
     }
-    yield Child(DEPLOYMENTS, deployment, policy=WHOLE_WORKLOAD)
+    yield Child(DEPLOYMENTS, deployment, policy=MARKED_WORKLOAD)
     port = {"name": _PORT_NAME, "port": PORT, "targetPort": _PORT_NAME, "protocol": "TCP"}
     service = {
         "apiVersion": "v1",

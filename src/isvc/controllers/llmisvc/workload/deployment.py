@@ -14,7 +14,7 @@ from isvc.controllers.llmisvc.workload.metadata import (
 from isvc.controllers.llmisvc.workload.phases import Phase
 from isvc.controllers.llmisvc.workload.pods import build_pod
 from isvc.engine.plan import Child
-from isvc.engine.policies import WHOLE_SHARED, WHOLE_WORKLOAD
+from isvc.engine.policies import MARKED_SHARED, MARKED_WORKLOAD
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import DEPLOYMENTS
 
@@ -44,7 +44,7 @@ def deployment(observed: Observed, phase: Phase) -> Child:
         "metadata": child_metadata(observed, phase.deployment, given, object_annotations(observed, phase)),
         "spec": spec,
     }
-    return Child(DEPLOYMENTS, manifest, WHOLE_WORKLOAD if "replicas" in spec else WHOLE_SHARED)
+    return Child(DEPLOYMENTS, manifest, MARKED_WORKLOAD if "replicas" in spec else MARKED_SHARED)
 
 
 def _pod(observed: Observed, phase: Phase, live: Object | None) -> Object:

@@ -14,9 +14,9 @@ import orjson
 
 from isvc.api.annotations import DEVICE_CLASS, DEVICE_CONTAINER, DEVICE_COUNT, DEVICE_SELECTOR
 from isvc.controllers.llmisvc.observed import Observed
+from isvc.engine.drift import drifted
 from isvc.engine.plan import Child
 from isvc.engine.policies import SPEC
-from isvc.kube.equality import covers
 from isvc.kube.objects import Object, annotations_of
 from isvc.kube.resource import RESOURCE_CLAIM_TEMPLATES
 from isvc.serving.containers import find_container, listed, named
@@ -67,21 +67,7 @@ def _name(observed: Observed, spec: Object) -> str:
     if (RESOURCE_CLAIM_TEMPLATES, second) in observed.live:
         return second
     live = observed.live.get((RESOURCE_CLAIM_TEMPLATES, usual))
-    return usual if live is None or _is_same(live.get("spec") or {}, spec) else second
-
-
-def _is_same(live: Object, wanted: Object) -> bool:
-    return covers(live, wanted) and covers(_plain(wanted), _plain(live))
-
-
-def _plain(spec: Object) -> Object:
-    """The requests without the defaults that the API server fills in."""
-    defaults = {"allocationMode": "ExactCount", "count": 1}
-    requests = []
-    for request in spec["spec"]["devices"]["requests"]:
-        exactly = {key: value for key, value in request["exactly"].items() if defaults.get(key) != value}
-        requests.append({**request, "exactly": exactly})
-    return {"spec": {"devices": {"requests": requests}}}
+    return second if live is not None and drifted(live.get("spec"), spec) else usual
 
 
 def _spec(annotations: Mapping[str, str]) -> Object:

@@ -93,7 +93,7 @@ def _scaled_object(
         "scaleTargetRef": _target(phase),
         "minReplicaCount": _least(scaling),
         "maxReplicaCount": scaling.get("maxReplicas"),
-        **{key: settings[key] for key in _SETTINGS if settings.get(key) is not None},
+        **_settings(settings),
         "triggers": triggers,
     }
     metadata = child_metadata(
@@ -106,6 +106,15 @@ def _scaled_object(
         "spec": spec,
     }
     return Child(SCALED_OBJECTS, manifest)
+
+
+def _settings(given: Object) -> Object:
+    """What the service says of KEDA; older versions do not know how to fall back otherwise than by default."""
+    settings: Object = {key: given[key] for key in _SETTINGS if given.get(key) is not None}
+    if dig(settings, "fallback", "behavior") == "static":
+        fallback = settings["fallback"]
+        settings["fallback"] = {key: value for key, value in fallback.items() if key != "behavior"}
+    return settings
 
 
 def _target(phase: Phase) -> Object:

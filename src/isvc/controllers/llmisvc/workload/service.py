@@ -8,6 +8,7 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata, workload_annotations
 from isvc.controllers.llmisvc.workload.phases import main_phase
 from isvc.engine.plan import Child
+from isvc.engine.policies import SPEC_AND_OUR_METADATA
 from isvc.kube.objects import Object
 from isvc.kube.resource import SERVICES
 from isvc.serving.llm import labels, names
@@ -29,4 +30,4 @@ def workload_service(observed: Observed) -> Child:
         ),
         "spec": {"ports": [port], "selector": labels.workload_selector(observed.name), "type": "ClusterIP"},
     }
-    return Child(SERVICES, manifest)
+    return Child(SERVICES, manifest, SPEC_AND_OUR_METADATA)

@@ -20,7 +20,7 @@ from isvc.controllers.llmisvc.workload.phases import Phase
 from isvc.controllers.llmisvc.workload.pods import build_pod
 from isvc.controllers.llmisvc.workload.steps import context
 from isvc.engine.plan import Child
-from isvc.engine.policies import WHOLE, WHOLE_SHARED
+from isvc.engine.policies import MARKED_SHARED, MARKED_WORKLOAD
 from isvc.kube.objects import Object, dig
 from isvc.serving.llm import labels
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
@@ -46,7 +46,7 @@ def worker_set(observed: Observed, phase: Phase, account: Account) -> Child:
         "metadata": child_metadata(observed, phase.worker_set, given, object_annotations(observed, phase)),
         "spec": spec,
     }
-    return Child(LEADER_WORKER_SETS, manifest, WHOLE if "replicas" in spec else WHOLE_SHARED)
+    return Child(LEADER_WORKER_SETS, manifest, MARKED_WORKLOAD if "replicas" in spec else MARKED_SHARED)
 
 
 def _worker_labels(observed: Observed, phase: Phase) -> dict[str, str]:

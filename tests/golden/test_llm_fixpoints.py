@@ -1,0 +1,180 @@
+"""Where the reference came to rest with an LLMInferenceService, we rest: a reconcile plans exactly what is there."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.golden.recorded import FOLDER, Memory, State, load, load_profile, shared, states
+from tests.golden.test_fixpoints import snapshots
+
+from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.controllers.llmisvc.observe import POD_INDEX, Observer, PresetSettings, service_of_pod
+from isvc.controllers.llmisvc.observed import CertificateNeeded, Observed
+from isvc.controllers.llmisvc.plan import plan
+from isvc.controllers.llmisvc.planned import Planned
+from isvc.controllers.llmisvc.presets import NotCombined, pins
+from isvc.controllers.llmisvc.router.observe import INDEXERS, SERVICE_INDEXERS
+from isvc.controllers.llmisvc.status.fold import begun, combined, fold
+from isvc.engine.apply import Engine
+from isvc.engine.drift import drifted
+from isvc.kube.objects import Key, Object, name_of, namespace_of
+from isvc.kube.patch import merge_patch
+from isvc.kube.resource import CONFIG_MAPS, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES, Resource
+from isvc.serving.config import Config
+from isvc.serving.credentials import NotLookedUp
+from isvc.serving.llm import names
+from isvc.toolkit.cache import OWNER
+from isvc.toolkit.certificates import issue_self_signed
+
+NOW = "2026-01-01T00:00:00Z"
+# Recordings leave out the status of autoscalers, and a server has to say that a merged spec is invalid.
+NOT_RECORDED = re.compile("scaling-hpa: (metrics|other)|invalid-rendered-config: (create|broken)")
+STATES = [state for state in states("llmisvc*") if not NOT_RECORDED.search(str(state))]
+pytestmark = pytest.mark.skipif(not STATES, reason=f"no recorded cases in {FOLDER}")
+
+
+class Unwanted(Exception):
+    """A write that the reference did not need."""
+
+
+class NoWrites:
+    """A client that nothing should be asked of; deletions of what the reference forgets to delete are let through."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    async def create(self, resource: Resource, obj: Object) -> Object:
+        raise Unwanted(f"creates {resource} {name_of(obj)}: {obj}")
+
+    async def update(self, resource: Resource, obj: Object, *, dry_run: bool = False) -> Object:
+        key = f"{resource.kind}{'.' + resource.group if resource.group else ''}/{name_of(obj)}"
+        recorded = self._state.objects.get(key, {})
+        parts = [part for part in obj if part != "metadata" and drifted(recorded.get(part), obj[part])]
+        lines = list(snapshots().differences(recorded, snapshots().normalize(obj), key))
+        raise Unwanted(f"updates {resource} {name_of(obj)} in {parts}: " + "\n".join(lines))
+
+    async def delete(self, resource: Resource, name: str, *_: Any, **__: Any) -> Object:
+        line = f"{self._state.step}: .objects.{resource.kind}.{resource.group}/{name}: deleted"
+        if any(re.search(pattern, line) for pattern in self._state.ignore):
+            return {}
+        raise Unwanted(f"deletes {resource} {name}")
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        raise Unwanted(f"reads {resource} {name}")
+
+
+class Cluster(Memory):
+    """A recorded state, with the presets and the objects of its profile around it."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        for resource in (LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS):
+            for obj in self.list(resource):
+                _complete(obj["spec"], _written(state, obj).get("spec") or {})
+        for account in self.list(SERVICE_ACCOUNTS):
+            account["secrets"] = _written(state, account).get("secrets") or []
+        for obj in (*shared(LLM_INFERENCE_SERVICE_CONFIGS.kind), *(load_profile(state.profile).get("objects") or ())):
+            self._add(obj)
+
+    def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
+        if index_name == OWNER:
+            return super().by_index(resource, index_name, value)
+        if resource == PODS and index_name == POD_INDEX:
+            return [pod for pod in self.list(PODS) if value in map(str, service_of_pod(pod))]
+        indexers = {LLM_INFERENCE_SERVICES: INDEXERS, SERVICES: SERVICE_INDEXERS}[resource]
+        return [obj for obj in self.list(resource) if value in indexers[index_name](obj)]
+
+    def certify(self, service: Object, needed: CertificateNeeded) -> None:
+        """Recordings leave certificates out: put one in place that is good for what is asked."""
+        pair = issue_self_signed(needed.hosts, datetime.fromisoformat(NOW).astimezone(UTC), needed.life)
+        data = {"tls.key": pair.key, "tls.crt": pair.certificate, "ca.crt": pair.certificate}
+        secret = self.get(SECRETS, names.certificates(name_of(service)), namespace_of(service))
+        assert secret is not None, "a certificate is asked for that the recording does not have"
+        secret["data"] = {key: base64.b64encode(value).decode() for key, value in data.items()}
+        for key in secret["metadata"]["annotations"]:
+            secret["metadata"]["annotations"][key] = "2033-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
+    cluster = Cluster(state)
+    observer = Observer(cluster, "kserve", PresetSettings())
+    config = observer.configuration.in_force()
+    assert config is not None
+    for service in cluster.list(LLM_INFERENCE_SERVICES):
+        edit = begun(service, NOW, pins(service.get("status") or {}, observer.sources(observer.reads(Key.of(service)))))
+        try:
+            observed, planned = _planned(cluster, observer, service, config)
+        except NotCombined as error:
+            edit.mark("PresetsCombined", "False", error.reason, error.message)
+        else:
+            outcome = await Engine(NoWrites(state), cluster).apply(service, planned.plan)
+            combined(edit, observed.merged)
+            fold(edit, observed, planned, outcome)
+        assert list(differences(state, service, edit.result())) == []
+
+
+def _planned(cluster: Cluster, observer: Observer, service: Object, config: Config) -> tuple[Observed, Planned]:
+    reads = observer.reads(Key.of(service))
+    while True:
+        try:
+            observed = observer.observe(service, config, observer.merge(service, config, reads), reads, NOW)
+            return observed, plan(observed)
+        except CertificateNeeded as needed:
+            cluster.certify(service, needed)
+        except NotLookedUp as missing:
+            found = {name: cluster.get(missing.resource, name, namespace_of(service)) for name in missing.names}
+            maps = {Key(namespace_of(service), name): obj for name, obj in found.items()}
+            if missing.resource == CONFIG_MAPS:
+                reads = replace(reads, config_maps={**reads.config_maps, **maps})
+            else:
+                reads = replace(reads, lookup=reads.lookup.knowing(missing.resource, found))
+
+
+def _written(state: State, service: Object) -> Object:
+    """The service as the steps up to this state wrote it, refusals aside."""
+    case, golden = load(FOLDER / "cases" / state.profile / f"{state.case}.yaml"), load_golden(state)
+    written: Object = {}
+    for step, recorded in zip(case["steps"], golden, strict=True):
+        if not recorded.get("results"):
+            for entry in (*step.get("apply", ()), *step.get("update", ())):
+                if entry["kind"] == service["kind"] and entry["metadata"]["name"] == name_of(service):
+                    written = merge_patch.apply(written, entry)
+        if recorded["step"] == state.step:
+            break
+    return written
+
+
+def load_golden(state: State) -> Any:
+    return load(FOLDER / "golden" / state.profile / f"{state.case}.yaml")
+
+
+def _complete(recorded: Any, written: Any) -> None:
+    """Put back the empty maps that recordings leave out: `route: {}` asks for a route."""
+    if isinstance(recorded, dict) and isinstance(written, dict):
+        for key, value in written.items():
+            if key not in recorded and isinstance(value, dict) and not _says_anything(value):
+                recorded[key] = value
+            elif key in recorded:
+                _complete(recorded[key], value)
+    elif isinstance(recorded, list) and isinstance(written, list) and len(recorded) == len(written):
+        for one, other in zip(recorded, written, strict=True):
+            _complete(one, other)
+
+
+def _says_anything(value: Any) -> bool:
+    return any(map(_says_anything, value.values())) if isinstance(value, dict) else value is not None
+
+
+def differences(state: State, service: Object, status: Object) -> Any:
+    compare = snapshots()
+    before, after = (compare.normalize({**service, "status": each}) for each in (service.get("status") or {}, status))
+    where = f"{state.step}: .objects.LLMInferenceService.serving.kserve.io/{service['metadata']['name']}"
+    for line in compare.differences(before, after, where):
+        if not any(re.search(pattern, line) for pattern in state.ignore):
+            yield line
