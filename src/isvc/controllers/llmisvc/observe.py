@@ -21,6 +21,7 @@ from isvc.kube.resource import CONFIG_MAPS, PODS, RESOURCE_CLAIM_TEMPLATES, SERV
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
 from isvc.serving.credentials import Lookup, NotLookedUp
+from isvc.serving.llm.labels import NAME
 from isvc.serving.llm.presets import PREFIX, Settings
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
@@ -34,8 +35,6 @@ from isvc.serving.thirdparty import (
 from isvc.toolkit.cache import OWNER, Reader
 
 POD_INDEX: Final = "llm service"
-PART_OF: Final = "app.kubernetes.io/part-of"
-APP_NAME: Final = "app.kubernetes.io/name"
 OPTIONAL: Final = (
     HTTP_ROUTES,
     GATEWAYS,
@@ -161,7 +160,7 @@ class Observer:
 
 
 def service_of_pod(pod: Object) -> Iterable[Key]:
-    if name := labels_of(pod).get(APP_NAME):
+    if name := labels_of(pod).get(NAME):
         yield Key(namespace_of(pod), name)
 
 

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import yaml
-
 from isvc.api import DecodeError
 from isvc.api.resources import GROUP
 from isvc.controllers.llmisvc.observed import AppliedConfig, Merged
 from isvc.controllers.llmisvc.router.backends import with_backends
+from isvc.controllers.llmisvc.scheduler.config.text import load
 from isvc.controllers.llmisvc.scheduler.features import wants_latency_predictor, wants_tokenizer
 from isvc.controllers.llmisvc.workload.lora import resolve_adapters
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.patch import PatchError
 from isvc.serving.llm import names
+from isvc.serving.llm.labels import workload_selector
 from isvc.serving.llm.merge import merge_specs
 from isvc.serving.llm.presets import PREFIX, PresetError, Settings, preset_names, render_preset
 from isvc.serving.refused import Refused
@@ -155,21 +155,12 @@ def _with_defaults(spec: Object, service: str) -> Object:
         return spec
     pool, template = dig(scheduler, "pool", "spec"), scheduler.get("template")
     if pool is not None and not dig(pool, "selector", "matchLabels"):
-        selector = {**(pool.get("selector") or {}), "matchLabels": workload_labels(service)}
+        selector = {**(pool.get("selector") or {}), "matchLabels": workload_selector(service)}
         scheduler = {**scheduler, "pool": {**scheduler["pool"], "spec": {**pool, "selector": selector}}}
     if template is not None and not template.get("serviceAccountName"):
         account = {"serviceAccountName": names.scheduler_account(service)}
         scheduler = {**scheduler, "template": {**template, **account}}
     return _with_scheduler(spec, scheduler)
-
-
-def workload_labels(service: str) -> dict[str, str]:
-    """The labels by which a service's model servers are found."""
-    return {
-        "app.kubernetes.io/part-of": "llminferenceservice",
-        "app.kubernetes.io/name": service,
-        "kserve.io/component": "workload",
-    }
 
 
 def _render(spec: Object, service: Object, settings: Settings) -> Object:
@@ -224,11 +215,4 @@ def storable(spec: Object) -> Object:
     text = dig(scheduler or {}, "config", "inline")
     if scheduler is None or not isinstance(text, str):
         return spec
-    try:
-        inline = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError:
-        inline = text
-    return _with_scheduler(spec, {**scheduler, "config": {"inline": inline}})
-
-
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return _with_scheduler(spec, {**scheduler, "config": {"inline": load(text)}})

@@ -33,6 +33,7 @@ from isvc.serving.config import Config
 from isvc.serving.credentials import NotLookedUp
 from isvc.serving.events import WARNING, Event, failing, readiness_events
 from isvc.serving.llm import names
+from isvc.serving.llm.labels import NAME
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.certificates import issue_self_signed
 from isvc.toolkit.client import Client
@@ -228,7 +229,7 @@ class Reconciler:
     async def _remove_one(self, shared: Shared, raw: Object) -> None:
         """Delete an object that has no owner, if its labels say that it is this service's."""
         live = self._cache.get(shared.resource, shared.name, shared.namespace)
-        if live is not None and labels_of(live).get("app.kubernetes.io/name") == name_of(raw):
+        if live is not None and labels_of(live).get(NAME) == name_of(raw):
             await self._commit.deletion(shared.resource, live)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.dependencies import Dependencies
-from isvc.controllers.llmisvc.observe import PART_OF, POD_INDEX, PresetSettings, service_of_pod
+from isvc.controllers.llmisvc.observe import POD_INDEX, PresetSettings, service_of_pod
 from isvc.controllers.llmisvc.reconcile import EventRecorder, Reconciler
 from isvc.controllers.llmisvc.router.group import traffic_changed
 from isvc.controllers.llmisvc.router.observe import GROUP_INDEX, INDEXERS, SERVICE_INDEXERS, gateway_of
@@ -29,6 +29,7 @@ from isvc.kube.resource import (
     Resource,
 )
 from isvc.serving.config import CONFIG_MAP
+from isvc.serving.llm.labels import LLM, PART_OF
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
     GATEWAYS,
@@ -44,7 +45,7 @@ from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of
 
 WORKERS: Final = 64  # most of them wait for the API server
-OURS: Final = f"{PART_OF}=llminferenceservice"
+OURS: Final = f"{PART_OF}={LLM}"
 
 
 def controller(
