@@ -61,7 +61,8 @@ def plan(observed: Observed) -> Planned:
         if stop := areas[name].stop:
             break
     parts = [part for area in areas.values() for part in area.parts]
-    if stop is None:  # only who knows all that is wanted may say that nothing else is
+    complete = len(areas) == len(AREAS) and all(area.stop is None or area.complete for area in areas.values())
+    if complete:  # only who knows all that is wanted may say that nothing else is
         answer = Retire("stopped") if observed.stopped else Want(())
         parts.append(Part("everything else", answer, CHILDREN))
-    return Planned(Plan(tuple(parts)), areas, stop)
+    return Planned(Plan(tuple(parts)), areas, stop, complete)

@@ -48,6 +48,7 @@ class Area:
     `refusals`  by the name of a part, what is said when the API server refuses a child of it
     `again`     seconds after which to look again, such as when a certificate is to be renewed
     `facts`     whatever the area's own `report` wants to know again
+    `complete`  whether all parts are there although it stops, so that what nothing asks for can go
     """
 
     parts: tuple[Part, ...] = ()
@@ -57,15 +58,20 @@ class Area:
     refusals: Mapping[str, OnRefusal] = field(default_factory=dict)
     again: float | None = None
     facts: object = None
+    complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """`areas` are the ones that were planned, by name and in order: workload, scheduler, router."""
+    """`areas` are the ones that were planned, by name and in order: workload, scheduler, router.
+
+    `complete` says that the plan has all that is wanted, so that whatever else there is can go.
+    """
 
     plan: Plan = field(default_factory=Plan)
     areas: Mapping[str, Area] = field(default_factory=dict)
     stop: Stop | None = None
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +83,8 @@ class Applied:
 
     def live(self, resource: Resource, name: str) -> Object | None:
         return self.outcome.live(resource, name) or self.observed.live.get((resource, name))
+
+    def is_refused(self, area: Area) -> bool:
+        """Whether the API server refused a child of the area."""
+        refusal = self.outcome.refusal
+        return refusal is not None and any(part.name == refusal.part for part in area.parts)

@@ -221,7 +221,7 @@ class Reconciler:
         return None
 
     async def _remove(self, planned: Planned, raw: Object) -> None:
-        if planned.stop is None:
+        if planned.complete:
             for area in planned.areas.values():
                 for shared in area.removals:
                     await self._remove_one(shared, raw)

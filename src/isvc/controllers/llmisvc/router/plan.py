@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Area, OnRefusal
+from isvc.controllers.llmisvc.planned import Area, OnRefusal, Stop
+from isvc.controllers.llmisvc.router.backends import pool_reference
 from isvc.controllers.llmisvc.router.group import Group, group_of
 from isvc.controllers.llmisvc.router.models import model_name
+from isvc.controllers.llmisvc.router.pools import ABSENT
 from isvc.controllers.llmisvc.router.route import managed_route
-from isvc.controllers.llmisvc.status.conditions import HTTP_ROUTES_READY
+from isvc.controllers.llmisvc.status.conditions import HTTP_ROUTES_READY, INFERENCE_POOL_READY
 from isvc.engine.plan import Part, Want
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of
 from isvc.serving.events import Event
+from isvc.serving.thirdparty import INFERENCE_POOLS
 
 ROUTE = "route"
 DIVERGENCE = "MemberDivergence"
@@ -28,20 +31,34 @@ class RouterFacts:
 
 def plan(observed: Observed) -> Area:
     if observed.stopped or dig(observed.spec, "router", "route") is None:
-        return Area(facts=RouterFacts())
+        return Area(stop=_missing_pool(observed), complete=True, facts=RouterFacts())
     group = group_of(observed)
     events = [_divergence(group)] if group and group.divergent else []
     if dig(observed.spec, "router", "route", "http", "spec") is None:
-        return Area(events=tuple(events), facts=RouterFacts(group=group))
+        return Area(stop=_missing_pool(observed), complete=True, events=tuple(events), facts=RouterFacts(group=group))
     child = managed_route(observed, group)
     if namesakes := _namesakes(observed):
         events.insert(0, _collision(observed, namesakes))
     return Area(
         parts=(Part(ROUTE, Want((child,)), frozenset()),),
+        stop=_missing_pool(observed),
+        complete=True,
         events=tuple(events),
         refusals={ROUTE: OnRefusal(HTTP_ROUTES_READY, "HTTPRouteReconcileError", "Failed to reconcile HTTPRoute")},
         facts=RouterFacts(child.manifest, group),
     )
+
+
+def _missing_pool(observed: Observed) -> Stop | None:
+    """A pool of the user's has to exist before it makes sense to say more."""
+    name = pool_reference(dig(observed.spec, "router", "scheduler"))
+    if observed.stopped or not name or (INFERENCE_POOLS, name) in observed.network.pools:
+        return None
+    message = (
+        f"failed to fetch referenced Inference Pool {observed.namespace}/{name}:"
+        f' InferencePool.{INFERENCE_POOLS.group} "{name}" not found'
+    )
+    return Stop(INFERENCE_POOL_READY, ABSENT, message)
 
 
 def _namesakes(observed: Observed) -> list[str]:

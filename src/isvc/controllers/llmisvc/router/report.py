@@ -40,16 +40,20 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
         if observed.stopped:
             _report_stopped(edit, observed)
             return
+    if applied.is_refused(area):
+        return
     routes = _routes(area.facts, applied)
     try:
         _report_addresses(edit, observed, routes)
     except Refused as refused:
         edit.mark(HTTP_ROUTES_READY, "False", "HTTPRouteReconcileError", refused.message)
         return
+    if area.stop is not None:
+        return
     reached = gateways.gateways_of(routes)
-    if _report_pool(edit, applied, reached):
-        _report_gateways(edit, observed, reached)
-        _report_routes(edit, observed, routes)
+    _report_pool(edit, applied, reached)
+    _report_gateways(edit, observed, reached)
+    _report_routes(edit, observed, routes)
 
 
 def _report_stopped(edit: StatusEdit, observed: Observed) -> None:
@@ -107,32 +111,22 @@ def _report_addresses(edit: StatusEdit, observed: Observed, routes: Sequence[Obj
     edit.fields["addresses"] = sourced_addresses(found, observed.spec, observed.namespace, observed.name)
 
 
-def _report_pool(edit: StatusEdit, applied: Applied, reached: Sequence[Key]) -> bool:
-    """Whether it makes sense to go on: a pool of the user's that does not exist stops everything else."""
+def _report_pool(edit: StatusEdit, applied: Applied, reached: Sequence[Key]) -> None:
     observed = applied.observed
     scheduler = dig(observed.spec, "router", "scheduler")
     router = {key: value for key, value in (edit.fields.get("router") or {}).items() if key != "scheduler"}
     if scheduler is None:
         edit.clear(INFERENCE_POOL_READY)
         edit.fields["router"] = router
-        return True
+        return
     theirs = pool_reference(scheduler)
-    pool = observed.network.pools.get((INFERENCE_POOLS, theirs)) if theirs else None
-    if theirs and pool is None:
-        edit.mark(INFERENCE_POOL_READY, "False", pools.ABSENT, _absent(observed.namespace, theirs))
-        return False
     if router:
         edit.fields["router"] = {**router, "scheduler": _scheduler(observed, theirs)}
-    problem = pools.pool_problem(pool, reached) if pool else _own_pool_problem(applied, reached)
+    if theirs:
+        problem = pools.pool_problem(observed.network.pools[INFERENCE_POOLS, theirs], reached)
+    else:
+        problem = _own_pool_problem(applied, reached)
     edit.mark(INFERENCE_POOL_READY, *(("False", *problem) if problem else ("True",)))
-    return True
-
-
-def _absent(namespace: str, name: str) -> str:
-    return (
-        f"failed to fetch referenced Inference Pool {namespace}/{name}:"
-        f' InferencePool.{INFERENCE_POOLS.group} "{name}" not found'
-    )
 
 
 def _scheduler(observed: Observed, theirs: str) -> Object:

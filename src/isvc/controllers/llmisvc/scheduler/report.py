@@ -27,6 +27,7 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     _clear_checked(edit, problem)
     if problem is not None:
         edit.mark(problem.condition, "False", problem.reason, problem.message)
+    if problem is not None or applied.is_refused(area):
         return
     if observed.stopped:
         edit.mark(SCHEDULER_WORKLOAD_READY, *STOPPED)
