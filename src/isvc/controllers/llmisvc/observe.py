@@ -83,8 +83,9 @@ class Observer:
 
     def sources(self, reads: Reads) -> Sources:
         def config_map(namespace: str, name: str) -> Object | None:
-            if namespace == self._system_namespace:
-                return self._reader.get(CONFIG_MAPS, name, namespace)
+            known = self._reader.get(CONFIG_MAPS, name, namespace)
+            if known is not None or namespace == self._system_namespace:
+                return known
             if (key := Key(namespace, name)) not in reads.config_maps:
                 raise NotLookedUp(CONFIG_MAPS, (name,))
             return reads.config_maps[key]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Final, Protocol
 
 from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.serving.llm.presets import preset_names
+from isvc.toolkit.store import Indexer
 
 CONFIG_INDEX: Final = "configuration"
 
@@ -31,6 +33,12 @@ def configs_of(service: Object, prefix: str) -> Iterable[str]:
     pinned: dict[str, str] = dig(service, "status", "annotations") or {}
     implied = () if applied else (*pinned.values(), *preset_names(prefix))
     return dict.fromkeys((*references, *applied, *implied))
+
+
+@cache
+def config_indexer(prefix: str) -> Indexer:
+    """Indexes services by the configurations they use; the same function for all who read by it."""
+    return lambda service: configs_of(service, prefix)
 
 
 def users_of(config: Object, names: Names, system_namespace: str) -> Iterator[Key]:

@@ -11,7 +11,7 @@ from isvc.controllers.llmisvc.observe import POD_INDEX, PresetSettings, service_
 from isvc.controllers.llmisvc.reconcile import EventRecorder, Reconciler
 from isvc.controllers.llmisvc.router.group import traffic_changed
 from isvc.controllers.llmisvc.router.observe import GROUP_INDEX, INDEXERS, SERVICE_INDEXERS, gateway_of
-from isvc.controllers.llmisvc.usage import CONFIG_INDEX, configs_of, users_of
+from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, users_of
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import (
@@ -43,6 +43,7 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of
+from isvc.toolkit.reads import Read
 
 WORKERS: Final = 64  # most of them wait for the API server
 OURS: Final = f"{PART_OF}={LLM}"
@@ -57,25 +58,35 @@ def controller(
     presets: PresetSettings,
 ) -> Controller:
     dependencies = Dependencies()
-    mirror(cache, system_namespace, presets)
     reconciler = Reconciler(client, cache, recorder, clock, system_namespace, presets, dependencies)
-    watches = _watches(cache, dependencies, system_namespace)
     return Controller(
-        "llminferenceservice", reconciler.reconcile, watches, workers=WORKERS, heeds_own_writes=False, clock=clock
+        "llminferenceservice",
+        reconciler.reconcile,
+        _watches(cache, dependencies, system_namespace),
+        workers=WORKERS,
+        reads=reads(system_namespace, presets),
+        heeds_own_writes=False,
+        clock=clock,
     )
 
 
-def mirror(cache: Cache, system_namespace: str, presets: PresetSettings) -> None:
-    """Say which objects are read from memory, where that is not all of a kind."""
-    indexers = {**INDEXERS, CONFIG_INDEX: lambda service: configs_of(service, presets.prefix)}
-    cache.watch(LLM_INFERENCE_SERVICES, indexers=indexers)
-    cache.watch(CONFIG_MAPS, namespace=system_namespace)
-    cache.watch(SERVICES, indexers=SERVICE_INDEXERS)
-    by_service = {POD_INDEX: lambda pod: map(str, service_of_pod(pod))}
-    cache.watch(PODS, labels=OURS, transform=_addresses, indexers=by_service)
-    for resource in (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, CLUSTER_ROLE_BINDINGS):
-        cache.watch(resource, labels=OURS)
-    cache.watch(CLUSTER_STORAGE_CONTAINERS, optional=True)
+def reads(system_namespace: str, presets: PresetSettings) -> tuple[Read, ...]:
+    """What is read beyond what is watched, or not as it comes. Children of many owners are read by our label."""
+    services = {**INDEXERS, CONFIG_INDEX: config_indexer(presets.prefix)}
+    labelled = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, CLUSTER_ROLE_BINDINGS)
+    return (
+        Read(LLM_INFERENCE_SERVICES, indexers=services),
+        Read(CONFIG_MAPS, namespace=system_namespace),
+        Read(CONFIG_MAPS, labels=OURS),
+        Read(SERVICES, indexers=SERVICE_INDEXERS),
+        Read(PODS, labels=OURS, transform=_addresses, indexers={POD_INDEX: _service_names_of_pod}),
+        *(Read(resource, labels=OURS) for resource in labelled),
+        Read(CLUSTER_STORAGE_CONTAINERS, optional=True),
+    )
+
+
+def _service_names_of_pod(pod: Object) -> Iterable[str]:
+    return map(str, service_of_pod(pod))
 
 
 def _watches(cache: Cache, dependencies: Dependencies, system_namespace: str) -> Sequence[Watch]:

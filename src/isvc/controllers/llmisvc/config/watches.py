@@ -8,14 +8,14 @@ from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERV
 from isvc.controllers.llmisvc.config.reconcile import EventRecorder, Reconciler
 from isvc.controllers.llmisvc.config.users import Users
 from isvc.controllers.llmisvc.observe import PresetSettings
-from isvc.controllers.llmisvc.usage import configs_of
-from isvc.controllers.llmisvc.watches import mirror
+from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, configs_of
 from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.serving.llm.presets import preset_names
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch
+from isvc.toolkit.reads import Read
 
 WORKERS = 4
 
@@ -28,7 +28,6 @@ def controller(
     system_namespace: str,
     presets: PresetSettings,
 ) -> Controller:
-    mirror(cache, system_namespace, presets)
     users = Users(cache, system_namespace, presets.prefix)
     reconciler = Reconciler(client, cache, recorder, clock, users)
 
@@ -55,6 +54,7 @@ def controller(
         reconciler.reconcile,
         watches,
         workers=WORKERS,
+        reads=(Read(LLM_INFERENCE_SERVICES, indexers={CONFIG_INDEX: config_indexer(presets.prefix)}),),
         heeds_own_writes=False,
         clock=clock,
     )
