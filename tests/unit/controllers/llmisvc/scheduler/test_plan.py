@@ -1,0 +1,192 @@
+"""The scheduler as a whole: its children, what keeps them from being made, and how ready they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.controllers.llmisvc.services import NAMESPACE, observe, service
+
+from isvc.controllers.llmisvc import scheduler
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.planned import Applied, Area
+from isvc.controllers.llmisvc.status.edit import StatusEdit
+from isvc.engine.plan import Want
+from isvc.kube.conditions import find
+from isvc.kube.objects import Object, name_of
+from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, DEPLOYMENTS
+from isvc.serving.credentials import Lookup
+from isvc.serving.thirdparty import INFERENCE_POOLS
+
+PORTS = [{"name": "grpc", "containerPort": 9002}, {"name": "own", "containerPort": 1}]
+DEPLOYMENT = "llama-kserve-router-scheduler"
+
+
+def scheduled(**given: Any) -> Object:
+    template = {"containers": [{"name": "main", "ports": PORTS}]}
+    pool = {"spec": {"targetPorts": [{"number": 8000}], "endpointPickerRef": {"name": "llama-epp-service"}}}
+    return {
+        "model": {"uri": "hf://a/b"},
+        "router": {"scheduler": {"template": template, "pool": pool, **given}},
+    }
+
+
+def children(observed: Observed) -> dict[str, Object]:
+    area = scheduler.plan(observed)
+    assert area.stop is None
+    wanted = [part.answer for part in area.parts]
+    return {
+        f"{child.resource}/{name_of(child.manifest)}": child.manifest
+        for answer in wanted
+        if isinstance(answer, Want)
+        for child in answer.children
+    }
+
+
+def test_a_scheduler_has_an_account_with_permissions_a_picker_with_a_service_and_pools_of_both_groups() -> None:
+    assert list(children(observe(scheduled()))) == [
+        "serviceaccounts/llama-epp-sa",
+        "clusterrolebindings.rbac.authorization.k8s.io/models-llama-epp-auth-rb",
+        "roles.rbac.authorization.k8s.io/llama-epp-role",
+        "rolebindings.rbac.authorization.k8s.io/llama-epp-rb",
+        f"deployments.apps/{DEPLOYMENT}",
+        "services/llama-epp-service",
+        "inferencepools.inference.networking.k8s.io/llama-inference-pool",
+        "inferencepools.inference.networking.x-k8s.io/llama-inference-pool",
+    ]
+
+
+def test_where_gateways_know_only_the_newer_pools_there_are_only_these() -> None:
+    observed = replace(observe(scheduled()), served=frozenset({INFERENCE_POOLS}))
+    assert not any("x-k8s.io/llama" in key for key in children(observed))
+
+
+@pytest.mark.parametrize("spec", [{}, {"router": {}}, {"router": {"scheduler": {"pool": {"ref": {"name": "p"}}}}}])
+def test_without_a_scheduler_of_ours_nothing_of_it_stays_not_even_cluster_wide(spec: Object) -> None:
+    area = scheduler.plan(observe(spec))
+    assert area.parts == ()
+    assert [(shared.resource, shared.name) for shared in area.removals] == [
+        (CLUSTER_ROLE_BINDINGS, "models-llama-epp-auth-rb")
+    ]
+
+
+def test_several_pickers_elect_a_leader() -> None:
+    made = children(observe(scheduled(replicas=2)))[f"deployments.apps/{DEPLOYMENT}"]
+    assert made["spec"]["template"]["spec"]["containers"][0]["args"][0] == "--ha-enable-leader-election"
+    assert made["spec"]["replicas"] == 2
+
+
+def test_labels_of_the_user_reach_the_pods_and_never_the_selector() -> None:
+    given = {"labels": {"team": "routing"}}
+    made = children(observe(scheduled(**given)))[f"deployments.apps/{DEPLOYMENT}"]
+    assert "team" not in made["spec"]["selector"]["matchLabels"]
+    assert made["spec"]["template"]["metadata"]["labels"]["team"] == "routing"
+
+
+def test_a_selector_that_is_there_stays_and_pods_carry_what_it_asks_for() -> None:
+    selector = {"app.kubernetes.io/name": "llama", "team": "old"}
+    live = {"spec": {"selector": {"matchLabels": selector}}}
+    observed = observe(scheduled(labels={"team": "new"}), live={(DEPLOYMENTS, DEPLOYMENT): live})
+    made = children(observed)[f"deployments.apps/{DEPLOYMENT}"]
+    assert made["spec"]["selector"]["matchLabels"] == selector
+    assert made["spec"]["template"]["metadata"]["labels"]["team"] == "old"
+
+
+def test_the_service_has_the_ports_that_gateways_ask_for() -> None:
+    made = children(observe(scheduled()))["services/llama-epp-service"]
+    assert made["spec"]["ports"] == [{"name": "grpc", "port": 9002, "targetPort": "grpc", "protocol": "TCP"}]
+
+
+def test_the_own_account_takes_over_what_the_servers_account_brings_for_downloads() -> None:
+    servers = {
+        "metadata": {"name": "servers", "annotations": {"eks.amazonaws.com/role-arn": "arn"}},
+        "secrets": [{"name": "s"}],
+        "imagePullSecrets": [{"name": "p"}],
+    }
+    lookup = Lookup(NAMESPACE, service_accounts={"servers": servers})
+    spec = {**scheduled(), "template": {"serviceAccountName": "servers"}}
+    made = children(replace(observe(spec), lookup=lookup))["serviceaccounts/llama-epp-sa"]
+    assert made["metadata"]["annotations"] == servers["metadata"]["annotations"]
+    assert (made["secrets"], made["imagePullSecrets"]) == (servers["secrets"], servers["imagePullSecrets"])
+
+
+def test_an_account_that_does_not_exist_stops_the_scheduler() -> None:
+    template = {"serviceAccountName": "nobody", "containers": []}
+    observed = replace(observe(scheduled(template=template)), lookup=Lookup(NAMESPACE, {"nobody": None}))
+    stop = scheduler.plan(observed).stop
+    assert stop is not None
+    assert (stop.condition, stop.reason) == ("SchedulerWorkloadReady", "SchedulerReconcileError")
+    assert "service account models/nobody" in stop.message
+
+
+def test_flags_that_cannot_be_migrated_stop_the_scheduler() -> None:
+    template = {"containers": [{"name": "main", "args": ["--config-file", "/f", "--lora-info-metric=l"]}]}
+    given = {"template": template, "annotations": {"app.kubernetes.io/version": "0.9.0"}}
+    stop = scheduler.plan(observe(scheduled(**given))).stop
+    assert stop is not None
+    assert "use --config-text, or remove the flags" in stop.message
+
+
+def test_nothing_of_the_scheduler_changes_while_references_are_wrong_unless_the_service_is_stopped() -> None:
+    spec = scheduled()
+    spec["router"]["gateway"] = {"refs": [{"name": "nowhere"}]}
+    area = scheduler.plan(observe(spec))
+    assert area.stop is not None
+    assert area.removals == ()
+    stopped = service(metadata={"annotations": {"serving.kserve.io/stop": "true"}})
+    assert scheduler.plan(observe(spec, raw=stopped)).removals != ()
+
+
+def test_a_tokenizer_comes_with_what_asks_for_it_and_speaks_tls_where_servers_do() -> None:
+    inline = {"kind": "EndpointPickerConfig", "plugins": [{"type": "token-producer"}]}
+    given = {"config": {"inline": inline}, "annotations": {"app.kubernetes.io/version": "0.9.0"}}
+    observed = observe(scheduled(tokenizer={"template": {"containers": [{"name": "main"}]}}, **given))
+    observed = replace(observed, settings=replace(observed.settings, enable_tls=True))
+    made = children(observed)
+    assert {"deployments.apps/llama-tokenizer", "services/llama-tokenizer"} <= made.keys()
+    arguments = made[f"deployments.apps/{DEPLOYMENT}"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "https://llama-tokenizer.models.svc.cluster.local:8000" in arguments[1]
+
+
+def test_the_plugin_that_was_split_is_warned_of() -> None:
+    inline = {"kind": "EndpointPickerConfig", "plugins": [{"type": "precise-prefix-cache-scorer"}]}
+    tokenizer = {"template": {"containers": [{"name": "main"}]}}
+    (event,) = scheduler.plan(observe(scheduled(config={"inline": inline}, tokenizer=tokenizer))).events
+    assert event.reason == "DeprecatedPlugin"
+
+
+# -- the status -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({}, ("False", "Progressing", "Deployment rollout in progress")),
+        ({"availableReplicas": 1}, ("True", None, None)),
+        (
+            {"conditions": [{"type": "Available", "status": "False", "reason": "Few", "message": "too few"}]},
+            ("False", "Few", "too few"),
+        ),
+        ({"conditions": [{"type": "Available", "status": "True"}]}, ("True", None, None)),
+        (
+            {
+                "conditions": [
+                    {"type": "Available", "status": "False", "reason": "Few"},
+                    {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "slow"},
+                ]
+            },
+            ("False", "ProgressDeadlineExceeded", "slow"),
+        ),
+    ],
+)
+def test_one_picker_that_answers_is_enough(status: Object, expected: tuple[str, ...]) -> None:
+    observed = observe(scheduled(), live={(DEPLOYMENTS, DEPLOYMENT): {"status": status}})
+    condition = told(observed, scheduler.plan(observed), "SchedulerWorkloadReady")
+    assert (condition["status"], condition.get("reason"), condition.get("message")) == expected
+
+
+def told(observed: Observed, area: Area, condition: str) -> Object:
+    edit = StatusEdit(observed.status, observed.now)
+    scheduler.report(edit, area, Applied(observed))
+    return find(edit.result()["conditions"], condition) or {}
