@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from isvc.local.choices import Choices
     from isvc.local.home import Home, Running
-    from isvc.local.stack import Choices
 
 
 _PORT = click.IntRange(0, 65535)
@@ -24,15 +24,29 @@ _PORT = click.IntRange(0, 65535)
 @click.option("--port", type=_PORT, help="Port of the gateway.  [default: 8080, or a free one]")
 @click.option("--ephemeral", is_flag=True, help="Keep objects in memory, and forget them at the end.")
 @click.option("--simulate", is_flag=True, help="Treat pods whose image has no local program as ready.")
+@click.option(
+    "--allow-origin",
+    "allow_origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Let pages of this site, such as http://localhost:3000, use the gateway. May be given several times.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Log what the parts do.")
-def command(api_port: int | None, port: int | None, ephemeral: bool, simulate: bool, verbose: bool) -> None:
+def command(
+    api_port: int | None,
+    port: int | None,
+    ephemeral: bool,
+    simulate: bool,
+    allow_origins: tuple[str, ...],
+    verbose: bool,
+) -> None:
     """Start everything on this machine, in the foreground: an API server for kubectl, KServe's controllers, a node that
     runs model servers as processes, and a gateway. Ctrl-C stops all of it; the next start takes up where it ended.
 
     Files are kept in ~/.isvc, or in $ISVC_HOME. Images become programs by a table, which ~/.isvc/images.yaml extends.
     """
+    from isvc.local.choices import Choices
     from isvc.local.home import AlreadyRunning, Home
-    from isvc.local.stack import Choices
 
     home = Home.default()
     try:
@@ -42,7 +56,7 @@ def command(api_port: int | None, port: int | None, ephemeral: bool, simulate: b
         raise click.ClickException(f"cannot keep files in {home.root}: {error}") from None
     try:
         with home.lock():
-            sys.exit(_loop(_up(home, Choices(api_port, port, ephemeral, simulate))))
+            sys.exit(_loop(_up(home, Choices(api_port, port, ephemeral, simulate, allow_origins))))
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)
         if error.running:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
+from isvc.local.choices import Choices
 from isvc.local.controllers import controllers
 from isvc.local.controllers.world import World
 from isvc.local.gateway.backends import Endpoint
+from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.server import Gateway
 from isvc.local.home import Home
 from isvc.local.install import install, install_webhooks
@@ -80,12 +82,13 @@ async def ready(*managers: Manager) -> None:
 class Local:
     """Controllers of Kubernetes, node and gateway on one cache."""
 
-    def __init__(self, client: Client, home: Home, reaper: Reaper, gateway_port: int, *, simulate: bool) -> None:
+    def __init__(self, client: Client, home: Home, reaper: Reaper, gateway_port: int, choices: Choices) -> None:
         clock = SystemClock()
         self._cache = Cache(client)
         self._port = gateway_port
         recorder = Recorder(client, "isvc", clock)
-        self._gateway = Gateway(self._cache)
+        guard = Guard(frozenset(choices.allow_origins))
+        self._gateway = Gateway(self._cache, guard)
         self._node = Node(
             client,
             self._cache,
@@ -93,9 +96,9 @@ class Local:
             home.root,
             pki=home.pki,
             reaper=reaper,
-            env=proxy_env(gateway_port),
+            env=proxy_env(guard.proxy_url(gateway_port)),
             drain=self._drain,
-            simulate=simulate,
+            simulate=choices.simulate,
         )
         self.manager = Manager(
             client,
@@ -120,7 +123,7 @@ class Local:
         await asyncio.gather(*(backends.drain(Endpoint("127.0.0.1", port), seconds) for port in ports))
 
 
-def proxy_env(gateway_port: int) -> dict[str, str]:
+def proxy_env(proxy: str) -> dict[str, str]:
     """How processes reach Services by name: every http:// request goes through the gateway, this machine's apart."""
-    proxy, direct = f"http://127.0.0.1:{gateway_port}", "localhost,127.0.0.1,::1"
+    direct = "localhost,127.0.0.1,::1"
     return {"http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct, "NO_PROXY": direct}

@@ -12,11 +12,11 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from isvc.local.api_server import ApiServer
+from isvc.local.choices import Choices
 from isvc.local.home import Home, Running
 from isvc.local.node.ports import Ports, is_free
 from isvc.local.node.process import Reaper
@@ -30,16 +30,6 @@ log = logging.getLogger("isvc.up")
 
 API_PORT = 6443
 GATEWAY_PORT = 8080
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """Ports asked for; None takes the default, or a free one when that is busy."""
-
-    api_port: int | None = None
-    gateway_port: int | None = None
-    ephemeral: bool = False
-    simulate: bool = False
 
 
 class PortBusy(Exception):
@@ -82,7 +72,7 @@ class Stack:
         authority = parts.certificate(self.home.certificates)
         await parts.install(client, gateway_port)
         self._done("kinds, runtimes, configuration")
-        local = parts.Local(client, self.home, self._reaper, gateway_port, simulate=self._choices.simulate)
+        local = parts.Local(client, self.home, self._reaper, gateway_port, self._choices)
         await local.start()
         self._stack.push_async_callback(local.stop)
         self._manager = manager = parts.manager(client.config, webhook_port, self.home.certificates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
@@ -17,8 +18,11 @@ _FORWARDED = ("authorization", "x-request-id", "x-b3-traceid", "traceparent")
 class Predictor:
     def __init__(self, host: str, protocol: str = "v1", *, tls: bool = False, timeout: float = 600) -> None:
         self.protocol = protocol
-        self._base = f"{'https' if tls else 'http'}://{host}"
+        scheme = "https" if tls else "http"
+        self._base = f"{scheme}://{host}"
         self._timeout = aiohttp.ClientTimeout(total=timeout)
+        # The environment's proxy is how names of Services resolve where there is no cluster DNS.
+        self._proxy = None if proxy_bypass(host.partition(":")[0]) else getproxies().get(scheme)
         self._session: aiohttp.ClientSession | None = None
 
     async def infer(self, model: str, payload: dict[str, Any] | InferRequest, headers: Headers) -> Any:
@@ -31,11 +35,13 @@ class Predictor:
     async def _post(self, path: str, document: dict[str, Any], headers: Headers) -> dict[str, Any]:
         forwarded = {name: headers[name] for name in _FORWARDED if name in headers}
         forwarded["Content-Type"] = "application/json"
-        # The environment's proxy is how names of Services resolve where there is no cluster DNS.
-        self._session = self._session or aiohttp.ClientSession(timeout=self._timeout, trust_env=True)
+        # Nothing of one client's goes to the next: no cookies, and no logins out of ~/.netrc.
+        self._session = self._session or aiohttp.ClientSession(
+            timeout=self._timeout, cookie_jar=aiohttp.DummyCookieJar()
+        )
         try:
             async with self._session.post(
-                self._base + path, data=orjson.dumps(document), headers=forwarded
+                self._base + path, data=orjson.dumps(document), headers=forwarded, proxy=self._proxy
             ) as response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:

@@ -1,7 +1,7 @@
 """One request, passed on: chosen backend, changed headers, bodies streamed both ways.
 
 A request is sent again only while nothing of it can have been seen: an endpoint that refuses the connection is skipped
-for the next one. Everything else that goes wrong is told to the client with its reason.
+for the next one. Everything else that goes wrong is answered with its reason.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 from urllib.parse import parse_qsl
+from urllib.request import getproxies_environment, proxy_bypass_environment
 
 import aiohttp
 from aiohttp import web
@@ -19,39 +19,26 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from isvc.local.gateway.backends import Backends, Endpoint, Unavailable
-from isvc.local.gateway.routes import Backend, Filters, HeaderChange, Match, RouteTable, Rule
+from isvc.local.gateway.guard import Guard
+from isvc.local.gateway.headers import request_headers, response_headers
+from isvc.local.gateway.routes import Backend, Filters, Match, RouteTable, Rule
+from isvc.local.gateway.target import BadTarget, Target, cluster_name, target_of
 
 log = logging.getLogger("isvc.gateway")
 
-_HOP_BY_HOP = frozenset(
-    ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
-     "transfer-encoding", "upgrade")
-)  # fmt: skip
 # Shorter than any server's, so that no request meets a connection its server is about to close (uvicorn: 5 s).
 _KEEP_ALIVE = 4.0
 _BEGUN = web.RequestKey("begun", web.StreamResponse)
 _BUFFERED = 64 * 1024  # bodies up to this size are passed on in one piece
 _LONGEST_LINE = 64 * 1024  # of a request or an answer: tokens and cookies may be long
-
-
-class Target(NamedTuple):
-    """What a request line asks for. `proxied` when it named its host, as a client of an HTTP proxy does."""
-
-    host: str
-    port: int
-    path: str
-    query: str
-    proxied: bool
-
-    @property
-    def path_and_query(self) -> str:
-        return f"{self.path}?{self.query}" if self.query else self.path
+_IDLE = 75.0  # how long a client may take to send a request's headers
 
 
 class Proxy:
-    def __init__(self, table: Callable[[], RouteTable], backends: Backends) -> None:
+    def __init__(self, table: Callable[[], RouteTable], backends: Backends, guard: Guard) -> None:
         self._table = table
         self._backends = backends
+        self._guard = guard
         self._session: aiohttp.ClientSession | None = None
         self._outside: aiohttp.ClientSession | None = None
 
@@ -59,18 +46,25 @@ class Proxy:
         return web.Server(
             self,
             access_log=None,
+            keepalive_timeout=_IDLE,
             handler_cancellation=True,  # when the client is gone, nobody waits for the answer
             max_line_size=_LONGEST_LINE,
             max_field_size=_LONGEST_LINE,
         )
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        target = target_of(request)
+        try:
+            target = target_of(request)
+        except BadTarget as error:
+            return refusal(400, str(error))
         if refused := unsupported(request, target):
             return refused
-        rule = self._route(request, target)
+        from_pod = target.proxied and self._guard.is_pod(request.headers)
+        if not from_pod and self._guard.is_foreign(request.headers, target, self._table().names):
+            return refusal(403, "a web page of another site asks; `isvc up --allow-origin` lets its origin in")
+        rule = self._route(request, target, from_pod=from_pod)
         if rule is None:
-            return await self._unrouted(request, target)
+            return await self._unrouted(request, target, from_pod=from_pod)
         if not rule.backends:
             return refusal(500, f"{rule.origin} names no backend")
         weights = [backend.weight for backend in rule.backends]
@@ -85,7 +79,7 @@ class Proxy:
         except Unavailable as error:
             return refusal(503, error.reason)
 
-    def _route(self, request: web.BaseRequest, target: Target) -> Rule | None:
+    def _route(self, request: web.BaseRequest, target: Target, *, from_pod: bool) -> Rule | None:
         query = dict(parse_qsl(target.query, keep_blank_values=True)) if target.query else {}
         rule = self._table().find(target.host, request.method, target.path, request.headers, query)
         if rule is not None:
@@ -94,16 +88,23 @@ class Proxy:
         if service is None:
             return None
         name, namespace = service
-        if not target.host.endswith((".svc", ".cluster.local")) and not self._backends.knows(namespace, name):
+        is_short = not target.host.endswith((".svc", ".cluster.local"))
+        if is_short and not (from_pod and self._backends.knows(namespace, name)):
             return None  # example.com, not the Service `example` of a namespace `com`
         return Rule(Match(), (Backend(namespace, name, target.port),), origin=f"Service {namespace}/{name}")
 
-    async def _unrouted(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
-        if target.proxied:
+    async def _unrouted(self, request: web.BaseRequest, target: Target, *, from_pod: bool) -> web.StreamResponse:
+        if from_pod:
             return await self._forward_outside(request, target)
+        if target.proxied:
+            answer = refusal(407, "the gateway is the proxy of pods alone")
+            answer.headers["Proxy-Authenticate"] = 'Basic realm="pods"'
+            return answer
         table = self._table()
         if table.knows(target.host):
             return refusal(404, f"no route of host {target.host} matches {request.method} {target.path}")
+        if not target.is_this_machine:  # a page that reaches us by a name of its own must not learn ours
+            return refusal(404, f"no route for host {target.host}")
         hosts = ", ".join(sorted(table.exact)[:20]) or "none yet"
         return refusal(404, f"no route for host {target.host}; known hosts: {hosts}")
 
@@ -119,7 +120,7 @@ class Proxy:
                 return await self._exchange(self._inside(), request, url, headers, (rule.filters, backend.filters))
             except aiohttp.ClientConnectorError as error:
                 refused = error
-            except aiohttp.ClientError as error:
+            except (aiohttp.ClientError, ValueError) as error:  # ValueError: headers that are none
                 return self._broken(request, endpoint, error)
             finally:
                 self._backends.ended(endpoint)
@@ -134,13 +135,12 @@ class Proxy:
         url: URL,
         headers: CIMultiDict[str],
         filters: tuple[Filters, ...],
+        proxy: str | None = None,
     ) -> web.StreamResponse:
         async with session.request(
-            request.method, url, headers=headers, data=await _body(request), allow_redirects=False
+            request.method, url, headers=headers, data=await _body(request), allow_redirects=False, proxy=proxy
         ) as answer:
-            changed = CIMultiDict((k, v) for k, v in answer.headers.items() if k.lower() not in _HOP_BY_HOP)
-            for item in filters:
-                _change(changed, item.response)
+            changed = response_headers(answer.headers, filters)
             length = answer.content_length
             if request.method != "HEAD" and length is not None and length <= _BUFFERED:
                 changed.popall("Content-Length", None)
@@ -148,21 +148,21 @@ class Proxy:
                 return web.Response(status=answer.status, reason=answer.reason, headers=changed, body=body)
             return await _stream(request, answer, changed)
 
-    def _broken(self, request: web.BaseRequest, endpoint: Endpoint, error: aiohttp.ClientError) -> web.StreamResponse:
+    def _broken(self, request: web.BaseRequest, endpoint: Endpoint, error: Exception) -> web.StreamResponse:
         if request.transport is not None and not request.transport.is_closing():  # else it was the client that went
             log.warning("%s %s: %s: %s", request.method, request.path, endpoint, error)
         reason = f"the endpoint {endpoint} ended the connection: {error or type(error).__name__}"
         return _begun(request) or refusal(502, reason)
 
     async def _forward_outside(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
-        """Processes of the node send all their http:// requests here; those to other hosts go their way."""
+        """Pods send all their http:// requests here; those to other hosts go their way."""
         if self._outside is None:
-            self._outside = _session(None, trust_env=True)
+            self._outside = _session(None)
         headers = request_headers(request, target, ())
         url = URL(f"http://{target.host}:{target.port}{target.path_and_query}", encoded=True)
         try:
-            return await self._exchange(self._outside, request, url, headers, ())
-        except aiohttp.ClientError as error:
+            return await self._exchange(self._outside, request, url, headers, (), _upstream_proxy(target.host))
+        except (aiohttp.ClientError, ValueError) as error:
             return _begun(request) or refusal(502, f"{target.host}: {error or type(error).__name__}")
 
     def _inside(self) -> aiohttp.ClientSession:
@@ -180,32 +180,27 @@ _NO_LIMIT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=10)
 _NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")  # a client that says none of these means it
 
 
-def _session(connector: aiohttp.TCPConnector | None, *, trust_env: bool = False) -> aiohttp.ClientSession:
-    """A client that passes on what it is given, and nothing of its own."""
+def _session(connector: aiohttp.TCPConnector | None) -> aiohttp.ClientSession:
+    """A client that passes on what it is given, and nothing of its own: no cookies, no logins out of ~/.netrc."""
     return aiohttp.ClientSession(
         connector=connector,
         auto_decompress=False,
         timeout=_NO_LIMIT,
         skip_auto_headers=_NOT_ADDED,
-        trust_env=trust_env,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trust_env=False,
         max_line_size=_LONGEST_LINE,
         max_field_size=_LONGEST_LINE,
     )
 
 
+def _upstream_proxy(host: str) -> str | None:
+    """The proxy that this machine's environment asks for, if any."""
+    return None if proxy_bypass_environment(host) else getproxies_environment().get("http")
+
+
 def refusal(status: int, reason: str) -> web.Response:
     return web.json_response({"error": reason}, status=status, headers={"X-Isvc-Gateway": "refused"})
-
-
-def target_of(request: web.BaseRequest) -> Target:
-    raw = request.raw_path if isinstance(request, web.Request) else request._message.path
-    authority, proxied = request.headers.get("Host", ""), False
-    if raw[:7].lower() == "http://":
-        authority, slash, rest = raw[len("http://") :].partition("/")
-        raw, proxied = slash + rest or "/", True
-    host, _, port = authority.rpartition(":") if authority.rpartition(":")[2].isdigit() else (authority, "", "")
-    path, _, query = raw.partition("?")
-    return Target(host.lower().rstrip("."), int(port or 80), path, query, proxied)
 
 
 def unsupported(request: web.BaseRequest, target: Target) -> web.Response | None:
@@ -215,39 +210,6 @@ def unsupported(request: web.BaseRequest, target: Target) -> web.Response | None
     if request.headers.get("Upgrade", "").lower() == "websocket":
         return refusal(501, "the gateway does not pass WebSockets on")
     return None
-
-
-def cluster_name(host: str) -> tuple[str, str] | None:
-    """Service and namespace in `name.namespace`, `.svc` and `.svc.cluster.local` names; None for all other hosts."""
-    parts = host.removesuffix(".cluster.local").removesuffix(".svc").split(".")
-    if len(parts) != 2 or parts[1] in ("localhost", "local") or parts[1].isdigit():
-        return None
-    return parts[0], parts[1]
-
-
-def request_headers(request: web.BaseRequest, target: Target, filters: tuple[Filters, ...]) -> CIMultiDict[str]:
-    dropped = _HOP_BY_HOP | {name.strip().lower() for name in request.headers.get("Connection", "").split(",")}
-    headers = CIMultiDict((k, v) for k, v in request.headers.items() if k.lower() not in dropped)
-    headers.popall("Expect", None)
-    peer = request.remote or ""
-    before = headers.get("X-Forwarded-For")
-    headers["X-Forwarded-For"] = f"{before}, {peer}" if before else peer
-    headers.setdefault("X-Forwarded-Host", request.headers.get("Host", ""))
-    headers.setdefault("X-Forwarded-Proto", "http")
-    for item in filters:
-        _change(headers, item.request)
-        if item.rewrite_host:
-            headers["Host"] = item.rewrite_host
-    return headers
-
-
-def _change(headers: CIMultiDict[str], change: HeaderChange) -> None:
-    for name, value in change.set:
-        headers[name] = value
-    for name, value in change.add:
-        headers.add(name, value)
-    for name in change.remove:
-        headers.popall(name, None)
 
 
 def _begun(request: web.BaseRequest) -> web.StreamResponse | None:

@@ -155,6 +155,10 @@ class RouteTable:
     def knows(self, host: str) -> bool:
         return any(True for _ in self._for_host(host))
 
+    def names(self, host: str) -> bool:
+        """Whether a route is for this host or its domain, not just for any."""
+        return host in self.exact or any(suffix and host.endswith(suffix) for suffix in self.wildcard)
+
     def _for_host(self, host: str) -> Iterable[list[Rule]]:
         if host in self.exact:
             yield self.exact[host]

@@ -11,6 +11,7 @@ from aiohttp import web
 from isvc.kube.objects import Object
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, SERVICES, Resource
 from isvc.local.gateway.backends import READY_IN_SLICE, SERVICE_OF_SLICE, Backends, ready_in_slice, service_of_slice
+from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
 from isvc.toolkit.cache import Cache
@@ -32,11 +33,11 @@ READS: Final = (
 class Gateway:
     """Routes of a cache, served on a port. Compiling the table waits until the next request after a change."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Cache, guard: Guard) -> None:
         self._cache = cache
         self._table: RouteTable | None = None
         self.backends = Backends(cache)
-        self._proxy = Proxy(self.table, self.backends)
+        self._proxy = Proxy(self.table, self.backends, guard)
         self._runner: web.ServerRunner | None = None
         cache.declare("gateway", *READS)
         cache.subscribe(ENDPOINT_SLICES, lambda old, new: self.backends.changed(), before=False)

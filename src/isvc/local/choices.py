@@ -1,0 +1,16 @@
+"""What the user of `isvc up` chose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """For ports, None takes the default, or a free one when that is busy."""
+
+    api_port: int | None = None
+    gateway_port: int | None = None
+    ephemeral: bool = False
+    simulate: bool = False
+    allow_origins: tuple[str, ...] = ()

@@ -1,0 +1,70 @@
+"""What a request line asks for: host, port, path and query, taken apart strictly.
+
+Two programs that read one request differently are how requests get smuggled. So a host that is given twice, or that is no
+host, is refused rather than guessed at.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from aiohttp import hdrs, web
+from aiohttp.http import HttpVersion11
+
+_AUTHORITY: Final = re.compile(r"([a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?", re.IGNORECASE)
+_LOOPBACK: Final = re.compile(r"(.+\.)?localhost|127(\.[0-9]{1,3}){3}|\[::1\]")
+
+
+class BadTarget(Exception):
+    """A request that no two programs need read alike; the text goes to the client."""
+
+
+class Target(NamedTuple):
+    """`proxied` when the request line named its host, as a client of an HTTP proxy does."""
+
+    host: str
+    port: int
+    path: str
+    query: str
+    proxied: bool
+
+    @property
+    def path_and_query(self) -> str:
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    @property
+    def is_this_machine(self) -> bool:
+        """Whether the name can mean this machine alone, which a name out of the DNS never does."""
+        return _LOOPBACK.fullmatch(self.host) is not None
+
+
+def target_of(request: web.BaseRequest) -> Target:
+    raw = request.raw_path if isinstance(request, web.Request) else request._message.path
+    hosts = request.headers.getall(hdrs.HOST, [])
+    if len(hosts) > 1 or (not hosts and request.version >= HttpVersion11):
+        raise BadTarget(f"a request has one Host header, not {len(hosts)}")
+    authority, proxied = hosts[0] if hosts else "", False
+    if raw[:7].lower() == "http://":
+        authority, slash, rest = raw[len("http://") :].partition("/")
+        raw, proxied = slash + rest or "/", True
+    host, port = _host_and_port(authority)
+    path, _, query = raw.partition("?")
+    return Target(host, port, path, query, proxied)
+
+
+def _host_and_port(authority: str) -> tuple[str, int]:
+    if not authority:  # HTTP/1.0
+        return "", 80
+    found = _AUTHORITY.fullmatch(authority)
+    if not found or int(found[2] or 80) > 65535:
+        raise BadTarget("the request's host is no host name")
+    return found[1].lower().rstrip("."), int(found[2] or 80)
+
+
+def cluster_name(host: str) -> tuple[str, str] | None:
+    """Service and namespace in `name.namespace`, `.svc` and `.svc.cluster.local` names; None for all other hosts."""
+    parts = host.removesuffix(".cluster.local").removesuffix(".svc").split(".")
+    if len(parts) != 2 or parts[1] in ("localhost", "local") or parts[1].isdigit():
+        return None
+    return parts[0], parts[1]
