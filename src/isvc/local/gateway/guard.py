@@ -1,8 +1,8 @@
 """Who may use the gateway, and for what.
 
-Anybody on this machine may ask for a service by its host. The forward proxy, which lends the machine's network to whoever
-uses it, is for pods alone: they get a credential that is new at every start. A web page of another site may do neither,
-unless its origin is allowed: browsers say where a request comes from, and no page can make them say otherwise.
+Anybody on this machine may ask for a service by its host. The forward proxy, which lends the machine's network to
+whoever uses it, is for pods alone: they get a credential that is new at every start. A web page of another site may do
+neither, unless its origin is allowed: browsers say where a request comes from, and no page can make them say otherwise.
 """
 
 from __future__ import annotations

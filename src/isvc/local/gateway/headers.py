@@ -38,8 +38,6 @@ def request_headers(request: web.BaseRequest, target: Target, filters: Iterable[
 
 def response_headers(answered: Mapping[str, str], filters: Iterable[Filters]) -> CIMultiDict[str]:
     headers = _passed_on(answered)
-    if "Transfer-Encoding" in answered:  # whoever also gives a length means the client to miscount
-        headers.popall("Content-Length", None)
     for item in filters:
         _change(headers, item.response)
     return headers

@@ -11,7 +11,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from aiohttp import web
@@ -196,7 +196,7 @@ def _session(connector: aiohttp.TCPConnector | None) -> aiohttp.ClientSession:
 
 def _upstream_proxy(host: str) -> str | None:
     """The proxy that this machine's environment asks for, if any."""
-    return None if proxy_bypass_environment(host) else getproxies_environment().get("http")
+    return None if proxy_bypass(host) else getproxies().get("http")
 
 
 def refusal(status: int, reason: str) -> web.Response:

@@ -1,7 +1,7 @@
 """What a request line asks for: host, port, path and query, taken apart strictly.
 
-Two programs that read one request differently are how requests get smuggled. So a host that is given twice, or that is no
-host, is refused rather than guessed at.
+Requests are smuggled past a proxy that reads them differently from the server behind it. So a host that is given twice,
+or that is no host, is refused rather than guessed at.
 """
 
 from __future__ import annotations

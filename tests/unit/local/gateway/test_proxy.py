@@ -8,79 +8,10 @@ from collections.abc import Iterator
 
 import aiohttp
 import pytest
-import pytest_asyncio
 from aiohttp import web
+from tests.unit.local.gateway.raw import exchange, named
 
-from isvc.kube.objects import name_of
-from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
-from isvc.local.gateway.backends import SERVICE_NAME_LABEL, SERVICE_OF_SLICE, Backends, Endpoint
-from isvc.local.gateway.proxy import Proxy
-from isvc.local.gateway.routes import RouteTable
-from isvc.local.gateway.server import READS
-from isvc.toolkit.memory import MemoryReader
-
-
-class World(MemoryReader):
-    """Services, slices and a route that a test may change as it goes."""
-
-    def __init__(self) -> None:
-        super().__init__(reads=READS)
-        self.table = RouteTable()
-
-    def service(self, name: str, *endpoints: tuple[int, bool]) -> None:
-        place = {"namespace": "default"}
-        ports = [{"port": 80, "name": "http"}]
-        self.put(SERVICES, {"metadata": {"name": name, **place}, "spec": {"ports": ports}})
-        for before in self.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, f"default/{name}"):
-            self.remove(ENDPOINT_SLICES, name_of(before), "default")
-        for number, (port, ready) in enumerate(endpoints):
-            labels = {SERVICE_NAME_LABEL: name}
-            endpoint_slice = {
-                "metadata": {"name": f"{name}-{number}", "labels": labels, **place},
-                "ports": [{"name": "http", "port": port}],
-                "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": ready}}],
-            }
-            self.put(ENDPOINT_SLICES, endpoint_slice)
-
-    def route(self, host: str, *backends: tuple[str, int], **rule) -> None:
-        refs = [{"name": name, "port": 80, "weight": weight} for name, weight in backends]
-        route = {
-            "metadata": {"name": "r", "namespace": "default"},
-            "spec": {"hostnames": [host], "rules": [{"backendRefs": refs, **rule}]},
-        }
-        self.table = RouteTable.build([], [route])
-
-
-@pytest_asyncio.fixture
-async def sites():
-    """Starts low-level servers; answers their ports; stops them at the end."""
-    runners = []
-
-    async def serve(handler) -> int:
-        server = handler if isinstance(handler, web.Server) else web.Server(handler, handler_cancellation=True)
-        runner = web.ServerRunner(server, shutdown_timeout=1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        runners.append(runner)
-        return site._server.sockets[0].getsockname()[1]
-
-    yield serve
-    for runner in reversed(runners):
-        await runner.cleanup()
-
-
-@pytest_asyncio.fixture
-async def gateway(sites):
-    world = World()
-    backends = Backends(world)
-    proxy = Proxy(lambda: world.table, backends)
-    port = await sites(proxy.server())
-    session = aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}", headers={"Host": "h.test"})
-    world.backends, world.session, world.port = backends, session, port
-    yield world
-    await session.close()
-    await proxy.close()
+from isvc.local.gateway.backends import Endpoint
 
 
 @pytest.fixture
@@ -94,13 +25,6 @@ def refusing() -> Iterator[list[int]]:
         holder.close()
 
 
-def named(name: str):
-    async def handler(request):
-        return web.Response(text=name)
-
-    return handler
-
-
 async def test_only_ready_endpoints_get_requests(gateway, sites):
     gateway.service("s", (await sites(named("ready")), True), (await sites(named("other")), False))
     gateway.route("h.test", ("s", 1))
@@ -109,7 +33,8 @@ async def test_only_ready_endpoints_get_requests(gateway, sites):
 
 
 async def test_what_is_missing_is_told(gateway, refusing):
-    assert "known hosts: none yet" in (await (await gateway.session.get("/")).json())["error"]
+    answer = await gateway.session.get("/", headers={"Host": "localhost"})
+    assert "known hosts: none yet" in (await answer.json())["error"]
     gateway.route("h.test", ("s", 1))
     answer = await gateway.session.get("/")
     assert (answer.status, (await answer.json())["error"]) == (503, "Service default/s does not exist")
@@ -264,7 +189,7 @@ async def test_it_is_the_proxy_of_processes(gateway, sites):
     inside, outside = await sites(named("inside")), await sites(host)
     gateway.service("iris-predictor", (inside, True))
     async with aiohttp.ClientSession() as client:
-        proxy = f"http://127.0.0.1:{gateway.port}"
+        proxy = gateway.guard.proxy_url(gateway.port)
         for name in ("iris-predictor.default", "iris-predictor.default.svc.cluster.local"):
             async with client.get(f"http://{name}/v1/models/iris", proxy=proxy) as answer:
                 assert await answer.text() == "inside"
@@ -302,7 +227,7 @@ async def test_nothing_is_added_that_the_client_did_not_say(gateway, sites):
 
     gateway.service("s", (await sites(heard), True))
     gateway.route("h.test", ("s", 1))
-    answer = await _raw(gateway.port, b"POST / HTTP/1.1\r\nHost: h.test\r\nContent-Length: 2\r\n\r\n{}")
+    answer = await exchange(gateway.port, b"POST / HTTP/1.1\r\nHost: h.test\r\nContent-Length: 2\r\n\r\n{}")
     expected = b'["content-length", "host", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"]'
     assert answer.endswith(expected)
 
@@ -325,12 +250,12 @@ async def test_what_it_cannot_do_is_said(gateway, sites):
     gateway.service("s", (await sites(named("served")), True))
     gateway.route("h.test", ("s", 1))
     upgrade = "GET /%s HTTP/1.1\r\nHost: h.test\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n"
-    assert b"WebSockets" in await _raw(gateway.port, (upgrade % ("", "WebSocket")).encode())
-    assert b"served" in await _raw(gateway.port, (upgrade % ("", "h2c")).encode())  # others may be ignored
-    assert b" 400 " in await _raw(gateway.port, b"OPTIONS * HTTP/1.1\r\nHost: h.test\r\n\r\n")
+    assert b"WebSockets" in await exchange(gateway.port, (upgrade % ("", "WebSocket")).encode())
+    assert b"served" in await exchange(gateway.port, (upgrade % ("", "h2c")).encode())  # others may be ignored
+    assert b" 400 " in await exchange(gateway.port, b"OPTIONS * HTTP/1.1\r\nHost: h.test\r\n\r\n")
     connect = b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n"
-    assert b"no tunnels" in await _raw(gateway.port, connect)
-    assert b"served" in await _raw(gateway.port, b"GET HTTP://h.test/ HTTP/1.1\r\nHost: h.test\r\n\r\n")
+    assert b"no tunnels" in await exchange(gateway.port, connect)
+    assert b"served" in await exchange(gateway.port, b"GET HTTP://h.test/ HTTP/1.1\r\nHost: h.test\r\n\r\n")
 
 
 async def test_a_request_whose_client_is_gone_ends(gateway, sites):
@@ -354,15 +279,3 @@ async def test_a_request_whose_client_is_gone_ends(gateway, sites):
         await ended.wait()
         gateway.service("s")
         assert await gateway.backends.drain(Endpoint("127.0.0.1", port), 30)
-
-
-async def _raw(port: int, request: bytes) -> bytes:
-    """What is answered to these very bytes, up to the end of the announced body."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request)
-    async with asyncio.timeout(30):
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-        body = await reader.readexactly(int(length.split(b":")[1]))
-    writer.close()
-    return head + body

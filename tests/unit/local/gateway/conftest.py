@@ -1,0 +1,100 @@
+"""A gateway over real sockets, in front of servers that a test starts."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest_asyncio
+from aiohttp import web
+
+from isvc.kube.objects import name_of
+from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
+from isvc.local.gateway.backends import SERVICE_NAME_LABEL, SERVICE_OF_SLICE, Backends
+from isvc.local.gateway.guard import Guard
+from isvc.local.gateway.proxy import Proxy
+from isvc.local.gateway.routes import RouteTable
+from isvc.local.gateway.server import READS
+from isvc.toolkit.memory import MemoryReader
+
+
+class Cluster(MemoryReader):
+    """Services, slices and a route that a test may change as it goes."""
+
+    def __init__(self) -> None:
+        super().__init__(reads=READS)
+        self.table = RouteTable()
+
+    def service(self, name: str, *endpoints: tuple[int, bool]) -> None:
+        place = {"namespace": "default"}
+        ports = [{"port": 80, "name": "http"}]
+        self.put(SERVICES, {"metadata": {"name": name, **place}, "spec": {"ports": ports}})
+        for before in self.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, f"default/{name}"):
+            self.remove(ENDPOINT_SLICES, name_of(before), "default")
+        for number, (port, ready) in enumerate(endpoints):
+            labels = {SERVICE_NAME_LABEL: name}
+            endpoint_slice = {
+                "metadata": {"name": f"{name}-{number}", "labels": labels, **place},
+                "ports": [{"name": "http", "port": port}],
+                "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": ready}}],
+            }
+            self.put(ENDPOINT_SLICES, endpoint_slice)
+
+    def route(self, host: str, *backends: tuple[str, int], **rule) -> None:
+        refs = [{"name": name, "port": 80, "weight": weight} for name, weight in backends]
+        route = {
+            "metadata": {"name": "r", "namespace": "default"},
+            "spec": {"hostnames": [host], "rules": [{"backendRefs": refs, **rule}]},
+        }
+        self.table = RouteTable.build([], [route])
+
+
+@pytest_asyncio.fixture
+async def sites():
+    async with running_sites() as serve:
+        yield serve
+
+
+@pytest_asyncio.fixture
+async def gateway(sites):
+    async with running_gateway(sites) as cluster:
+        yield cluster
+
+
+@asynccontextmanager
+async def running_sites():
+    """Starts low-level servers; answers their ports; stops them at the end."""
+    runners = []
+
+    async def serve(handler) -> int:
+        server = handler if isinstance(handler, web.Server) else web.Server(handler, handler_cancellation=True)
+        runner = web.ServerRunner(server, shutdown_timeout=1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        runners.append(runner)
+        return site._server.sockets[0].getsockname()[1]
+
+    try:
+        yield serve
+    finally:
+        await _clean_up(runners)
+
+
+async def _clean_up(runners):
+    for runner in reversed(runners):
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def running_gateway(sites):
+    cluster = Cluster()
+    backends = Backends(cluster)
+    cluster.guard = Guard(frozenset(["http://allowed.test"]))
+    proxy = Proxy(lambda: cluster.table, backends, cluster.guard)
+    port = await sites(proxy.server())
+    session = aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}", headers={"Host": "h.test"})
+    cluster.backends, cluster.session, cluster.port = backends, session, port
+    yield cluster
+    await session.close()
+    await proxy.close()

@@ -1,0 +1,110 @@
+"""Who may use the gateway: not other sites' pages, and as a proxy nobody but pods."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from aiohttp import web
+from tests.unit.local.gateway.raw import exchange, named
+
+
+@pytest.fixture
+async def served(gateway, sites):
+    gateway.service("s", (await sites(named("served")), True))
+    gateway.route("h.test", ("s", 1))
+    return gateway
+
+
+def request(**headers: str) -> bytes:
+    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+    return f"POST / HTTP/1.1\r\n{lines}Content-Length: 0\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Sec_Fetch_Site": "none"}, 200),
+        ({"Sec_Fetch_Site": "same-origin", "Origin": "http://h.test"}, 200),
+        ({"Origin": "http://h.test"}, 200),
+        ({"Origin": "http://allowed.test", "Sec_Fetch_Site": "cross-site"}, 200),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Origin": "http://evil.test"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://h.test.evil.test"}, 403),
+    ],
+)
+async def test_pages(served, headers: dict[str, str], status: int) -> None:
+    answer = await exchange(served.port, request(Host="h.test", **headers))
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+
+
+async def test_a_page_whose_name_leads_here_by_now(served) -> None:
+    """DNS rebinding: for the browser it is one origin, so it neither says `cross-site` nor hides the answer."""
+    served.route("", ("s", 1))  # for any host
+    assert (await exchange(served.port, request(Host="any.test"))).startswith(b"HTTP/1.1 200 ")
+    posted = await exchange(served.port, request(Host="evil.test:8080", Origin="http://evil.test:8080"))
+    assert posted.startswith(b"HTTP/1.1 403 ")
+
+
+async def test_only_this_machine_is_told_the_hosts(served) -> None:
+    for host in ("localhost:8080", "127.0.0.1", "[::1]:8080", "x.localhost"):
+        assert b"h.test" in await exchange(served.port, request(Host=host))
+    for host in ("evil.test", "localhost.evil.test", "127.0.0.1.evil.test"):
+        answer = await exchange(served.port, request(Host=host))
+        assert answer.startswith(b"HTTP/1.1 404 ")
+        assert b"h.test" not in answer
+
+
+@pytest.mark.parametrize("login", [None, "Basic cG9kOg==", "Basic cG9kOndyb25n", "Bearer x", "Basic", "Basic %%"])
+async def test_the_proxy_is_for_pods(served, sites, login: str | None) -> None:
+    outside = await sites(named("outside"))
+    credential = f"Proxy-Authorization: {login}\r\n" if login else ""
+    for target in (f"http://127.0.0.1:{outside}/", "http://s.default/", "http://example.com/"):
+        head = f"GET {target} HTTP/1.1\r\nHost: x\r\n{credential}Content-Length: 0\r\n\r\n"
+        answer = await exchange(served.port, head.encode())
+        assert answer.startswith(b"HTTP/1.1 407 ")
+        assert b"Proxy-Authenticate: Basic" in answer
+
+
+async def test_short_names_are_for_pods(served) -> None:
+    assert (await exchange(served.port, request(Host="s.default"))).startswith(b"HTTP/1.1 404 ")
+    async with (
+        aiohttp.ClientSession() as pod,
+        pod.get("http://s.default/", proxy=served.guard.proxy_url(served.port)) as answer,
+    ):
+        assert await answer.text() == "served"
+
+
+async def test_credentials_are_new_at_every_start() -> None:
+    from isvc.local.gateway.guard import Guard
+
+    assert Guard().proxy_url(1) != Guard().proxy_url(1)
+
+
+async def test_nothing_of_the_users_goes_along(served, sites, monkeypatch, tmp_path) -> None:
+    """Neither ~/.netrc, beside an Authorization of the client's own or without one, nor cookies of other clients."""
+    netrc = tmp_path / ".netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret\nmachine localhost login me password secret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    seen: list[dict[str, str]] = []
+
+    async def remember(request):
+        seen.append(dict(request.headers))
+        return web.Response(headers={"Set-Cookie": "session=alice"})
+
+    outside = await sites(remember)
+    served.service("s", (outside, True))
+    proxy = served.guard.proxy_url(served.port)
+    for target in (f"http://localhost:{outside}/", "http://s.default/"):
+        for headers in ({}, {"Authorization": "Bearer mine"}, {}):
+            async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as pod:
+                answer = await pod.get(target, proxy=proxy, headers=headers)
+                assert answer.status == 200
+                assert answer.headers["Set-Cookie"] == "session=alice"
+    assert len(seen) == 6
+    assert [headers.get("Authorization") for headers in seen] == [None, "Bearer mine", None] * 2
+    assert not any("Cookie" in headers or "Proxy-Authorization" in headers for headers in seen)

@@ -1,0 +1,177 @@
+"""Requests and responses made to be read differently by the gateway and by those beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.fuzzing import budget
+from tests.unit.local.gateway.raw import exchange, named
+
+from isvc.local.gateway import proxy
+
+
+class Backend:
+    """Reads bytes as they come, and answers with what it is given."""
+
+    def __init__(self, answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") -> None:
+        self.answer = answer
+        self.heard = b""
+        self.port = 0
+
+    async def __aenter__(self) -> Backend:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            self.heard += await reader.readuntil(b"\r\n\r\n")
+            writer.write(self.answer)
+            await writer.drain()
+        writer.close()
+
+
+async def read_all(port: int, request: bytes) -> bytes:
+    """All that is answered until the gateway closes, which is asked for."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    async with asyncio.timeout(30):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+POST = "POST / HTTP/1.1\r\nHost: h.test\r\n"
+GET = "GET / HTTP/1.1\r\nHost: h.test\r\n"
+AMBIGUOUS = {
+    "both lengths": POST + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nX",
+    "two lengths": POST + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nXY",
+    "no number": POST + "Content-Length: +1\r\n\r\nX",
+    "unknown coding": POST + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "chunked twice": POST + "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    "space before colon": GET + "Transfer-Encoding : chunked\r\n\r\n",
+    "folded": GET + "X-A: 1\r\n Transfer-Encoding: chunked\r\n\r\n",
+    "two hosts": GET + "Host: other\r\n\r\n",
+    "no host": "GET / HTTP/1.1\r\n\r\n",
+    "a user in the host": "GET / HTTP/1.1\r\nHost: me:pw@h.test\r\n\r\n",
+    "a path in the host": "GET / HTTP/1.1\r\nHost: h.test/x\r\n\r\n",
+    "a port that is none": "GET / HTTP/1.1\r\nHost: h.test:99999\r\n\r\n",
+    "a user in the address": "GET http://me:pw@h.test/ HTTP/1.1\r\nHost: h.test\r\n\r\n",
+    "a zero byte": GET + "X-A: a\0b\r\n\r\n",
+    "a bare CR": GET + "X-A: a\rX-B: b\r\n\r\n",
+    "a long header": GET + f"X-A: {'a' * 100_000}\r\n\r\n",
+    "many headers": GET + "X: 1\r\n" * 9999 + "\r\n",
+}
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+async def test_what_can_be_read_in_two_ways_is_refused(gateway, name: str) -> None:
+    async with Backend() as backend:
+        gateway.service("s", (backend.port, True))
+        gateway.route("h.test", ("s", 1))
+        answer = await exchange(gateway.port, AMBIGUOUS[name].encode("latin-1"))
+        assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 "))
+        assert backend.heard == b""
+
+
+async def test_headers_between_neighbours_stay_there(gateway) -> None:
+    head = (
+        "POST / HTTP/1.1\r\nHost: h.test\r\nConnection: close, X-Mine, Host, Content-Length\r\nX-Mine: 1\r\n"
+        "Keep-Alive: 1\r\nTE: trailers\r\nProxy-Authorization: Basic eA==\r\nProxy-Connection: x\r\nUpgrade: h2c\r\n"
+        "X-Yours: 2\r\nContent-Length: 2\r\n\r\n{}"
+    )
+    async with Backend() as backend:
+        gateway.service("s", (backend.port, True))
+        gateway.route("h.test", ("s", 1))
+        await read_all(gateway.port, head.encode())
+    heard = {line.partition(":")[0].lower() for line in backend.heard.decode().split("\r\n")[1:] if line}
+    forwarded = {"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"}
+    assert heard == {"host", "content-length", "x-yours", *forwarded}
+    assert b"Host: h.test\r\n" in backend.heard
+
+
+async def test_a_response_keeps_its_own_neighbourly_headers(gateway) -> None:
+    private = b"HTTP/1.1 200 OK\r\nConnection: X-Mine\r\nX-Mine: 1\r\nX-Yours: 2\r\nContent-Length: 2\r\n\r\nok"
+    async with Backend(private) as backend:
+        gateway.service("s", (backend.port, True))
+        gateway.route("h.test", ("s", 1))
+        answer = await exchange(gateway.port, b"GET / HTTP/1.1\r\nHost: h.test\r\n\r\n")
+    assert b"X-Yours" in answer
+    assert b"X-Mine" not in answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX-A: a\nX-B: b\0\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 999999 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 10_000 + b"\r\n",
+        b"",
+    ],
+)
+async def test_a_backend_that_speaks_no_http(gateway, answer: bytes) -> None:
+    async with Backend(answer) as backend:
+        gateway.service("s", (backend.port, True))
+        gateway.route("h.test", ("s", 1))
+        got = await exchange(gateway.port, b"GET / HTTP/1.1\r\nHost: h.test\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 502 ")
+
+
+async def test_a_client_that_sends_no_more_is_let_go(gateway, sites, monkeypatch) -> None:
+    monkeypatch.setattr(proxy, "_IDLE", 0.2)
+    quick = proxy.Proxy(lambda: gateway.table, gateway.backends, gateway.guard)
+    port = await sites(quick.server())
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: h")
+    async with asyncio.timeout(30):
+        assert await reader.read() == b""
+    writer.close()
+    await quick.close()
+
+
+# -- whatever comes ---------------------------------------------------------------------------------------------------
+
+WORDS = st.sampled_from(
+    [b"GET ", b"POST ", b"CONNECT ", b"http://", b"/", b"h.test", b":80", b":x", b"@", b"?a=b", b"#", b"%00", b"..",
+     b" HTTP/1.1\r\n", b" HTTP/1.0\r\n", b"Host: h.test\r\n", b"Host: ", b"Content-Length: 3\r\n", b"X: y\r\n",
+     b"Connection: close\r\n", b"Transfer-Encoding: chunked\r\n", b"Origin: http://h.test\r\n", b"\r\n", b"\n",
+     b"Expect: 100-continue\r\n", b"\0", b"0\r\n\r\n", b"3\r\nabc\r\n"]
+)  # fmt: skip
+BYTES = st.lists(WORDS | st.binary(max_size=6), max_size=20).map(b"".join)
+HEAD = b"POST / HTTP/1.1\r\nHost: h.test\r\n"
+
+
+@given(st.lists(BYTES | BYTES.map(HEAD.__add__), min_size=1, max_size=30))
+@example([HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"])
+@example([HEAD + b"Content-Length: 3\r\nExpect: 100-continue\r\n\r\n"])
+@budget(20)
+def test_any_bytes(requests: list[bytes]) -> None:
+    """Every answer is one of HTTP and none is a failure of the gateway's own."""
+    asyncio.run(_send(requests))
+
+
+async def _send(requests: list[bytes]) -> None:
+    from tests.unit.local.gateway.conftest import running_gateway, running_sites
+
+    async with running_sites() as sites, running_gateway(sites) as gateway:
+        gateway.service("s", (await sites(named("served")), True))
+        gateway.route("h.test", ("s", 1))
+        for request in requests:
+            reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+            writer.write(request)
+            writer.write_eof()
+            async with asyncio.timeout(30):
+                answer = await reader.read()
+            writer.close()
+            assert not answer or answer.startswith(b"HTTP/1.")
+            assert b" 500 " not in answer
