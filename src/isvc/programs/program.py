@@ -14,7 +14,7 @@ from typing import TypeAlias
 from isvc.programs.certificates import webhook_certificates
 from isvc.programs.options import Options
 from isvc.programs.registration import Webhook, WebhookContext, reads, routes, targets
-from isvc.programs.tls import restrict
+from isvc.programs.tls import protection, restrict
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
@@ -87,6 +87,7 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
         services=[*certificates, recorder],
         health_probes=options.health_probes,
         metrics_address=options.metrics,
+        metrics_protection=protection(client, options.tls) if options.metrics_secure else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""TLS settings by their Go names, applied to a server's context."""
+"""TLS of the servers: settings by their Go names, and the protection of metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import ssl
 from typing import Final
 
 from isvc.programs.options import TLS
+from isvc.toolkit.access import Access
+from isvc.toolkit.certificates import AUTHORITY_LIFE, issue_authority, issue_serving, server_context
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ConfigError
+from isvc.toolkit.probes import Protection
 
 VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
 
@@ -26,6 +31,15 @@ def restrict(context: ssl.SSLContext, tls: TLS) -> None:
     except ssl.SSLError:
         suites = ",".join(tls.cipher_suites)
         raise ConfigError(f"--tls-cipher-suites: none of these is known: {suites}") from None
+
+
+def protection(client: Client, tls: TLS) -> Protection:
+    """Serve with a self-signed certificate, as nobody is told an authority, and ask the API server who may read."""
+    now = SystemClock().now()
+    pair = issue_serving(issue_authority("isvc metrics", now), ("localhost",), now, life=AUTHORITY_LIFE)
+    context = server_context(pair)
+    restrict(context, tls)
+    return Protection(context, Access(client))
 
 
 def openssl_name(suite: str) -> str:

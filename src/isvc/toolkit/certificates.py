@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import ssl
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,6 +66,18 @@ def issue_self_signed(hosts: Sequence[str], now: datetime, life: timedelta) -> P
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(hosts[0], now, life).issuer_name(_name(hosts[0])).public_key(key.public_key())
     return _signed(_serving(builder, hosts), key, key)
+
+
+def server_context(pair: Pair) -> ssl.SSLContext:
+    """A context that serves with this certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as folder:  # the module reads files alone
+        certificate, key = Path(folder) / "tls.crt", Path(folder) / "tls.key"
+        certificate.write_bytes(pair.certificate)
+        key.touch(mode=0o600)
+        key.write_bytes(pair.key)
+        context.load_cert_chain(certificate, key)
+    return context
 
 
 def is_due(certificate: bytes, now: datetime, hosts: Sequence[str] = ()) -> bool:

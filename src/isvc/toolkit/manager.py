@@ -23,7 +23,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.election import Election
 from isvc.toolkit.metrics import ControllerMeter, Metrics
-from isvc.toolkit.probes import Probes
+from isvc.toolkit.probes import Probes, Protection
 from isvc.toolkit.webhook.server import WebhookServer
 
 log = logging.getLogger(__name__)
@@ -56,6 +56,7 @@ class Manager:
         tasks: Sequence[Task] = (),
         health_probes: Address | None = None,
         metrics_address: Address | None = None,
+        metrics_protection: Protection | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         self.client = client
@@ -70,6 +71,7 @@ class Manager:
         self._services = tuple(services)
         self._tasks = tuple(tasks)
         self._health_probes, self._metrics_address = health_probes, metrics_address
+        self._metrics_protection = metrics_protection
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -150,13 +152,11 @@ class Manager:
     async def _serve_probes(self, probes: Probes) -> None:
         checks = {"/healthz": lambda: True, "/readyz": lambda: self.ready}
         texts = {"/metrics": self.metrics.text}
-        if self._health_probes is not None and self._health_probes == self._metrics_address:
-            await probes.serve(self._health_probes, checks=checks, texts=texts)
-            return
+        shared = self._health_probes == self._metrics_address and self._metrics_protection is None
         if self._health_probes is not None:
-            await probes.serve(self._health_probes, checks=checks)
-        if self._metrics_address is not None:
-            await probes.serve(self._metrics_address, texts=texts)
+            await probes.serve(self._health_probes, checks=checks, texts=texts if shared else None)
+        if self._metrics_address is not None and not shared:
+            await probes.serve(self._metrics_address, texts=texts, protection=self._metrics_protection)
 
     async def _unless_stopped(self, step: Awaitable[None]) -> bool:
         """Wait for a step of the start; False when told to stop meanwhile."""

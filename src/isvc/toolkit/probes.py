@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from isvc.toolkit.access import Access
 from isvc.toolkit.address import Address
 from isvc.toolkit.failure import ClusterError
 
 if TYPE_CHECKING:
     from aiohttp import web
+    from aiohttp.typedefs import Middleware
+
+    Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 Check = Callable[[], bool]
+Text = Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Served over TLS, to those whom the API server lets read the path."""
+
+    tls: ssl.SSLContext
+    access: Access
 
 
 class Probes:
@@ -24,32 +39,23 @@ class Probes:
         self,
         address: Address,
         *,
-        checks: dict[str, Check] | None = None,
-        texts: dict[str, Callable[[], bytes]] | None = None,
+        checks: Mapping[str, Check] | None = None,
+        texts: Mapping[str, Text] | None = None,
+        protection: Protection | None = None,
     ) -> None:
         from aiohttp import web
 
-        def check_page(check: Check) -> web.Response:
-            return web.Response(text="ok") if check() else web.Response(status=500, text="not ready")
-
-        app = web.Application()
+        app = web.Application(middlewares=[_guard(protection.access)] if protection else [])
         for path, check in (checks or {}).items():
-
-            async def answer(_: web.Request, check: Check = check) -> web.Response:
-                return check_page(check)
-
-            app.router.add_get(path, answer)
+            app.router.add_get(path, _checked(check))
         for path, text in (texts or {}).items():
-
-            async def show(_: web.Request, text: Callable[[], bytes] = text) -> web.Response:
-                return web.Response(body=text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
-
-            app.router.add_get(path, show)
+            app.router.add_get(path, _shown(text))
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1)
         await runner.setup()
         self._runners.append(runner)
+        tls = protection.tls if protection else None
         try:
-            await web.TCPSite(runner, address.host or None, address.port).start()
+            await web.TCPSite(runner, address.host or None, address.port, ssl_context=tls).start()
         except OSError as error:
             place = f"port {address.port}" + (f" of {address.host}" if address.host else "")
             raise ClusterError(f"cannot listen on {place}: {error.strerror}") from None
@@ -58,3 +64,32 @@ class Probes:
         for runner in self._runners:
             await runner.cleanup()
         self._runners.clear()
+
+
+def _checked(check: Check) -> Answer:
+    from aiohttp import web
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="ok") if check() else web.Response(status=500, text="not ready")
+
+    return answer
+
+
+def _shown(text: Text) -> Answer:
+    from aiohttp import web
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    return answer
+
+
+def _guard(access: Access) -> Middleware:
+    from aiohttp import web
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Answer) -> web.StreamResponse:
+        refusal = await access.refusal(request.method, request.path, request.headers.get("Authorization", ""))
+        return await handler(request) if refusal is None else web.Response(status=refusal.status, text=refusal.message)
+
+    return guard

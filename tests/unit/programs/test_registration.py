@@ -1,5 +1,9 @@
 """What follows from the table of webhooks."""
 
+from pathlib import Path
+
+import yaml
+
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.programs.registration import AdmissionWebhook, conversions, reads, targets
@@ -36,3 +40,11 @@ def test_settings_are_read_in_the_system_namespace():
 def test_the_pod_webhook_itself_declares_the_storage_containers_it_reads():
     declared = {read.resource for each in ISVC_WEBHOOKS if each.path == "/mutate-pods" for read in each.reads}
     assert declared == {INFERENCE_SERVICES, CLUSTER_STORAGE_CONTAINERS}
+
+
+def test_the_role_lets_the_manager_set_every_bundle():
+    manifest = Path(__file__).parents[3] / "manifests" / "rbac" / "isvc-manager.yaml"
+    rules = [rule for each in yaml.safe_load_all(manifest.read_text()) for rule in each.get("rules", ())]
+    (rule,) = [rule for rule in rules if "mutatingwebhookconfigurations" in rule["resources"]]
+    ours = targets(ISVC_WEBHOOKS, "hooks")
+    assert set(rule["resourceNames"]) == {*ours.mutating, *ours.validating}
