@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple, Protocol
+from typing import Final, TypeAlias
 
 from isvc.api.annotations import LLM_FINALIZER, is_stopped
 from isvc.api.resources import LLM_INFERENCE_SERVICES
@@ -18,20 +18,21 @@ from isvc.controllers.llmisvc.plan import plan
 from isvc.controllers.llmisvc.planned import Planned, Shared
 from isvc.controllers.llmisvc.presets import NotCombined, pins
 from isvc.controllers.llmisvc.rendered import RenderedSpecs, refusal
+from isvc.controllers.llmisvc.reporting import EventRecorder, Report, Reporter
 from isvc.controllers.llmisvc.router.observe import waiting_for
 from isvc.controllers.llmisvc.status import conditions as c
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.controllers.llmisvc.status.fold import begun, combined, fold, halted, references
 from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
-from isvc.engine.outcome import Created, Outcome
-from isvc.kube.equality import equivalent
+from isvc.engine.outcome import ChildKey, Created, Deleted, Outcome
+from isvc.engine.outcome import Result as ChildResult
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted, labels_of, name_of, namespace_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, CONFIG_MAPS, Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import NotLookedUp
-from isvc.serving.events import WARNING, Event, failing, readiness_events
+from isvc.serving.events import WARNING, Event
 from isvc.serving.llm import names
 from isvc.serving.llm.labels import NAME
 from isvc.toolkit.cache import Cache
@@ -43,23 +44,13 @@ from isvc.toolkit.remembered import Remembered
 
 log = logging.getLogger(__name__)
 
+Results: TypeAlias = dict[ChildKey, ChildResult]
+
 PASSES: Final = 2
 LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
 BLOCKED: Final = 5.0  # what is missing may come without anyone telling; looking costs no request
 UNCHECKED: Final = 5.0
 LEAVING: Final = 5.0
-
-
-class EventRecorder(Protocol):
-    def event(self, obj: Object, type: str, reason: str, message: str) -> None: ...  # noqa: A002
-
-
-class Report(NamedTuple):
-    """What a reconcile has to say: the status, events, and when it wants to look again."""
-
-    status: Object
-    events: tuple[Event, ...] = ()
-    after: Result | None = None
 
 
 class Reconciler:
@@ -82,6 +73,7 @@ class Reconciler:
         self._engine = Engine(client, cache)
         self._commit = Commit(client, cache)
         self._rendered = RenderedSpecs(client)
+        self._reporter = Reporter(self._commit, recorder, clock)
         self._others = Remembered(client, clock)
         self._version: tuple[str, str] | None = None
 
@@ -89,6 +81,7 @@ class Reconciler:
         raw = self._observer.service(key)
         if raw is None:
             self._dependencies.record(key, frozenset())
+            self._reporter.forget(key)
             return None
         if is_being_deleted(raw):
             return await self._delete(raw)
@@ -96,9 +89,7 @@ class Reconciler:
         if config is None:
             return self._observer.configuration.wait(key)
         raw = await self._commit.add_finalizer(LLM_INFERENCE_SERVICES, raw, LLM_FINALIZER)
-        report = await self._reconcile(raw, config)
-        await self._tell(raw, report)
-        return report.after
+        return await self._reporter.publish(raw, await self._reconcile(raw, config))
 
     async def _reconcile(self, raw: Object, config: Config) -> Report:
         now = timestamp(self._clock.now())
@@ -116,17 +107,6 @@ class Reconciler:
         self._dependencies.record(Key.of(raw), _references(observed))
         fold(edit, observed, planned, outcomes[-1])
         return Report(edit.result(), _events(observed, planned, outcomes), _after(observed, planned, outcomes[-1]))
-
-    async def _tell(self, raw: Object, report: Report) -> None:
-        """Write the status if it is new, and tell what changed."""
-        before: Object = raw.get("status") or {}
-        await self._commit.status(LLM_INFERENCE_SERVICES, raw, report.status)
-        is_news = not equivalent(before, report.status)
-        because = [condition for condition in failing(report.status) if condition != c.READY]
-        ready = readiness_events(LLM_INFERENCE_SERVICES.kind, name_of(raw), before, report.status, because=because)
-        for event in (*report.events, *ready):
-            if is_news or event.type != WARNING:
-                self._recorder.event(raw, *event)
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
@@ -169,7 +149,7 @@ class Reconciler:
             observed, planned = await self._plan(observed)
             reads = replace(reads, lookup=observed.lookup)
             outcome = await self._engine.apply(raw, planned.plan)
-            await self._remove(planned, raw)
+            outcome.results |= await self._remove(planned, raw)
             outcomes.append(outcome)
             created = any(isinstance(result, Created) for result in outcome.results.values())
             if not created or outcome.refusal or len(outcomes) == PASSES:
@@ -216,21 +196,27 @@ class Reconciler:
             await self._commit.status(LLM_INFERENCE_SERVICES, raw, edit.result())
             return Result(requeue_after=LEAVING)
         binding = names.scheduler_cluster_role_binding(namespace_of(raw), name_of(raw))
-        await self._remove_one(Shared(CLUSTER_ROLE_BINDINGS, binding), raw)
+        removed = Outcome(await self._remove_one(Shared(CLUSTER_ROLE_BINDINGS, binding), raw))
+        for event in child_events(removed, namespace_of(raw)):
+            self._recorder.event(raw, *event)
         await self._commit.remove_finalizer(LLM_INFERENCE_SERVICES, raw, LLM_FINALIZER)
         return None
 
-    async def _remove(self, planned: Planned, raw: Object) -> None:
+    async def _remove(self, planned: Planned, raw: Object) -> Results:
+        removed: Results = {}
         if planned.complete:
             for area in planned.areas.values():
                 for shared in area.removals:
-                    await self._remove_one(shared, raw)
+                    removed |= await self._remove_one(shared, raw)
+        return removed
 
-    async def _remove_one(self, shared: Shared, raw: Object) -> None:
+    async def _remove_one(self, shared: Shared, raw: Object) -> Results:
         """Delete an object that has no owner, if its labels say that it is this service's."""
         live = self._cache.get(shared.resource, shared.name, shared.namespace)
-        if live is not None and labels_of(live).get(NAME) == name_of(raw):
-            await self._commit.deletion(shared.resource, live)
+        if live is None or labels_of(live).get(NAME) != name_of(raw):
+            return {}
+        await self._commit.deletion(shared.resource, live)
+        return {ChildKey(shared.resource, shared.name): Deleted()}
 
 
 def _references(observed: Observed) -> frozenset[tuple[Resource, Key]]:

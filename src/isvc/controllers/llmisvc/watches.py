@@ -8,7 +8,8 @@ from typing import Final
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.dependencies import Dependencies
 from isvc.controllers.llmisvc.observe import POD_INDEX, PresetSettings, service_of_pod
-from isvc.controllers.llmisvc.reconcile import EventRecorder, Reconciler
+from isvc.controllers.llmisvc.reconcile import Reconciler
+from isvc.controllers.llmisvc.reporting import EventRecorder
 from isvc.controllers.llmisvc.router.group import traffic_changed
 from isvc.controllers.llmisvc.router.observe import GROUP_INDEX, INDEXERS, SERVICE_INDEXERS, gateway_of
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, users_of
@@ -65,7 +66,7 @@ def controller(
         _watches(cache, dependencies, system_namespace),
         workers=WORKERS,
         reads=reads(system_namespace, presets),
-        heeds_own_writes=False,
+        ignore_own_writes_for=LLM_INFERENCE_SERVICES,
         clock=clock,
     )
 

@@ -55,6 +55,6 @@ def controller(
         watches,
         workers=WORKERS,
         reads=(Read(LLM_INFERENCE_SERVICES, indexers={CONFIG_INDEX: config_indexer(presets.prefix)}),),
-        heeds_own_writes=False,
+        ignore_own_writes_for=LLM_INFERENCE_SERVICE_CONFIGS,
         clock=clock,
     )
