@@ -118,7 +118,7 @@ async def _train(home: Home) -> None:
         await process.wait()
         raise
     if process.returncode:
-        logging.getLogger("isvc.up").warning("the example models were not trained: %s", errors.decode().strip())
+        logging.getLogger("isvc.up").warning("the example models are not complete: %s", errors.decode().strip())
 
 
 def _progress(part: str, seconds: float) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from isvc.llmserver.errors import ServerError
 
-DEFAULT_MODEL = "/mnt/models"
+_MODEL = os.environ.get("ISVC_MODEL_DIR", "/mnt/models")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, list[str]]:
     # Only the first word can be `vllm serve`'s model: a later one may be the value of a flag that is unknown here.
     positional = words.pop(0) if words and not words[0].startswith("-") else None
     parsed, rest = _parser().parse_known_args([_dashed(word) for word in words])
-    model = parsed.model or positional or parsed.model_dir or DEFAULT_MODEL
+    model = parsed.model or positional or parsed.model_dir or _MODEL
     names = parsed.served_model_name or ([parsed.model_name] if parsed.model_name else [model])
     keys = parsed.api_key or ([os.environ["VLLM_API_KEY"]] if os.environ.get("VLLM_API_KEY") else [])
     options = Options(
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument("--served-model-name", nargs="+", help="names of the model in requests")
     flags.add_argument("--model-name", help="KServe's name for --served-model-name")
     flags.add_argument("--host", default=os.environ.get("ISVC_HOST", "0.0.0.0"), help="address to listen on")  # noqa: S104
-    flags.add_argument("--port", "--http-port", type=int, default=8000)
+    flags.add_argument("--port", "--http-port", type=int, default=int(os.environ.get("PORT") or 8000))
     flags.add_argument("--max-model-len", type=token_count, help="longest prompt and answer together, in tokens")
     flags.add_argument("--max-num-seqs", type=int, default=4, help="answers generated at the same time; others wait")
     flags.add_argument("--threads", type=int, default=_default_threads(), help="threads that compute")

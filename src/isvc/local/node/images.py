@@ -26,6 +26,7 @@ class Program:
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     working_dir: str = ""
+    stands_for: str = ""  # a program of the image by whose name the pod's own command may start this one
 
 
 class ImageTableError(Exception):
@@ -36,11 +37,18 @@ def _model_server(*flags: str) -> Program:
     return Program((sys.executable, "-m", "isvc.modelserver", "--host=127.0.0.1", *flags))
 
 
+_VLLM = Program((sys.executable, "-m", "isvc.llmserver"), {"ISVC_MODEL_DIR": "/mnt/models"}, stands_for="vllm")
+
 BUILT_IN: dict[str, Program] = {
     "kserve/sklearnserver": _model_server("--framework=sklearn"),
     "kserve/xgbserver": _model_server("--framework=xgboost"),
     "kserve/lgbserver": _model_server("--framework=lightgbm"),
     "kserve/predictiveserver": _model_server(),
+    "kserve/huggingfaceserver": _VLLM,
+    "*vllm*": _VLLM,
+    **dict.fromkeys(
+        [f"llm-d/llm-d-{build}*" for build in ("aws", "cpu", "cuda", "dev", "gke", "hpu", "rocm", "xpu")], _VLLM
+    ),
     "kserve/storage-initializer": Program((sys.executable, "-m", "isvc.storage_initializer")),
     "isvc/modelserver": _model_server(),
     "python": Program(),

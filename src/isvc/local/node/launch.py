@@ -14,6 +14,7 @@ from isvc.kube.quantity import Quantity
 from isvc.local.node.environment import Sources, container_env, expand, passed_on
 from isvc.local.node.images import ImageTable, Program
 from isvc.local.node.process import CannotStart, Reaper
+from isvc.local.node.stand_in import in_place_of, put_on_path
 from isvc.local.node.translate import Translation
 from isvc.local.node.volumes import mounts
 from isvc.toolkit.clock import Clock
@@ -54,8 +55,10 @@ def launch(spec: Object, program: Program, around: Surroundings, termination_log
         env |= {name: translation.variable(name, value) for name, value in values.items()}
     env["TERMINATION_MESSAGE_PATH"] = str(termination_log)
     said = {name: env[name] for name in given}
-    own = program.command or [expand(word, said) for word in spec.get("command") or ()]
-    words = [*own, *(expand(word, said) for word in spec.get("args") or ())]
+    own = [expand(word, said) for word in spec.get("command") or ()]
+    words = [*in_place_of(program, own), *(expand(word, said) for word in spec.get("args") or ())]
+    if program.stands_for and own:
+        env["PATH"] = f"{put_on_path(program, around.folder)}{os.pathsep}{env.get('PATH', os.defpath)}"
     if not words:
         raise CannotStart(f"image {spec.get('image')} runs the pod's own command here, but the pod gives none")
     command = translation.words(words)

@@ -17,7 +17,7 @@ from isvc.kube.objects import Object, dig
 DEFAULT_PORT = 8080
 
 _PORT_FLAG = re.compile(r"-{1,2}[\w.-]*port", re.IGNORECASE)
-_PORT_FLAG_VALUE = re.compile(r"(-{1,2}[\w.-]*port=)(\d{2,5})", re.IGNORECASE)
+_PORT_FLAG_VALUE = re.compile(r"(-{1,2}[\w.-]*port(?:=|\s+))(\d{2,5})\b", re.IGNORECASE)  # also within a script
 _ADDRESS = re.compile(
     r"((?:^|(?<=[\s=/,@]))(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::\]|\[::1\]|\*)?:)(\d{2,5})(?=$|[/\s,?])"
 )

@@ -22,9 +22,26 @@ def test_images_are_known_by_name_whatever_their_registry_and_tag(image, tmp_pat
     assert "--framework=sklearn" in program.command
 
 
+@pytest.mark.parametrize(
+    "image",
+    [
+        "vllm/vllm-openai:v0.22.0",
+        "x.test/vllm/vllm-openai-cpu",
+        "ghcr.io/llm-d/llm-d-cuda:v1",
+        "kserve/huggingfaceserver:v1-gpu",
+    ],
+)
+def test_images_of_vllm_are_the_llm_server(image, tmp_path):
+    program = ImageTable(tmp_path / "none").find(image)
+    assert program is not None
+    assert program.command[-1] == "isvc.llmserver"
+    assert program.stands_for == "vllm"
+
+
 def test_unknown_images(tmp_path):
     table = ImageTable(tmp_path / "none")
-    assert table.find("vllm/vllm-openai:latest") is None
+    assert table.find("tensorflow/serving:latest") is None
+    assert table.find("ghcr.io/llm-d/llm-d-inference-scheduler:v0.9.0") is None
     assert table.find("my-kserve/sklearnserver2") is None
 
 

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from types import SimpleNamespace
+
+import pytest
 
 from isvc.local.node.environment import Sources
 from isvc.local.node.images import Program
@@ -41,3 +45,35 @@ def test_the_last_words_go_where_the_node_reads_them(tmp_path):
     started = launched(tmp_path, {"command": ["sh", "-c", "echo bye > /tmp/end"], "terminationMessagePath": "/tmp/end"})
     assert started.command[-1] == f"echo bye > {tmp_path}/termination-log"
     assert json.loads(started.env["ISVC_MOUNTS"]) == {"/tmp/end": f"{tmp_path}/termination-log"}
+
+
+LLM_SERVER = Program((sys.executable, "-c", "import sys; print(sys.argv[1:])"), stands_for="vllm")
+SCRIPT = """
+if [ "$VLLM_NAME" ]; then NAME="--served-model-name $VLLM_NAME"; fi
+eval "exec vllm serve /mnt/models --port 8080 ${NAME} $@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"args": ["--port=8080"]}, ["--port=20001"]),
+        ({"command": ["vllm", "serve"], "args": ["--port", "8080"]}, ["serve", "--port", "20001"]),
+        ({"command": ["python3", "-m", "vllm.entrypoints.openai.api_server", "--x"], "args": ["y"]}, ["--x", "y"]),
+        (
+            {
+                "command": ["/bin/sh", "-c", SCRIPT, "--"],
+                "args": ["--a b", "c"],
+                "env": [{"name": "VLLM_NAME", "value": "n"}],
+            },
+            ["serve", "{models}", "--port", "20001", "--served-model-name", "n", "--a", "b", "c"],
+        ),
+    ],
+)
+def test_a_program_stands_in_for_one_of_the_image(tmp_path, spec, expected):
+    spec = {**spec, "volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}]}
+    started = launched(tmp_path, spec, LLM_SERVER)
+    ran = subprocess.run(
+        started.command, env=started.env, cwd=started.folder, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == str([word.format(models=tmp_path / "models") for word in expected])

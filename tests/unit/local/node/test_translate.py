@@ -22,6 +22,7 @@ TRANSLATION = Translation(PORTS, MOUNTS)
         (["--model_class=/code/t.py:Labels"], ["--model_class=/pods/1/code/t.py:Labels"]),
         (["--threads=8080"], ["--threads=8080"]),
         (["--size", "8080"], ["--size", "8080"]),
+        (["-c", "exec vllm serve --port 8080 \\\n x"], ["-c", "exec vllm serve --port 40001 \\\n x"]),
         (
             ["--address=0.0.0.0:8080", "--url=http://localhost:9000/x"],
             ["--address=0.0.0.0:40001", "--url=http://localhost:40002/x"],
