@@ -53,6 +53,7 @@ class Election:
         self._observed = ("", "")  # holder and renewTime, as last seen,
         self._observed_at = 0.0  # and when they changed, by our own clock: clocks of others are not trusted
         self._renewed_at: float | None = None
+        self._problem = ""
 
     def holds(self) -> bool:
         """Whether we may act at this very moment."""
@@ -108,11 +109,17 @@ class Election:
             self._lease = None  # somebody was faster; look again
             return False
         except (ApiError, ClusterError, TimeoutError) as error:
-            log.warning("lease %s/%s: %s", self.namespace, self.name, error or "no answer in time")
+            self._warn(str(error) or "no answer in time")
             self._lease = None
             return False
-        self._renewed_at = started
+        self._renewed_at, self._problem = started, ""
         return True
+
+    def _warn(self, problem: str) -> None:
+        """Log a problem once, not at every attempt."""
+        if problem != self._problem:
+            self._problem = problem
+            log.warning("waiting for the lease %s/%s: %s", self.namespace, self.name, problem)
 
     async def _acquire_or_renew(self) -> bool:
         if not self.holds() or self._lease is None:

@@ -81,7 +81,7 @@ class Informer:
                 await self._watch()
             except NotFound as error:
                 problem = error
-                if self._missing(error):
+                if self._missing():
                     await self._until_nudged()
                     continue
             except Exception as error:
@@ -105,7 +105,8 @@ class Informer:
             log.error("%s: listing again after what should not happen", self.resource, exc_info=problem)
         elif not isinstance(problem, Gone):
             loud = not broke and (failures in (1, 5) or failures % 20 == 0)
-            log.log(logging.WARNING if loud else logging.DEBUG, "watch of %s interrupted: %s", self.resource, problem)
+            text = "watch of %s interrupted: %s" if self.synced else "waiting for %s: %s"
+            log.log(logging.WARNING if loud else logging.DEBUG, text, self.resource, problem)
 
     def note(self, obj: Object) -> None:
         """Take the answer to a write of our own, so that reads see it before the watch brings it."""
@@ -179,7 +180,7 @@ class Informer:
         elif number > self.store.version(key):
             self._put(obj, number)
 
-    def _missing(self, error: ApiError) -> bool:
+    def _missing(self) -> bool:
         """The server does not have the kind (any more). True: that is fine, it is optional."""
         for key in list(self.store):
             self._remove(key)
@@ -187,8 +188,6 @@ class Informer:
         self._version = ""
         if self.read.optional:
             self._settled.set()
-        else:
-            log.warning("%s cannot be watched, and is needed; trying on: %s", self.resource, error)
         return self.read.optional
 
     async def _until_nudged(self) -> None:

@@ -20,10 +20,12 @@ from typing import Protocol
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.election import Election
 from isvc.toolkit.metrics import ControllerMeter, Metrics
 from isvc.toolkit.probes import Probes, Protection
+from isvc.toolkit.waiting import retried
 from isvc.toolkit.webhook.server import WebhookServer
 
 log = logging.getLogger(__name__)
@@ -81,9 +83,8 @@ class Manager:
     async def run(self, *, handle_signals: bool = True) -> None:
         """Run until SIGTERM, SIGINT or `stop`. Raises NotLeader when the lease is lost.
 
-        A cluster that cannot be reached at the start is an error; one that goes away later is waited for.
+        An API server that does not answer, at the start or later, is waited for.
         """
-        await self.client.request("GET", "/version", within=FIRST_CONTACT_SECONDS)
         self._wire()
         async with AsyncExitStack() as stack:
             if handle_signals:
@@ -91,18 +92,26 @@ class Manager:
             probes = Probes()
             stack.push_async_callback(probes.stop)
             await self._serve_probes(probes)
-            for service in (*self._services, *([self._webhooks] if self._webhooks else [])):
-                stack.push_async_callback(service.stop)
-                await service.start()
             stack.push_async_callback(self.cache.stop)
-            self.cache.start()
-            if not await self._unless_stopped(self.cache.synced()):
+            if not await self._unless_stopped(self._start(stack)):
                 return
             _settle_memory()
             if self._webhooks:
                 self._webhooks.open()
             self.ready = True
             await self._lead()
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        """Start everything but the controllers, and wait until the cache is filled."""
+        await retried("the API server", self._contact, SystemClock())
+        for service in (*self._services, *([self._webhooks] if self._webhooks else [])):
+            stack.push_async_callback(service.stop)
+            await service.start()
+        self.cache.start()
+        await self.cache.synced()
+
+    async def _contact(self) -> None:
+        await self.client.request("GET", "/version", within=FIRST_CONTACT_SECONDS)
 
     async def _lead(self) -> None:
         if self.election is None:

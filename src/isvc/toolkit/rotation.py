@@ -28,6 +28,7 @@ from isvc.toolkit.certificates import Pair, is_due, issue_authority, issue_servi
 from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.waiting import retried
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,9 @@ class Certificates:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        await self.ensure()
+        await retried(
+            f"the webhook certificate in the secret {self._namespace}/{self._secret}", self.ensure, self._clock
+        )
         self._task = asyncio.create_task(self._keep(), name="certificates")
 
     async def stop(self) -> None:
