@@ -1,4 +1,4 @@
-"""Certificates and tokens, kept in a folder and made when they are missing.
+"""Certificates and tokens, kept in a folder and made when they are missing, do not fit their keys, or near their end.
 
 ca.crt ca.key           signs everything below
 apiserver.crt .key      what the server shows
@@ -6,6 +6,7 @@ kubelet.crt .key        what a node's log endpoint shows
 admin.crt .key          a client certificate of system:masters
 admin.token             the same as a bearer token
 kubelet.token           with which the server asks a node for logs
+authority, hosts        written last: what the certificates above are for, and when to replace them
 """
 
 from __future__ import annotations
@@ -58,17 +59,38 @@ class Identity:
         return context
 
 
-def load(folder: Path, hosts: list[str]) -> Identity:
+def load(folder: Path, hosts: list[str], now: datetime | None = None) -> Identity:
     """What the folder holds, completed; hosts are names and addresses that the server is reached by."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    known = folder / "hosts"
-    if not (folder / "admin.key").exists():
-        _make(folder)
-        known.unlink(missing_ok=True)
-    if not known.exists() or known.read_text().split() != hosts:
-        _make_serving(folder, hosts)
-        write_private(known, "\n".join(hosts).encode())
+    now = now or datetime.now(UTC)
+    authority, serving = folder / "authority", folder / "hosts"
+    # A mark goes before what it vouches for is replaced, and comes back after: a kill in between is noticed.
+    if not _is_current(authority, ("ca", "admin"), [], now):
+        authority.unlink(missing_ok=True)
+        serving.unlink(missing_ok=True)
+        _make(folder, now)
+        _vouch(authority, [], now)
+    if not _is_current(serving, ("apiserver", "kubelet"), hosts, now):
+        serving.unlink(missing_ok=True)
+        _make_serving(folder, hosts, now)
+        _vouch(serving, hosts, now)
     return Identity(folder, _token(folder / "admin.token"), _token(folder / "kubelet.token"))
+
+
+def _vouch(mark: Path, hosts: list[str], now: datetime) -> None:
+    write_private(mark, "\n".join([*hosts, (now + LIFETIME * 2 / 3).isoformat()]).encode())
+
+
+def _is_current(mark: Path, names: tuple[str, ...], hosts: list[str], now: datetime) -> bool:
+    """Whether the certificates are there, are for these hosts, fit their keys and are not in their last third."""
+    try:
+        *known, until = mark.read_text().split()
+        for name in names:
+            pair = (mark.with_name(f"{name}.crt"), mark.with_name(f"{name}.key"))
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*pair)
+        return known == hosts and now < datetime.fromisoformat(until)
+    except (OSError, ValueError):  # ssl.SSLError is an OSError
+        return False
 
 
 def user_of_certificate(certificate: dict[str, Any]) -> User | None:
@@ -98,16 +120,18 @@ def _token(path: Path) -> str:
     return path.read_text()
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, now: datetime) -> None:
     """An authority, and the administrator's certificate."""
     from cryptography.hazmat.primitives.asymmetric import ec
 
     authority, admin = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    _write(folder, "ca", authority, _certificate("isvc", "", authority.public_key(), authority, [], authority=True))
-    _write(folder, "admin", admin, _certificate(ADMIN.username, "system:masters", admin.public_key(), authority, []))
+    root = _certificate("isvc", "", authority.public_key(), authority, [], now, authority=True)
+    _write(folder, "ca", authority, root)
+    user = _certificate(ADMIN.username, "system:masters", admin.public_key(), authority, [], now)
+    _write(folder, "admin", admin, user)
 
 
-def _make_serving(folder: Path, hosts: list[str]) -> None:
+def _make_serving(folder: Path, hosts: list[str], now: datetime) -> None:
     """What the server and a node show to their clients; made anew when they are reached by other names."""
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -116,7 +140,7 @@ def _make_serving(folder: Path, hosts: list[str]) -> None:
     assert isinstance(authority, ec.EllipticCurvePrivateKey)
     for name, organization in (("apiserver", ""), ("kubelet", "system:nodes")):
         key = ec.generate_private_key(ec.SECP256R1())
-        _write(folder, name, key, _certificate(name, organization, key.public_key(), authority, hosts))
+        _write(folder, name, key, _certificate(name, organization, key.public_key(), authority, hosts, now))
 
 
 def _write(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
@@ -133,6 +157,8 @@ def _certificate(
     key: ec.EllipticCurvePublicKey,
     signer: ec.EllipticCurvePrivateKey,
     hosts: list[str],
+    now: datetime,
+    *,
     authority: bool = False,
 ) -> x509.Certificate:
     from cryptography import x509
@@ -142,7 +168,6 @@ def _certificate(
     subject = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
     if organization:
         subject.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
-    now = datetime.now(UTC)
     builder = (
         x509.CertificateBuilder()
         .subject_name(x509.Name(subject))

@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -138,9 +138,11 @@ def _next_steps(home: Home, running: Running) -> None:
 
 
 def _log_to(path: Path, *, verbose: bool) -> None:
+    from isvc.local.private_files import open_private
     from isvc.toolkit import logs
 
-    logs.set_up("debug" if verbose else "info", json=False, stream=sys.stderr if verbose else path.open("a"))
+    stream: Any = sys.stderr if verbose else open_private(path, "a")
+    logs.set_up("debug" if verbose else "info", json=False, stream=stream)
 
 
 def _loop(main: object) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from isvc.local.home import Home
 from isvc.local.node.process import Reaper, die_with_parent
+from isvc.local.private_files import open_private
 
 _START = """
 import sys
@@ -38,7 +39,7 @@ class ApiServer:
         """Starts it; it is ready once it has written the kubeconfig."""
         self._home.kubeconfig.unlink(missing_ok=True)
         arguments = [str(self._home.api_server), str(self._home.kubeconfig), str(port), str(ephemeral)]
-        with self._log.open("wb") as log:
+        with open_private(self._log, "wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START, *arguments],
                 stdin=subprocess.DEVNULL,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import orjson
+
+from isvc.local.private_files import write_private
 
 
 class AlreadyRunning(Exception):
@@ -20,9 +23,13 @@ class AlreadyRunning(Exception):
         self.running = running
 
 
+class UnsafeHome(OSError):
+    """The folder is not ours alone: others may have put programs into it that pods would run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a running `isvc up` tells others."""
+    """What a running `isvc up` reports to other commands."""
 
     pid: int
     api_server: str
@@ -80,7 +87,15 @@ class Home:
         return self.root / "run" / "up.json"
 
     def prepare(self) -> None:
+        """Makes the folders. One that others can write to is refused; a group's right to write is taken away."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = self.root.stat()
+        if found.st_uid != os.getuid():
+            raise UnsafeHome(f"it belongs to another user (uid {found.st_uid}); choose another folder with ISVC_HOME")
+        if found.st_mode & stat.S_IWOTH:
+            raise UnsafeHome("everybody can write to it; choose another folder with ISVC_HOME, or `chmod go-w` it")
+        if found.st_mode & stat.S_IWGRP:
+            self.root.chmod(stat.S_IMODE(found.st_mode) & ~stat.S_IWGRP)
         for folder in (self.logs, self.claims, self.processes, self.certificates):
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -91,7 +106,7 @@ class Home:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise AlreadyRunning(self._told()) from None
+                raise AlreadyRunning(self._report()) from None
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
@@ -100,12 +115,13 @@ class Home:
             finally:
                 self._running.unlink(missing_ok=True)
 
-    def tell(self, running: Running) -> None:
-        self._running.write_bytes(orjson.dumps(asdict(running)))
+    def report(self, running: Running) -> None:
+        """For other commands to find."""
+        write_private(self._running, orjson.dumps(asdict(running)))
 
     def running(self) -> Running | None:
         """The `isvc up` that is ready here now, if there is one."""
-        return self._told() if self.holder() is not None else None
+        return self._report() if self.holder() is not None else None
 
     def holder(self) -> int | None:
         """The process that holds the lock, whether it is starting, ready or stopping."""
@@ -119,7 +135,7 @@ class Home:
             return None
         return None
 
-    def _told(self) -> Running | None:
+    def _report(self) -> Running | None:
         try:
             return Running(**orjson.loads(self._running.read_bytes()))
         except (OSError, orjson.JSONDecodeError, TypeError):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
+from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
 from isvc.local.controllers import controllers
 from isvc.local.controllers.world import World
@@ -23,7 +24,6 @@ from isvc.programs.options import Options
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
-from isvc.toolkit.certificates import is_due, issue_authority, issue_serving
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
@@ -33,25 +33,14 @@ from isvc.toolkit.recorder import Recorder
 
 __all__ = ["Local", "certificate", "connect", "install", "install_webhooks", "manager", "ready", "warm_up"]
 
-_HOSTS = ("localhost", "127.0.0.1")
-
 
 def connect(path: Path) -> Client:
     return Client.connect(kubeconfig.load(path))
 
 
 def certificate(folder: Path) -> bytes:
-    """The webhooks' certificate, made when there is none that lasts; answers the authority to trust."""
-    serving, authority, now = folder / "tls.crt", folder / "ca.crt", SystemClock().now()
-    if not (serving.exists() and authority.exists()) or is_due(serving.read_bytes(), now, _HOSTS):
-        issuer = issue_authority("isvc webhooks", now)
-        pair = issue_serving(issuer, _HOSTS, now)
-        authority.write_bytes(issuer.certificate)
-        serving.write_bytes(pair.certificate)
-        key = folder / "tls.key"
-        key.touch(mode=0o600)
-        key.write_bytes(pair.key)
-    return authority.read_bytes()
+    """The authority to trust of the webhooks' certificate, which is made when there is none that lasts."""
+    return serving_certificate(folder, SystemClock().now())
 
 
 def manager(config: ClusterConfig, webhook_port: int, cert_dir: Path) -> Manager:

@@ -84,7 +84,7 @@ class Stack:
         warming = asyncio.create_task(parts.warm_up(client))
         self._stack.push_async_callback(_finish, warming)
         running = self._running(client, gateway_port)
-        self.home.tell(running)
+        self.home.report(running)
         local.open()
         return running
 

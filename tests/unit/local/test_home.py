@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-from isvc.local.home import AlreadyRunning, Home, Running
+from isvc.local.home import AlreadyRunning, Home, Running, UnsafeHome
+from isvc.local.node.logs import Log
+from isvc.local.private_files import open_private
 
 HOLDER = """
 import sys, time
@@ -30,7 +32,7 @@ def test_only_one_holds_it_and_others_know_who(home):
     with home.lock():
         assert home.holder() == os.getpid()
         assert home.running() is None  # not ready yet
-        home.tell(RUNNING)
+        home.report(RUNNING)
         assert home.running() == RUNNING
         with pytest.raises(AlreadyRunning, match="pid 7") as error, home.lock():
             pass
@@ -54,3 +56,48 @@ def test_a_killed_holder_holds_nothing(home):
 
 def test_nobody_else_can_look_inside(home):
     assert home.root.stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_that_everybody_can_write_to_is_refused(tmp_path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o1777)
+    with pytest.raises(UnsafeHome, match="everybody can write"):
+        Home(tmp_path / "shared").prepare()
+    assert list((tmp_path / "shared").iterdir()) == []
+
+
+def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "theirs").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(UnsafeHome, match="another user"):
+        Home(tmp_path / "theirs").prepare()
+
+
+def test_a_groups_right_to_write_is_taken_away(tmp_path):
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours").chmod(0o775)
+    Home(tmp_path / "ours").prepare()
+    assert (tmp_path / "ours").stat().st_mode & 0o777 == 0o755
+
+
+def test_logs_are_private_even_if_they_were_not(tmp_path):
+    path = tmp_path / "isvc.log"
+    path.write_text("before\n")
+    path.chmod(0o644)
+    with open_private(path, "a") as log:
+        log.write("after\n")
+    assert path.read_text() == "before\nafter\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_in_place_of_a_log_is_not_followed(tmp_path):
+    (tmp_path / "theirs").write_text("precious")
+    (tmp_path / "isvc.log").symlink_to(tmp_path / "theirs")
+    with pytest.raises(OSError, match="symbolic links"):
+        open_private(tmp_path / "isvc.log", "a")
+
+
+def test_logs_of_containers_are_private(tmp_path):
+    log = Log(tmp_path / "pod" / "0.log")
+    log.close()
+    assert log.path.stat().st_mode & 0o777 == 0o600

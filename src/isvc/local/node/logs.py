@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from isvc.local.private_files import open_private
+
 _STAMP = 31
 _ROTATE_AT = 10 * 1024 * 1024
 
@@ -34,7 +36,7 @@ class Log:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._file = path.open("ab")
+        self._file = open_private(path, "ab")
         self._unfinished = b""
         self._grown = asyncio.Event()
         self.closed = False
@@ -65,7 +67,7 @@ class Log:
         if self._file.tell() > _ROTATE_AT:
             self._file.close()
             self.path.replace(_older(self.path))
-            self._file = self.path.open("ab")
+            self._file = open_private(self.path, "ab")
         self._wake()
 
     def _wake(self) -> None:

@@ -1,0 +1,28 @@
+"""Files that only their owner can read, whatever the umask and whoever made the folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import IO, Any
+
+
+def open_private(path: Path, mode: str) -> IO[Any]:
+    """Like `path.open`, for a file that holds what others must not read: a log, a key."""
+    file: IO[Any] = open(path, mode, opener=_opener)  # noqa: SIM115 - Path.open takes no opener
+    os.fchmod(file.fileno(), 0o600)  # one that an earlier version left
+    return file
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file in one step: after a kill or a power cut there is the old content or the new, never a part."""
+    fresh = path.with_name(f"{path.name}.new")
+    with open_private(fresh, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -1,0 +1,93 @@
+"""The server's certificates and tokens across starts: kept, completed, renewed before they end."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from isvc.apiserver import identity
+from isvc.apiserver.identity import LIFETIME, load
+
+HOSTS = ["localhost", "127.0.0.1"]
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith(".new")}
+
+
+def check(folder: Path) -> None:
+    """Every key fits its certificate, and every certificate is the authority's."""
+    from cryptography.x509 import load_pem_x509_certificate as read
+
+    authority = read((folder / "ca.crt").read_bytes())
+    for name in ("ca", "admin", "apiserver", "kubelet"):
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(folder / f"{name}.crt", folder / f"{name}.key")
+        read((folder / f"{name}.crt").read_bytes()).verify_directly_issued_by(authority)
+
+
+def test_what_is_there_stays(tmp_path: Path) -> None:
+    load(tmp_path, HOSTS, NOW)
+    before = contents(tmp_path)
+    load(tmp_path, HOSTS, NOW)
+    assert contents(tmp_path) == before
+    check(tmp_path)
+
+
+def test_other_hosts_get_another_certificate_of_the_same_authority(tmp_path: Path) -> None:
+    load(tmp_path, HOSTS, NOW)
+    before = contents(tmp_path)
+    load(tmp_path, ["isvc.test"], NOW)
+    after = contents(tmp_path)
+    assert after["ca.crt"] == before["ca.crt"]
+    assert after["apiserver.crt"] != before["apiserver.crt"]
+    check(tmp_path)
+
+
+def test_all_are_renewed_before_they_end_and_tokens_stay(tmp_path: Path) -> None:
+    load(tmp_path, HOSTS, NOW)
+    before = contents(tmp_path)
+    load(tmp_path, HOSTS, NOW + LIFETIME * 0.6)
+    assert contents(tmp_path) == before
+    load(tmp_path, HOSTS, NOW + LIFETIME * 0.7)
+    after = contents(tmp_path)
+    assert {name for name in before if before[name] == after[name]} == {"admin.token", "kubelet.token"}
+    check(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["ca.key", "ca.crt", "admin.crt", "apiserver.key", "kubelet.crt", "authority", "hosts"]
+)
+@pytest.mark.parametrize("content", [None, b"", b"garbage"])
+def test_what_is_broken_is_made_anew(tmp_path: Path, name: str, content: bytes | None) -> None:
+    load(tmp_path, HOSTS, NOW)
+    if content is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(content)
+    load(tmp_path, HOSTS, NOW)
+    check(tmp_path)
+
+
+@pytest.mark.parametrize("writes", range(10))
+def test_a_kill_between_any_two_writes_is_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    load(tmp_path, HOSTS, NOW)
+    left, write = [writes], identity.write_private
+
+    def killed_after(path: Path, data: bytes) -> None:
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        write(path, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(identity, "write_private", killed_after)
+        with pytest.raises(KeyboardInterrupt):
+            load(tmp_path, HOSTS, NOW + LIFETIME * 0.7)
+    load(tmp_path, HOSTS, NOW)
+    check(tmp_path)
