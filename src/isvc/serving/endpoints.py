@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from isvc.kube.objects import Object, dig, name_of
+from isvc.api.inferenceservice import InferenceService, PredictorSpec
+from isvc.api.servingruntime import ServingRuntimeSpec
+from isvc.kube.objects import Object
+from isvc.serving.containers import TRANSFORMER, named
 
 V1, V2 = "v1", "v2"
 
@@ -21,80 +24,85 @@ def predict_path(model: str, protocol: str) -> str:
     return ""
 
 
-def predictor_endpoint(isvc: Object, runtime_of: Callable[[str], Object | None]) -> str:
-    """The in-cluster URL of a service's predictions, as its first component in line speaks them.
+def predictor_endpoint(service: InferenceService, runtime_of: Callable[[str], ServingRuntimeSpec | None]) -> str:
+    """The in-cluster URL of a service's predictions, in the protocol of its first component in line.
 
     `runtime_of` finds the spec of a runtime by name: a service that names its runtime but no protocol speaks the
     first one of the runtime's that a graph understands.
     """
-    address = dig(isvc, "status", "address", "url")
+    address = service.status.address.url if service.status.address else ""
     if not address:
-        raise NoEndpoint(f"service {name_of(isvc)} is not ready")
-    spec = isvc.get("spec") or {}
-    if spec.get("transformer") is not None:
-        protocol = _protocol_variable(dig(spec, "transformer", "containers") or [])
-    elif is_multi_model(spec.get("predictor") or {}):
-        return str(address)
+        raise NoEndpoint(f"service {service.metadata.name} is not ready")
+    spec = service.spec
+    if spec.transformer is not None:
+        protocol = _protocol_variable(_containers(spec.transformer.pod))
+    elif is_multi_model(spec.predictor):
+        return address
     else:
-        protocol = _predictor_protocol(spec.get("predictor") or {}, runtime_of)
-    return f"{address}{predict_path(model_name(isvc), protocol)}"
+        protocol = _predictor_protocol(spec.predictor, runtime_of)
+    return f"{address}{predict_path(model_name(service), protocol)}"
 
 
-def predictor_protocol(predictor: Object) -> str:
+def predictor_protocol(predictor: PredictorSpec) -> str:
     """The protocol that the predictor's own spec names, v1 where it names none."""
-    if model := predictor.get("model"):
-        return str(model.get("protocolVersion") or V1)
-    containers = predictor.get("containers") or []
-    collocated = [c for c in containers if c.get("name") == "transformer-container"]
-    return _protocol_variable(collocated or containers)
+    if predictor.model is not None:
+        return predictor.model.protocol_version or V1
+    containers = _containers(predictor.pod)
+    collocated = named(containers, TRANSFORMER)
+    return _protocol_variable([collocated] if collocated else containers)
 
 
-def _predictor_protocol(predictor: Object, runtime_of: Callable[[str], Object | None]) -> str:
-    name = dig(predictor, "model", "runtime")
+def _predictor_protocol(predictor: PredictorSpec, runtime_of: Callable[[str], ServingRuntimeSpec | None]) -> str:
+    name = predictor.model.runtime if predictor.model else None
     if not name:
         return predictor_protocol(predictor)
     runtime = runtime_of(name)
     if runtime is None:
         raise NoEndpoint(f"no runtime is named {name}")
-    offered = runtime.get("protocolVersions") or []
-    if not offered:
+    if not runtime.protocol_versions:
         return predictor_protocol(predictor)
-    for protocol in offered:
+    for protocol in runtime.protocol_versions:
         if protocol in (V1, V2):
-            return str(protocol)
+            return protocol
     raise NoEndpoint(f"runtime {name} speaks neither v1 nor v2, which is what graphs understand")
 
 
-def model_name(isvc: Object) -> str:
-    """The name in the URL: what the server is told on its command line or in its environment, else the service's."""
-    spec = isvc.get("spec") or {}
-    if name := _name_argument(dig(spec, "transformer", "containers", 0, "args") or []):
+def model_name(service: InferenceService) -> str:
+    """The name in the URL: that in the server's arguments or environment, else the service's."""
+    own, spec = service.metadata.name, service.spec
+    if spec.transformer and (name := _name_argument(_first(spec.transformer.pod))):
         return name
-    predictor = spec.get("predictor") or {}
-    if model := predictor.get("model"):
-        for variable in model.get("env") or []:
-            if variable.get("name") == "MLSERVER_MODEL_NAME":
-                return str(variable.get("value", ""))
-        return _name_argument(model.get("args") or []) or name_of(isvc)
-    if containers := predictor.get("containers"):
-        return _name_argument(containers[0].get("args") or []) or name_of(isvc)
-    return name_of(isvc)
+    if spec.predictor.model is None:
+        return _name_argument(_first(spec.predictor.pod)) or own
+    server = spec.predictor.model.container
+    variable = named(server.get("env"), "MLSERVER_MODEL_NAME")
+    return str(variable.get("value", "")) if variable else _name_argument(server) or own
 
 
-def is_multi_model(predictor: Object) -> bool:
+def is_multi_model(predictor: PredictorSpec) -> bool:
     """Whether the predictor is an empty server that trained models are added to: nothing of its own to load."""
-    if containers := predictor.get("containers"):
+    if containers := _containers(predictor.pod):
         variables = containers[0].get("env") or []
         return any(v.get("name") == "MULTI_MODEL_SERVER" and v.get("value") == "true" for v in variables)
-    model = predictor.get("model") or {}
-    if dig(model, "modelFormat", "name") == "huggingface":
+    model = predictor.model
+    if model is not None and model.model_format.name == "huggingface":
         return False  # it can fetch a model by its identifier, without storage
-    own = any(model.get(field) is not None for field in ("storageUri", "storage"))
-    return not own and not predictor.get("storageUris")
+    own = model is not None and (model.storage_uri is not None or model.storage is not None)
+    return not own and not predictor.storage_uris
 
 
-def _name_argument(arguments: Sequence[str]) -> str:
+def _containers(pod: Object) -> list[Object]:
+    containers: list[Object] = pod.get("containers") or []
+    return containers
+
+
+def _first(pod: Object) -> Object:
+    return (_containers(pod) or [{}])[0]
+
+
+def _name_argument(container: Object) -> str:
     """The value of --model_name, given with `=` or as the next argument; the last one wins."""
+    arguments: Sequence[str] = container.get("args") or ()
     name = ""
     for index, argument in enumerate(arguments):
         if not argument.startswith("--model_name"):
@@ -108,7 +116,5 @@ def _name_argument(arguments: Sequence[str]) -> str:
 
 
 def _protocol_variable(containers: Sequence[Object]) -> str:
-    for variable in containers[0].get("env") or [] if containers else []:
-        if variable.get("name") == "PROTOCOL":
-            return str(variable.get("value", ""))
-    return V1
+    variable = named(containers[0].get("env"), "PROTOCOL") if containers else None
+    return V1 if variable is None else str(variable.get("value", ""))

@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from isvc.api.components import ComponentExtensionSpec
+from isvc.api.inferencegraph import InferenceGraphSpec
 from isvc.engine.plan import Child
 from isvc.engine.policies import KNATIVE_SERVICE
 from isvc.kube.objects import Object, dig, without
@@ -43,6 +45,10 @@ class Scale:
     metric: str | None = None
     min_replicas: int | None = None
     max_replicas: int = 0
+
+    @classmethod
+    def of(cls, spec: ComponentExtensionSpec | InferenceGraphSpec) -> Scale:
+        return cls(spec.scale_target, spec.scale_metric, spec.min_replicas, spec.max_replicas)
 
     def annotations(self, given: Mapping[str, str]) -> dict[str, str]:
         """The given annotations with the scale's own; a class that the user chose stays."""

@@ -1,14 +1,19 @@
 import pytest
 
+from isvc.api import InferenceService
+from isvc.api.codec import decode
+from isvc.api.inferenceservice import PredictorSpec
+from isvc.api.servingruntime import ServingRuntimeSpec
 from isvc.serving import endpoints
 
 
 def service(spec, address="http://m.ns.svc.cluster.local"):
-    return {
+    raw = {
         "metadata": {"name": "m", "namespace": "ns"},
         "spec": spec,
         "status": {"address": {"url": address}} if address else {},
     }
+    return InferenceService.decode(raw)
 
 
 def no_runtime(name):
@@ -39,10 +44,10 @@ def test_a_transformer_answers_first_and_says_its_own_protocol():
 
 def test_a_named_runtime_decides_the_protocol():
     spec = {"predictor": {"model": {**SKLEARN, "runtime": "rt"}}}
-    runtime = {"protocolVersions": ["grpc-v2", "v2", "v1"]}
+    runtime = ServingRuntimeSpec(protocol_versions=["grpc-v2", "v2", "v1"])
     assert endpoints.predictor_endpoint(service(spec), {"rt": runtime}.get).endswith("/v2/models/m/infer")
     with pytest.raises(endpoints.NoEndpoint, match="neither v1 nor v2"):
-        endpoints.predictor_endpoint(service(spec), {"rt": {"protocolVersions": ["grpc-v2"]}}.get)
+        endpoints.predictor_endpoint(service(spec), {"rt": ServingRuntimeSpec(protocol_versions=["grpc-v2"])}.get)
     with pytest.raises(endpoints.NoEndpoint, match="no runtime is named rt"):
         endpoints.predictor_endpoint(service(spec), {}.get)
 
@@ -64,9 +69,12 @@ def test_a_service_without_an_address_has_no_endpoint_yet():
     ],
 )
 def test_an_empty_server_takes_trained_models(predictor, multi):
-    assert endpoints.is_multi_model(predictor) is multi
+    assert endpoints.is_multi_model(decode(PredictorSpec, predictor)) is multi
 
 
 @pytest.mark.parametrize(("model", "multi"), [({}, True), ({"storage": {}}, False), ({"storageUri": ""}, False)])
 def test_a_model_that_says_where_it_is_is_the_only_one(model, multi):
-    assert endpoints.is_multi_model({"model": {"modelFormat": {"name": "sklearn"}, **model}}) is multi
+    assert (
+        endpoints.is_multi_model(decode(PredictorSpec, {"model": {"modelFormat": {"name": "sklearn"}, **model}}))
+        is multi
+    )

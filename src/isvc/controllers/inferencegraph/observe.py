@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from isvc.api import InferenceService
+from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
+from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
 from isvc.controllers.inferencegraph.plan import Observed
 from isvc.controllers.inferencegraph.resolve import service_names
-from isvc.kube.objects import Key, Object, dig
+from isvc.kube.objects import Key
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import knative
 from isvc.serving.config import Config
@@ -18,14 +23,16 @@ async def observe(reader: Reader, settings: Remembered, config: Config, key: Key
     graph = reader.get(INFERENCE_GRAPHS, key.name, key.namespace)
     if graph is None:
         return None
-    found = {name: reader.get(INFERENCE_SERVICES, name, key.namespace) for name in service_names(graph)}
-    services = {name: service for name, service in found.items() if service is not None}
+    spec = InferenceGraph.decode(graph).spec
+    found = {name: reader.get(INFERENCE_SERVICES, name, key.namespace) for name in service_names(spec)}
+    services = {name: InferenceService.decode(service) for name, service in found.items() if service is not None}
     has_knative = reader.serves(KNATIVE_SERVICES)
     scaling = None
     if has_knative:
         scaling = await settings.get(CONFIG_MAPS, knative.AUTOSCALER_CONFIG, knative.NAMESPACE)
     return Observed(
         graph=graph,
+        spec=spec,
         config=config,
         services=services,
         runtimes=_runtimes(reader, services, key.namespace),
@@ -35,14 +42,16 @@ async def observe(reader: Reader, settings: Remembered, config: Config, key: Key
     )
 
 
-def _runtimes(reader: Reader, services: dict[str, Object], namespace: str) -> dict[str, Object]:
+def _runtimes(
+    reader: Reader, services: Mapping[str, InferenceService], namespace: str
+) -> dict[str, ServingRuntimeSpec]:
     """The specs of the runtimes that the services name, from their namespace before the cluster's."""
     runtimes = {}
     for service in services.values():
-        name = dig(service, "spec", "predictor", "model", "runtime")
-        if name:
-            local = reader.get(SERVING_RUNTIMES, name, namespace)
-            runtime = local or reader.get(CLUSTER_SERVING_RUNTIMES, name)
+        model = service.spec.predictor.model
+        if model is not None and model.runtime:
+            local = reader.get(SERVING_RUNTIMES, model.runtime, namespace)
+            runtime = local or reader.get(CLUSTER_SERVING_RUNTIMES, model.runtime)
             if runtime is not None:
-                runtimes[name] = runtime.get("spec") or {}
+                runtimes[model.runtime] = ServingRuntime.decode(runtime).spec
     return runtimes

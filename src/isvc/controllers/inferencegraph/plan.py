@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from isvc.api.annotations import is_stopped
+from isvc.api.components import ComponentExtensionSpec
+from isvc.api.inferencegraph import InferenceGraphSpec
+from isvc.api.inferenceservice import InferenceService
 from isvc.api.modes import DeploymentMode, mode_of
+from isvc.api.servingruntime import ServingRuntimeSpec
 from isvc.controllers.inferencegraph.resolve import resolved
 from isvc.controllers.inferencegraph.router import pod_spec
 from isvc.engine.plan import Answer, Child, Hold, Part, Plan, Retire, Want
@@ -25,19 +29,19 @@ from isvc.serving.workload.service import services
 GRAPH_LABEL = "serving.kserve.io/inferencegraph"
 _KIND_LABEL = "serving.kserve.io/kind"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_SCALE_FIELDS = ("minReplicas", "maxReplicas", "scaleMetric", "scaleTarget")
 _STANDARD_KINDS = frozenset({DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS})
 _KNATIVE_KINDS = frozenset({KNATIVE_SERVICES})
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A graph, the services and runtimes that its steps lead to, and what the cluster offers."""
+    """A graph (as stored, and its spec typed), the services and runtimes that its steps lead to, and more."""
 
     graph: Object
+    spec: InferenceGraphSpec
     config: Config
-    services: Mapping[str, Object]
-    runtimes: Mapping[str, Object]
+    services: Mapping[str, InferenceService]
+    runtimes: Mapping[str, ServingRuntimeSpec]
     has_knative: bool
     zero_initial_scale: bool
     now: str
@@ -65,14 +69,14 @@ def _answer(observed: Observed) -> Answer:
     if is_stopped(observed.graph):
         return Retire("stopped")
     try:
-        spec = resolved(observed.graph["spec"], observed.services.get, observed.runtimes.get)
+        spec = resolved(observed.spec, observed.services.get, observed.runtimes.get)
     except NoEndpoint as missing:
         return Hold("ServiceNotReady", str(missing))
     if observed.mode is DeploymentMode.STANDARD:
         return Want(tuple(_standard(observed, spec)))
     if not observed.has_knative:
-        words = "It is not possible to use Knative deployment mode when Knative Services are not available"
-        return Hold("ServerlessModeRejected", words)
+        message = "It is not possible to use Knative deployment mode when Knative Services are not available"
+        return Hold("ServerlessModeRejected", message)
     return Want((_knative(observed, spec),))
 
 
@@ -84,7 +88,7 @@ def _annotations(graph: Object) -> dict[str, str]:
     return without(annotations_of(graph), (_LAST_APPLIED,))
 
 
-def _standard(observed: Observed, spec: Object) -> list[Child]:
+def _standard(observed: Observed, spec: InferenceGraphSpec) -> list[Child]:
     graph, config = observed.graph, observed.config
     component = Component(
         name=name_of(graph),
@@ -92,29 +96,27 @@ def _standard(observed: Observed, spec: Object) -> list[Child]:
         labels={**labels_of(graph), GRAPH_LABEL: name_of(graph)},
         annotations=_annotations(graph),
         pod=pod_spec(spec, config.router, name=name_of(graph)),
-        scale={
-            field: spec[field]
-            for field in ("minReplicas", "maxReplicas", "scaleMetric", "scaleTarget")
-            if field in spec
-        },
+        spec=ComponentExtensionSpec(
+            min_replicas=spec.min_replicas,
+            max_replicas=spec.max_replicas,
+            scale_metric=spec.scale_metric,
+            scale_target=spec.scale_target,
+        ),
     )
     scaler = autoscaler(component, config)
     children = services(component, headless=config.service.service_cluster_ip_none)
     return [*children, *deployments(component, config.deploy), *([scaler] if scaler else [])]
 
 
-def _knative(observed: Observed, spec: Object) -> Child:
+def _knative(observed: Observed, spec: InferenceGraphSpec) -> Child:
     graph = observed.graph
-    scale = Scale(
-        spec.get("scaleTarget"), spec.get("scaleMetric"), spec.get("minReplicas"), spec.get("maxReplicas") or 0
-    )
     given = knative.checked_initial_scale(_annotations(graph), zero_allowed=observed.zero_initial_scale)
     labels = without(labels_of(graph), (knative.VISIBILITY_LABEL,))
     revision = Revision(
         pod=pod_spec(spec, observed.config.router),
         labels={**labels, GRAPH_LABEL: name_of(graph), _KIND_LABEL: "InferenceGraph"},
-        annotations=scale.annotations(given),
-        timeout=spec.get("timeout"),
+        annotations=Scale.of(spec).annotations(given),
+        timeout=spec.timeout,
     )
     lifted = (knative.ENABLE_PASSTHROUGH,)
     return knative.service(name_of(graph), namespace_of(graph), labels_of(graph), revision, lifted=lifted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from isvc.api.annotations import is_stopped
+from isvc.api.codec import DecodeError
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.controllers.inferencegraph import status
@@ -49,7 +50,11 @@ class Reconciler:
         config = self._configuration.in_force()
         if config is None:
             return self._configuration.wait(key)
-        observed = await observe(self._cache, self._settings, config, key, timestamp(self._clock.now()))
+        try:
+            observed = await observe(self._cache, self._settings, config, key, timestamp(self._clock.now()))
+        except DecodeError as error:
+            log.warning("%s cannot be read, nor what it refers to: %s", key, error)
+            return None
         if observed is None or is_being_deleted(observed.graph):
             self._rejected.discard(key)
             return None

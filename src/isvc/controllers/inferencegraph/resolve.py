@@ -1,37 +1,44 @@
-"""The services that a graph calls: names become addresses before the router is told the graph."""
+"""The services that a graph calls: their names become addresses before the router gets the graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from isvc.kube.objects import Object
+import msgspec
+
+from isvc.api.inferencegraph import InferenceGraphSpec, InferenceStep
+from isvc.api.inferenceservice import InferenceService
+from isvc.api.servingruntime import ServingRuntimeSpec
 from isvc.serving.endpoints import NoEndpoint, predictor_endpoint
 
 
-def service_names(graph: Object) -> Iterator[str]:
+def service_names(spec: InferenceGraphSpec) -> Iterator[str]:
     """The InferenceServices that steps name."""
-    for router in (graph.get("spec", {}).get("nodes") or {}).values():
-        for step in router.get("steps") or []:
-            if step.get("serviceName"):
-                yield step["serviceName"]
+    for router in spec.nodes.values():
+        for step in router.steps:
+            if step.service_name:
+                yield step.service_name
 
 
 def resolved(
-    spec: Object, service_of: Callable[[str], Object | None], runtime_of: Callable[[str], Object | None]
-) -> Object:
+    spec: InferenceGraphSpec,
+    service_of: Callable[[str], InferenceService | None],
+    runtime_of: Callable[[str], ServingRuntimeSpec | None],
+) -> InferenceGraphSpec:
     """The graph's spec with the address of every named service; `NoEndpoint` while one is missing or not ready."""
 
-    def step_with_url(step: Object) -> Object:
-        name = step.get("serviceName")
-        if not name:
+    def with_url(step: InferenceStep) -> InferenceStep:
+        if not step.service_name:
             return step
-        service = service_of(name)
+        service = service_of(step.service_name)
         if service is None:
-            raise NoEndpoint(f"service {name} does not exist")
-        return step if step.get("serviceUrl") else {**step, "serviceUrl": predictor_endpoint(service, runtime_of)}
+            raise NoEndpoint(f"service {step.service_name} does not exist")
+        if step.service_url:
+            return step
+        return msgspec.structs.replace(step, service_url=predictor_endpoint(service, runtime_of))
 
     nodes = {
-        name: {**router, "steps": [step_with_url(step) for step in router.get("steps") or []]}
-        for name, router in (spec.get("nodes") or {}).items()
+        name: msgspec.structs.replace(router, steps=[with_url(step) for step in router.steps])
+        for name, router in spec.nodes.items()
     }
-    return {**spec, "nodes": nodes}
+    return msgspec.structs.replace(spec, nodes=nodes)

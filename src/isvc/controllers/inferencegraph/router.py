@@ -1,7 +1,7 @@
-"""The router of a graph: one container that is told the whole graph as JSON on its command line.
+"""The router of a graph: one container that gets the whole graph as JSON on its command line.
 
-The JSON is compared as text by whoever watches the workload, so it is written field by field in the order of the
-reference's types: a different order would be a needless rollout of every graph.
+The JSON is compared as text by whoever watches the workload, so its fields stand in the order of our types, which is
+that of the reference's: a different order would be a needless rollout of every graph.
 """
 
 from __future__ import annotations
@@ -9,44 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from isvc.api.codec import encode
+from isvc.api.inferencegraph import InferenceGraphSpec
 from isvc.kube import gojson
 from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity
 from isvc.serving.config import RouterConfig
 
 PORT = 8080
-_STEP_FIELDS = (
-    "name",
-    "nodeName",
-    "serviceName",
-    "serviceUrl",
-    "data",
-    "mapPredictionsToInstances",
-    "weight",
-    "condition",
-    "dependency",
-)
-_SPEC_FIELDS = (
-    "nodes",
-    "resources",
-    "affinity",
-    "timeout",
-    "routerTimeouts",
-    "minReplicas",
-    "maxReplicas",
-    "scaleTarget",
-    "scaleMetric",
-    "tolerations",
-    "nodeSelector",
-    "nodeName",
-    "serviceAccountName",
-)
-# Fields of the Kubernetes types inside affinity, tolerations and routerTimeouts: an order that suits each of them.
+# Fields of the Kubernetes types inside affinity and tolerations: an order that suits each of them.
 _NESTED_FIELDS = (
-    "serverRead",
-    "serverWrite",
-    "serverIdle",
-    "serviceClient",
     "nodeAffinity",
     "podAffinity",
     "podAntiAffinity",
@@ -72,10 +44,10 @@ _NESTED_FIELDS = (
     "effect",
     "tolerationSeconds",
 )
-_POINTERS = {"minReplicas", "scaleTarget", "weight", "timeout", "tolerationSeconds", *_NESTED_FIELDS[:4]}  # zero counts
+_POINTERS = {"weight", "tolerationSeconds"}  # zero counts
 
 
-def pod_spec(spec: Object, config: RouterConfig, *, name: str = "") -> Object:
+def pod_spec(spec: InferenceGraphSpec, config: RouterConfig, *, name: str = "") -> Object:
     """The pod of the router; Knative names the container itself, a Deployment wants it named like the graph."""
     container: Object = {
         "image": config.image,
@@ -106,29 +78,27 @@ def pod_spec(spec: Object, config: RouterConfig, *, name: str = "") -> Object:
     pod: Object = {"containers": [container], "automountServiceAccountToken": False}
     if config.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": secret} for secret in config.image_pull_secrets]
-    for field in ("affinity", "tolerations", "nodeSelector", "nodeName", "serviceAccountName"):
-        if spec.get(field):
-            pod[field] = spec[field]
-    return pod
+    placement: Object = {
+        "affinity": spec.affinity,
+        "tolerations": spec.tolerations,
+        "nodeSelector": spec.node_selector,
+        "nodeName": spec.node_name,
+        "serviceAccountName": spec.service_account_name,
+    }
+    return {**pod, **{field: value for field, value in placement.items() if value}}
 
 
-def graph_json(spec: Object) -> str:
+def graph_json(spec: InferenceGraphSpec) -> str:
     """A graph's spec as the router reads it."""
-    nodes = {name: _router(router) for name, router in gojson.sorted_map(spec.get("nodes") or {}).items()}
-    written = {**spec, "nodes": nodes, "resources": _canonical_resources(spec.get("resources") or {})}
-    for field in ("affinity", "tolerations", "routerTimeouts"):
+    written = encode(spec)
+    for field in ("affinity", "tolerations"):
         if field in written:
             written[field] = _nested(written[field])
-    if written.get("nodeSelector"):
-        written["nodeSelector"] = gojson.sorted_map(written["nodeSelector"])
-    ordered = _in_order(written, _SPEC_FIELDS)
-    return gojson.dumps({"nodes": nodes, "resources": written["resources"], **ordered})
-
-
-def _router(router: Object) -> Object:
-    steps = [_in_order(step, _STEP_FIELDS) for step in router.get("steps") or []]
-    written: Object = {"routerType": router.get("routerType", "")}
-    return {**written, "steps": steps} if steps else written
+    for field in ("nodes", "nodeSelector"):
+        if field in written:
+            written[field] = gojson.sorted_map(written[field])
+    leading = {"nodes": written.get("nodes", {}), "resources": _canonical_resources(spec.resources)}
+    return gojson.dumps({**leading, **written, **leading})
 
 
 def _canonical_resources(resources: Object) -> Object:
@@ -141,9 +111,9 @@ def _canonical_resources(resources: Object) -> Object:
     return written
 
 
-def _resources(spec: Object, config: RouterConfig) -> Object:
+def _resources(spec: InferenceGraphSpec, config: RouterConfig) -> Object:
     """What the graph asks for, limits and requests alone, or else the configuration's defaults, all of them."""
-    if own := spec.get("resources"):
+    if own := spec.resources:
         return {kind: amounts for kind, amounts in _canonical_resources(own).items() if kind != "claims"}
     return {
         "limits": {"cpu": config.cpu_limit, "memory": config.memory_limit},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from isvc.api.codec import DecodeError
+from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.controllers.inferencegraph.reconcile import Reconciler
 from isvc.controllers.inferencegraph.resolve import service_names
@@ -50,7 +52,11 @@ def controller(
 
 
 def _services(graph: Object) -> Iterable[str]:
-    return (f"{namespace_of(graph)}/{name}" for name in service_names(graph))
+    try:
+        spec = InferenceGraph.decode(graph).spec
+    except DecodeError:
+        return ()  # reported when it is reconciled
+    return (f"{namespace_of(graph)}/{name}" for name in service_names(spec))
 
 
 def _address_changed(before: Object | None, after: Object | None) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from isvc.api.codec import decode, encode
+from isvc.api.components import ComponentExtensionSpec
 from isvc.api.formats import FRAMEWORKS
 from isvc.api.inferenceservice import CanarySpec, PredictorSpec
 from isvc.controllers.inferenceservice.builders import Workload
@@ -48,7 +50,10 @@ def _canary(
     merged = {key: value for key, value in lay_over(base, overlay).items() if key not in _SCALING}
     try:
         variant = predictor.settle_runtime(
-            observed, decode(PredictorSpec, merged), {"minReplicas": replicas}, stable.service
+            observed,
+            decode(PredictorSpec, merged),
+            ComponentExtensionSpec(min_replicas=replicas),
+            stable.service,
         )
         component = predictor.build(observed, variant)
     except Refused as error:
@@ -67,11 +72,12 @@ def _replicas(canary: CanarySpec, stable: PredictorSpec) -> int:
     return math.ceil(base * canary.traffic_percent / 100)
 
 
-def adjusted_scale(scale: Mapping[str, Any], canaries: tuple[Canary, ...]) -> Mapping[str, Any]:
+def with_fewer_replicas(spec: ComponentExtensionSpec, canaries: tuple[Canary, ...]) -> ComponentExtensionSpec:
     """The stable predictor needs fewer replicas once canaries serve; before that it keeps them all."""
     serving = sum(canary.replicas for canary in canaries if canary.ready)
-    least = scale.get("minReplicas")
-    return {**scale, "minReplicas": max(least - serving, 1)} if serving and least is not None else scale
+    if not serving or spec.min_replicas is None:
+        return spec
+    return msgspec.structs.replace(spec, min_replicas=max(spec.min_replicas - serving, 1))
 
 
 def lay_over(base: Any, overlay: Any) -> Any:

@@ -6,14 +6,12 @@ nothing is pruned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from isvc.api.annotations import asks_to_stop
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.builders import Builders, builders_of
-from isvc.controllers.inferenceservice.canary import adjusted_scale, canaries_of
+from isvc.controllers.inferenceservice.canary import canaries_of, with_fewer_replicas
 from isvc.controllers.inferenceservice.components import explainer, predictor, transformer
 from isvc.controllers.inferenceservice.components.multinode import WorkersRefused
 from isvc.controllers.inferenceservice.components.predictor import Variant
@@ -98,11 +96,6 @@ class _Draft:
     def __post_init__(self) -> None:
         self.service = self.observed.raw
 
-    @property
-    def spec(self) -> Mapping[str, Any]:
-        spec: Mapping[str, Any] = self.observed.raw.get("spec") or {}
-        return spec
-
     # -- steps --------------------------------------------------------------------------------------------------
 
     def shared(self) -> None:
@@ -114,13 +107,13 @@ class _Draft:
     def predictor(self) -> None:
         if self.observed.mode is DeploymentMode.MODEL_MESH:
             return  # ModelMesh's own controller deploys it
-        scale = self.spec.get("predictor") or {}
-        variant = predictor.settle_runtime(self.observed, self.observed.service.spec.predictor, scale, self.service)
+        spec = self.observed.service.spec.predictor
+        variant = predictor.settle_runtime(self.observed, spec, spec, self.service)
         self.service, self.runtime = variant.service, variant.runtime
         component = predictor.build(self.observed, variant)
         if self.observed.service.spec.canary:
             self._canary(variant)
-            component = replace(component, scale=adjusted_scale(component.scale, self.canaries))
+            component = replace(component, spec=with_fewer_replicas(component.spec, self.canaries))
         if self.stop is None:
             self._deploy(names.PREDICTOR, component)
 
@@ -137,13 +130,11 @@ class _Draft:
 
     def transformer(self) -> None:
         if (spec := self.observed.service.spec.transformer) is not None:
-            scale = self.spec["transformer"]
-            self._deploy(names.TRANSFORMER, transformer.build(self.observed, spec, scale, self.service))
+            self._deploy(names.TRANSFORMER, transformer.build(self.observed, spec, self.service))
 
     def explainer(self) -> None:
         if (spec := self.observed.service.spec.explainer) is not None:
-            scale = self.spec["explainer"]
-            self._deploy(names.EXPLAINER, explainer.build(self.observed, spec, scale, self.service))
+            self._deploy(names.EXPLAINER, explainer.build(self.observed, spec, self.service))
 
     def ingress(self) -> None:
         """Planned on the readiness that this pass is going to report, unless another one is given."""
@@ -196,7 +187,7 @@ def _ca_bundle(observed: Observed) -> list[Child]:
 
 def _model_config(observed: Observed) -> list[Child]:
     """The list of models that trained models are added to; ours only to create."""
-    if not is_multi_model((observed.raw.get("spec") or {}).get("predictor") or {}):
+    if not is_multi_model(observed.service.spec.predictor):
         return []
     metadata: Object = {"name": names.model_config(observed.name, 0), "namespace": observed.namespace}
     if labels := labels_of(observed.raw):

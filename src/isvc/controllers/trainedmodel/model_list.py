@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from isvc.api.trainedmodel import TrainedModelModel
 from isvc.kube import gojson
 from isvc.kube.objects import Object, dig
 from isvc.kube.quantity import Quantity
@@ -16,11 +17,13 @@ class UnreadableList(ValueError):
     """The ConfigMap was edited into something that is no list of models."""
 
 
-def with_model(config_map: Object, name: str, spec: Object) -> str:
+def with_model(config_map: Object, name: str, model: TrainedModelModel) -> str:
     """The list with this model, in place if it is there already."""
-    entry = {"modelName": name, "modelSpec": _written(spec)}
+    memory = str(Quantity.parse(model.memory or 0))
+    spec = {"storageUri": model.storage_uri, "framework": model.framework, "memory": memory}
+    entry = {"modelName": name, "modelSpec": spec}
     models = _models(config_map)
-    names = [model.get("modelName") for model in models]
+    names = [listed.get("modelName") for listed in models]
     if name in names:
         models[names.index(name)] = entry
     else:
@@ -47,8 +50,3 @@ def _models(config_map: Object) -> list[Object]:
     if not isinstance(models, list) or not all(isinstance(model, dict) for model in models):
         raise UnreadableList(f"{FILE} of ConfigMap {dig(config_map, 'metadata', 'name')} is not a list of models")
     return models
-
-
-def _written(spec: Object) -> Object:
-    written = {field: spec.get(field, "") for field in ("storageUri", "framework")}
-    return {**written, "memory": str(Quantity.parse(spec.get("memory") or 0))}

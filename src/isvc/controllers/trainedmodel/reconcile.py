@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import logging
 
+from isvc.api import InferenceService
+from isvc.api.codec import DecodeError
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
+from isvc.api.trainedmodel import TrainedModel
 from isvc.controllers.trainedmodel.model_list import FILE
 from isvc.controllers.trainedmodel.plan import FINALIZER, SHARD, Observed, Plan, plan
 from isvc.engine.commit import Commit
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, finalizers_of, namespace_of
+from isvc.kube.objects import Key, Object, finalizers_of
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
 from isvc.toolkit.cache import Cache
@@ -37,7 +40,11 @@ class Reconciler:
         model = self._cache.get(TRAINED_MODELS, key.name, key.namespace)
         if model is None:
             return None
-        observed = await self._observe(model)
+        try:
+            observed = await self._observe(model)
+        except DecodeError as error:
+            log.warning("%s cannot be read, nor its service: %s", key, error)
+            return None
         wanted = plan(observed)
         if wanted.delete:
             await self._commit.deletion(TRAINED_MODELS, model)
@@ -49,11 +56,14 @@ class Reconciler:
         return None
 
     async def _observe(self, model: Object) -> Observed:
-        namespace, parent = namespace_of(model), model["spec"]["inferenceService"]
+        typed = TrainedModel.decode(model)
+        namespace, parent = typed.metadata.namespace, typed.spec.inference_service
+        service = self._cache.get(INFERENCE_SERVICES, parent, namespace)
         return Observed(
-            model=model,
-            service=self._cache.get(INFERENCE_SERVICES, parent, namespace),
-            siblings=tuple(self._cache.list(TRAINED_MODELS, namespace)),
+            raw=model,
+            model=typed,
+            service=None if service is None else InferenceService.decode(service),
+            siblings=tuple(map(TrainedModel.decode, self._cache.list(TRAINED_MODELS, namespace))),
             config_map=await self._model_list(parent, namespace),
             now=timestamp(self._clock.now()),
         )
@@ -66,7 +76,7 @@ class Reconciler:
 
     async def _apply(self, observed: Observed, wanted: Plan) -> None:
         """The finalizer comes before the list is touched and goes after: a listed model is never forgotten."""
-        model = observed.model
+        model = observed.raw
         finalizers = finalizers_of(model)
         if wanted.finalizer:
             wanted_finalizers = finalizers if FINALIZER in finalizers else [*finalizers, FINALIZER]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from isvc.kube import conditions
-from isvc.kube.conditions import ConditionSet
-from isvc.kube.objects import Object, dig, name_of
+from isvc.api.inferenceservice import InferenceService
+from isvc.kube.conditions import TRUE, ConditionSet
+from isvc.kube.objects import Object, name_of
 from isvc.serving import endpoints
 
 SERVICE_READY = "InferenceServiceReady"
@@ -13,35 +13,35 @@ MULTI_MODEL = "IsMMSPredictor"
 CONDITIONS = ConditionSet((SERVICE_READY, MEMORY_AVAILABLE, MULTI_MODEL))
 
 
-def fold_status(model: Object, service: Object, *, fits: bool, now: str) -> Object:
+def fold_status(model: Object, service: InferenceService, *, fits: bool, now: str) -> Object:
     """The status after looking at the service; the address is written only while everything holds."""
     before = model.get("status") or {}
     edit = CONDITIONS.edit(before.get("conditions") or [], now)
-    if conditions.is_true(dig(service, "status", "conditions") or [], "Ready"):
+    if any(condition.type == "Ready" and condition.status == TRUE for condition in service.status.conditions):
         edit.mark_true(SERVICE_READY)
     else:
-        words = "Inference Service needs to be ready before Trained Model can be ready"
-        edit.mark_false(SERVICE_READY, "InferenceServiceNotReady", words)
-    if endpoints.is_multi_model(dig(service, "spec", "predictor") or {}):
+        message = "Inference Service needs to be ready before Trained Model can be ready"
+        edit.mark_false(SERVICE_READY, "InferenceServiceNotReady", message)
+    if endpoints.is_multi_model(service.spec.predictor):
         edit.mark_true(MULTI_MODEL)
     else:
-        words = "Inference Service predictor is not configured for multi-model serving"
-        edit.mark_false(MULTI_MODEL, "IsNotMMSPredictor", words)
+        message = "Inference Service predictor is not configured for multi-model serving"
+        edit.mark_false(MULTI_MODEL, "IsNotMMSPredictor", message)
     if fits:
         edit.mark_true(MEMORY_AVAILABLE)
     else:
-        words = "Inference Service does not have enough memory resources for Trained Model"
-        edit.mark_false(MEMORY_AVAILABLE, "MemoryResourceNotAvailable", words)
+        message = "Inference Service does not have enough memory resources for Trained Model"
+        edit.mark_false(MEMORY_AVAILABLE, "MemoryResourceNotAvailable", message)
     after = {**before, "conditions": edit.result()}
     return {**after, **_addresses(model, service)} if edit.is_happy() else after
 
 
-def _addresses(model: Object, service: Object) -> Object:
-    protocol = endpoints.predictor_protocol(dig(service, "spec", "predictor") or {})
+def _addresses(model: Object, service: InferenceService) -> Object:
+    protocol = endpoints.predictor_protocol(service.spec.predictor)
     path = endpoints.predict_path(name_of(model), protocol)
     found: Object = {}
-    if url := dig(service, "status", "url"):
-        found["url"] = f"{url}{path}"
-    if address := dig(service, "status", "address", "url"):
-        found["address"] = {"url": f"{address}{path}"}
+    if service.status.url:
+        found["url"] = f"{service.status.url}{path}"
+    if service.status.address and service.status.address.url:
+        found["address"] = {"url": f"{service.status.address.url}{path}"}
     return found

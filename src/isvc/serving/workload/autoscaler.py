@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from isvc.api.components import (
+    AutoScalingSpec,
+    ComponentExtensionSpec,
+    ExternalMetricSource,
+    MetricsSpec,
+    PodMetricSource,
+    ResourceMetricSource,
+)
 from isvc.engine.plan import Child
 from isvc.engine.policies import SPEC, SPEC_AND_METADATA
 from isvc.kube.objects import Object, dig
@@ -18,6 +26,10 @@ from isvc.serving.workload.component import Component
 CPU_UTILIZATION: Final = 80
 
 
+class AutoscalerRefused(Refused):
+    """Nothing can scale the component in the way that it asks for."""
+
+
 def autoscaler(component: Component, config: Config) -> Child | None:
     match component.autoscaler:
         case "hpa":
@@ -27,7 +39,7 @@ def autoscaler(component: Component, config: Config) -> Child | None:
         case "external" | "none":
             return None
         case other:
-            raise Refused(f"unknown autoscaler class type: {other}")
+            raise AutoscalerRefused(f"unknown autoscaler class type: {other}")
 
 
 def _metadata(component: Component) -> Object:
@@ -38,7 +50,7 @@ def _metadata(component: Component) -> Object:
 
 
 def _hpa(component: Component) -> Child:
-    least = max(component.scale.get("minReplicas") or 1, 1)
+    least = max(component.spec.min_replicas or 1, 1)
     manifest: Object = {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -46,8 +58,8 @@ def _hpa(component: Component) -> Child:
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": component.name},
             "minReplicas": least,
-            "maxReplicas": max(component.scale.get("maxReplicas") or 0, least),
-            "metrics": _hpa_metrics(component.scale),
+            "maxReplicas": max(component.spec.max_replicas, least),
+            "metrics": _hpa_metrics(component.spec),
             "behavior": {},  # present, so that the API server fills in Kubernetes' default behaviour
         },
     }
@@ -56,11 +68,11 @@ def _hpa(component: Component) -> Child:
     return Child(HORIZONTAL_POD_AUTOSCALERS, manifest, policy=SPEC_AND_METADATA)
 
 
-def _hpa_metrics(scale: Mapping[str, Any]) -> list[Object]:
-    if (scaling := scale.get("autoScaling")) is not None:
-        given = (metric.get("resource") for metric in scaling.get("metrics") or ())
-        return [_resource_metric(r["name"], _target(r)) for r in given if r and r.get("name") in ("cpu", "memory")]
-    metric, target = scale.get("scaleMetric") or "cpu", scale.get("scaleTarget")
+def _hpa_metrics(spec: ComponentExtensionSpec) -> list[Object]:
+    if spec.auto_scaling is not None:
+        given = (metric.resource for metric in spec.auto_scaling.metrics)
+        return [_resource_metric(r.name, _target(r)) for r in given if r and r.name in ("cpu", "memory")]
+    metric, target = spec.scale_metric or "cpu", spec.scale_target
     if metric == "cpu":
         return [_resource_metric("cpu", _utilization(CPU_UTILIZATION if target is None else target))]
     if metric == "memory" and target is not None:
@@ -68,16 +80,16 @@ def _hpa_metrics(scale: Mapping[str, Any]) -> list[Object]:
     return []
 
 
-def _target(resource: Object) -> Object:
-    target = resource.get("target") or {}
-    if resource["name"] == "cpu":
-        given = target.get("averageUtilization")
-        return _utilization(CPU_UTILIZATION if given is None else given)
-    match target.get("type"):
+def _target(resource: ResourceMetricSource) -> Object:
+    target = resource.target
+    if resource.name == "cpu":
+        return _utilization(CPU_UTILIZATION if target.average_utilization is None else target.average_utilization)
+    match target.type:
         case "Utilization":
-            return _utilization(target.get("averageUtilization"))
+            return _utilization(target.average_utilization)
         case "AverageValue":
-            return {key: target[key] for key in ("type", "averageValue") if target.get(key) is not None}
+            given = {} if target.average_value is None else {"averageValue": target.average_value}
+            return {"type": target.type, **given}
         case _:
             return {}  # an HPA knows no other target for a resource, and is refused
 
@@ -94,15 +106,14 @@ def _resource_metric(name: str, target: Object) -> Object:
 
 
 def _scaled_object(component: Component, config: Config) -> Child:
-    least = component.scale.get("minReplicas")
-    least = 1 if least is None else least
+    least = 1 if component.spec.min_replicas is None else component.spec.min_replicas
     spec: Object = {
         "scaleTargetRef": {"name": component.name},
         "triggers": _triggers(component, config),
         "minReplicaCount": least,
-        "maxReplicaCount": max(component.scale.get("maxReplicas") or 0, least),
+        "maxReplicaCount": max(component.spec.max_replicas, least),
     }
-    if behavior := _behavior(component.scale, config):
+    if behavior := _behavior(component.spec.auto_scaling, config):
         spec["advanced"] = {"horizontalPodAutoscalerConfig": {"behavior": behavior}}
     manifest: Object = {
         "apiVersion": SCALED_OBJECTS.api_version,
@@ -113,14 +124,14 @@ def _scaled_object(component: Component, config: Config) -> Child:
     return Child(SCALED_OBJECTS, manifest, policy=SPEC)
 
 
-def _behavior(scale: Mapping[str, Any], config: Config) -> Object:
+def _behavior(scaling: AutoScalingSpec | None, config: Config) -> Object:
     configured = {
         "scaleDown": config.autoscaler.scale_down_stabilization_window_seconds,
         "scaleUp": config.autoscaler.scale_up_stabilization_window_seconds,
     }
     windows = {}
     for direction, fallback in configured.items():
-        window = dig(scale, "autoScaling", "behavior", direction, "stabilizationWindowSeconds")
+        window = dig(scaling.behavior, direction, "stabilizationWindowSeconds") if scaling else None
         if window is None and fallback.lstrip("-").isdigit():
             window = int(fallback)
         if window is not None:
@@ -129,65 +140,66 @@ def _behavior(scale: Mapping[str, Any], config: Config) -> Object:
 
 
 def _triggers(component: Component, config: Config) -> list[Object]:
-    built = []
-    for metric in dig(component.scale, "autoScaling", "metrics") or ():
-        match metric.get("type"):
-            case "Resource":
-                built.append(_resource_trigger(metric["resource"]))
-            case "External":
-                built.append(_external_trigger(metric["external"]))
-            case "PodMetric":
-                built.append(_pod_trigger(metric["podmetric"], component, config))
+    scaling = component.spec.auto_scaling
+    built = [_metric_trigger(metric, component, config) for metric in (scaling.metrics if scaling else ())]
     # KEDA refuses a ScaledObject without triggers; the cpu trigger is what an HPA would do by default.
-    return built or [_trigger("cpu", {"value": str(CPU_UTILIZATION)}, metricType="Utilization")]
+    default = _trigger("cpu", {"value": str(CPU_UTILIZATION)}, metricType="Utilization")
+    return [trigger for trigger in built if trigger] or [default]
 
 
-def _resource_trigger(resource: Object) -> Object:
-    target = resource.get("target") or {}
-    kind = target.get("type", "")
-    match kind:
-        case "Utilization":
-            default = CPU_UTILIZATION if resource.get("name") == "cpu" else 0
-            value = target.get("averageUtilization", default)
-        case "AverageValue":
-            value = target.get("averageValue", 0)
-        case "Value":
-            value = target.get("value", 0)
+def _metric_trigger(metric: MetricsSpec, component: Component, config: Config) -> Object | None:
+    match metric:
+        case MetricsSpec(type="Resource", resource=ResourceMetricSource() as resource):
+            return _resource_trigger(resource)
+        case MetricsSpec(type="External", external=ExternalMetricSource() as external):
+            return _external_trigger(external)
+        case MetricsSpec(type="PodMetric", podmetric=PodMetricSource() as pod_metric):
+            return _pod_trigger(pod_metric, component, config)
+        case MetricsSpec(type="Resource" | "External" | "PodMetric"):
+            raise AutoscalerRefused(f"a metric of type {metric.type} needs the field {metric.type.lower()}")
         case _:
-            value = 0
-    return _trigger(resource["name"], {"value": str(value)}, metricType=kind)
+            return None
 
 
-def _external_trigger(external: Object) -> Object:
-    metric = external.get("metric") or {}
-    backend = metric.get("backend", "")
-    metadata = {
-        "serverAddress": metric.get("serverAddress", ""),
-        "query": metric.get("query", ""),
-        "threshold": str(dig(external, "target", "value") or 0),
+def _resource_trigger(resource: ResourceMetricSource) -> Object:
+    target = resource.target
+    default = CPU_UTILIZATION if resource.name == "cpu" else 0
+    values: dict[str, Any] = {
+        "Utilization": default if target.average_utilization is None else target.average_utilization,
+        "AverageValue": target.average_value or 0,
+        "Value": target.value or 0,
     }
-    if backend == "prometheus" and metric.get("namespace"):
-        metadata["namespace"] = metric["namespace"]
-    authentication = external.get("authenticationRef") or {}
-    if authentication.get("authModes"):
-        metadata["authModes"] = authentication["authModes"]
-    reference = dig(authentication, "authenticationRef", "name")
-    return _trigger(backend, metadata, authenticationRef={"name": reference} if reference else None)
+    return _trigger(resource.name, {"value": str(values.get(target.type, 0))}, metricType=target.type)
 
 
-def _pod_trigger(pod_metric: Object, component: Component, config: Config) -> Object:
-    metric = pod_metric.get("metric") or {}
-    if metric.get("backend") != "opentelemetry":
-        raise Refused(f"podmetric backend {metric.get('backend')!r} is not supported: use opentelemetry")
+def _external_trigger(external: ExternalMetricSource) -> Object:
+    metric, authentication = external.metric, external.authentication_ref
+    metadata = {
+        "serverAddress": metric.server_address,
+        "query": metric.query,
+        "threshold": str(external.target.value or 0),
+    }
+    if metric.backend == "prometheus" and metric.namespace:
+        metadata["namespace"] = metric.namespace
+    if authentication and authentication.auth_modes:
+        metadata["authModes"] = authentication.auth_modes
+    reference = authentication.authentication_ref.name if authentication else ""
+    return _trigger(metric.backend, metadata, authenticationRef={"name": reference} if reference else None)
+
+
+def _pod_trigger(pod_metric: PodMetricSource, component: Component, config: Config) -> Object:
+    metric = pod_metric.metric
+    if metric.backend != "opentelemetry":
+        raise AutoscalerRefused(f"podmetric backend {metric.backend!r} is not supported: use opentelemetry")
     # The selectors keep the metrics of other deployments out.
     selector = f'{{namespace="{component.namespace}", deployment="{component.name}"}}'
     metadata = {
-        "metricQuery": f"sum({metric.get('query', '')}{selector})",
-        "targetValue": str(dig(pod_metric, "target", "value") or 0),
-        "scalerAddress": metric.get("serverAddress") or config.opentelemetry_collector.metric_scaler_endpoint,
+        "metricQuery": f"sum({metric.query}{selector})",
+        "targetValue": str(pod_metric.target.value or 0),
+        "scalerAddress": metric.server_address or config.opentelemetry_collector.metric_scaler_endpoint,
     }
-    if metric.get("operationOverTime"):
-        metadata["operationOverTime"] = metric["operationOverTime"]
+    if metric.operation_over_time:
+        metadata["operationOverTime"] = metric.operation_over_time
     return _trigger("external", metadata)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from isvc.engine.plan import Child
 from isvc.engine.policies import SPEC
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object
 from isvc.serving.annotations import MODEL_METRICS_PORT
 from isvc.serving.config import Config
 from isvc.serving.thirdparty import OPENTELEMETRY_COLLECTORS
@@ -19,11 +19,12 @@ _STATEMENTS: Final = tuple(
 
 def collector(component: Component, config: Config) -> Child | None:
     """A collector for the metrics that the component scales on, if it scales on any of its own."""
+    scaling = component.spec.auto_scaling
     metrics = [
         name
-        for metric in dig(component.scale, "autoScaling", "metrics") or ()
-        if metric.get("type") == "PodMetric" and dig(metric, "podmetric", "metric", "backend") == "opentelemetry"
-        for name in dig(metric, "podmetric", "metric", "metricNames") or ()
+        for metric in (scaling.metrics if scaling else ())
+        if metric.type == "PodMetric" and metric.podmetric and metric.podmetric.metric.backend == "opentelemetry"
+        for name in metric.podmetric.metric.metric_names
     ]
     if not metrics:
         return None

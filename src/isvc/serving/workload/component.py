@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from isvc.api.annotations import AUTOSCALER_CLASS
+from isvc.api.components import ComponentExtensionSpec
 from isvc.kube.objects import Object
 
 
@@ -24,14 +24,14 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A component's pod and metadata. `scale` is its part of the spec: minReplicas, autoScaling, logger, …"""
+    """A component's pod and metadata. `spec` says how it is scaled, rolled out, logged and batched."""
 
     name: str
     namespace: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     pod: Object
-    scale: Mapping[str, Any] = field(default_factory=dict)
+    spec: ComponentExtensionSpec = field(default_factory=ComponentExtensionSpec)
     worker: Worker | None = None
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from isvc.api.components import ComponentExtensionSpec
 from isvc.api.modes import DeploymentMode
 from isvc.engine.plan import Child
 from isvc.engine.policies import SHARED_WITH_AUTOSCALER, WORKLOAD
@@ -38,10 +39,10 @@ def deployments(component: Component, deploy: DeployConfig) -> list[Child]:
 
 
 def _deployment(component: Component, deploy: DeployConfig) -> Child:
-    manifest = _manifest(component.metadata(), names.app(component.name), component.pod, component.scale, deploy)
+    manifest = _manifest(component.metadata(), names.app(component.name), component.pod, component.spec, deploy)
     fixed = component.autoscaler == "none"
-    if fixed and component.scale.get("minReplicas") is not None:
-        manifest["spec"]["replicas"] = component.scale["minReplicas"]
+    if fixed and component.spec.min_replicas is not None:
+        manifest["spec"]["replicas"] = component.spec.min_replicas
     return Child(DEPLOYMENTS, manifest, policy=WORKLOAD if fixed else SHARED_WITH_AUTOSCALER)
 
 
@@ -52,7 +53,7 @@ def _workers(component: Component, worker: Worker, deploy: DeployConfig) -> Chil
         "labels": dict(worker.labels),
         "annotations": dict(worker.annotations),
     }
-    manifest = _manifest(metadata, names.worker_app(component.name), worker.pod, component.scale, deploy)
+    manifest = _manifest(metadata, names.worker_app(component.name), worker.pod, component.spec, deploy)
     manifest["spec"]["replicas"] = worker.replicas
     if manifest["spec"]["strategy"].get("type") == "RollingUpdate":
         # A group works only in full: the old one serves until the new one is complete.
@@ -60,14 +61,14 @@ def _workers(component: Component, worker: Worker, deploy: DeployConfig) -> Chil
     return Child(DEPLOYMENTS, manifest, policy=WORKLOAD)
 
 
-def _manifest(metadata: Object, app: str, pod: Object, scale: Mapping[str, Any], deploy: DeployConfig) -> Object:
+def _manifest(metadata: Object, app: str, pod: Object, own: ComponentExtensionSpec, deploy: DeployConfig) -> Object:
     metadata = {**metadata, "labels": {**metadata.get("labels", {}), "app": app}}
     spec: Object = {
         "selector": {"matchLabels": {"app": app}},
         "template": {"metadata": metadata, "spec": with_defaults(pod)},
     }
-    if strategy := scale.get("deploymentStrategy"):
-        spec["strategy"] = strategy
+    if own.deployment_strategy:
+        spec["strategy"] = own.deployment_strategy
     else:
         spec |= {
             "strategy": {"type": "RollingUpdate", "rollingUpdate": _rollout(deploy)},

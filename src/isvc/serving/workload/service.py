@@ -44,7 +44,7 @@ def http_target_port(service: Object) -> int:
 def _entrance(component: Component, *, headless: bool) -> Child:
     app = names.app(component.name)
     ports = _ports(component)
-    if ports and (component.scale.get("batcher") is not None or component.scale.get("logger") is not None):
+    if ports and (component.spec.batcher is not None or component.spec.logger is not None):
         ports[0]["targetPort"] = AGENT_PORT
     spec: Object = {"selector": {"app": app}, "ports": ports}
     if headless:

@@ -2,6 +2,9 @@ import json
 
 import pytest
 
+from isvc.api import InferenceService
+from isvc.api.codec import decode
+from isvc.api.inferencegraph import InferenceGraphSpec
 from isvc.controllers.inferencegraph import router
 from isvc.controllers.inferencegraph.resolve import resolved
 from isvc.serving.endpoints import NoEndpoint
@@ -15,7 +18,7 @@ def test_fields_stand_in_the_order_of_the_types_and_zero_pointers_are_kept():
         "resources": {"requests": {"memory": "1024Mi", "cpu": "1000m"}},
         "nodes": {"z": {"routerType": "Switch"}, "root": {"steps": [{"condition": "a>1", "name": "x", "weight": 0}]}},
     }
-    assert router.graph_json(spec) == (
+    assert router.graph_json(decode(InferenceGraphSpec, spec)) == (
         '{"nodes":{"root":{"routerType":"","steps":[{"name":"x","weight":0,"condition":"a\\u003e1"}]},'
         '"z":{"routerType":"Switch"}},"resources":{"requests":{"cpu":"1","memory":"1Gi"}},'
         '"minReplicas":0,"scaleTarget":0}'
@@ -26,7 +29,7 @@ def test_nested_kubernetes_types_keep_the_order_of_their_fields():
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"b": "2", "a": "1"}}}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     tolerations = [{"effect": "NoSchedule", "operator": "Exists", "key": "gpu"}]
-    text = router.graph_json({"nodes": {}, "tolerations": tolerations, "affinity": affinity})
+    text = router.graph_json(InferenceGraphSpec(tolerations=tolerations, affinity=affinity))
     assert text.index('"labelSelector"') < text.index('"topologyKey"')
     assert '"matchLabels":{"a":"1","b":"2"}' in text
     assert '"tolerations":[{"key":"gpu","operator":"Exists","effect":"NoSchedule"}]' in text
@@ -40,8 +43,9 @@ def test_named_services_get_their_address_and_given_addresses_stay():
         "status": {"address": {"url": "http://a.ns.svc"}},
     }
     steps = [{"serviceName": "a"}, {"serviceUrl": "http://b"}, {"nodeName": "other"}]
-    spec = resolved({"nodes": {"root": {"steps": steps}}}, {"a": service}.get, {}.get)
-    urls = [step.get("serviceUrl") for step in spec["nodes"]["root"]["steps"]]
-    assert urls == ["http://a.ns.svc/v1/models/a:predict", "http://b", None]
+    spec = decode(InferenceGraphSpec, {"nodes": {"root": {"steps": steps}}})
+    result = resolved(spec, {"a": InferenceService.decode(service)}.get, {}.get)
+    urls = [step.service_url for step in result.nodes["root"].steps]
+    assert urls == ["http://a.ns.svc/v1/models/a:predict", "http://b", ""]
     with pytest.raises(NoEndpoint, match="service a does not exist"):
-        resolved({"nodes": {"root": {"steps": steps}}}, {}.get, {}.get)
+        resolved(spec, {}.get, {}.get)

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from isvc.api import InferenceService
+from isvc.api.trainedmodel import TrainedModel
 from isvc.controllers.trainedmodel import model_list
 from isvc.controllers.trainedmodel.plan import ALLOCATED_LABEL, PARENT_LABEL, Observed, plan
 from isvc.kube import conditions
@@ -36,8 +38,14 @@ def config_map(*names):
     return {"metadata": {"name": "modelconfig-fleet-0"}, "data": {"models.json": json.dumps(models)}}
 
 
+def observed(subject, parent, siblings=(), listed=None, now=NOW):
+    typed = InferenceService.decode(parent) if parent else None
+    others = tuple(map(TrainedModel.decode, siblings))
+    return Observed(subject, TrainedModel.decode(subject), typed, others, listed, now)
+
+
 def planned(subject, parent=None, siblings=(), listed=()):
-    return plan(Observed(subject, parent or service(), tuple(siblings), config_map(*listed), NOW))
+    return plan(observed(subject, parent or service(), siblings, config_map(*listed)))
 
 
 def status_of(result, kind):
@@ -56,7 +64,7 @@ def test_a_settled_model_asks_for_no_write():
     first = planned(model())
     listed = {"metadata": {"name": "modelconfig-fleet-0"}, "data": {"models.json": first.models}}
     settled = {**model(admitted=True), "status": first.status}
-    again = plan(Observed(settled, service(), (settled,), listed, "2027-01-01T00:00:00Z"))
+    again = plan(observed(settled, service(), (settled,), listed, "2027-01-01T00:00:00Z"))
     assert (again.models, again.status) == (None, first.status)
 
 
@@ -95,18 +103,18 @@ def test_deleting_takes_the_model_off_the_list_before_the_finalizer_goes():
 
 
 def test_deleting_is_not_held_up_by_a_service_or_list_that_is_gone():
-    result = plan(Observed(model(deleting=True), None, (), None, NOW))
+    result = plan(observed(model(deleting=True), None))
     assert (result.finalizer, result.models, result.delete) == (False, None, False)
 
 
 def test_a_model_without_its_service_is_deleted():
-    assert plan(Observed(model(), None, (), None, NOW)).delete
+    assert plan(observed(model(), None)).delete
 
 
 def test_a_list_that_was_edited_into_nonsense_is_told_by_name():
     broken = {"metadata": {"name": "modelconfig-fleet-0"}, "data": {"models.json": "{]"}}
     with pytest.raises(model_list.UnreadableList, match="ConfigMap modelconfig-fleet-0"):
-        plan(Observed(model(), service(), (), broken, NOW))
+        plan(observed(model(), service(), (), broken))
 
 
 @pytest.mark.parametrize(("written", "patch"), [("1Gi", None), ("1024Mi", {"model": {"memory": "1Gi"}})])

@@ -2,6 +2,8 @@
 
 import pytest
 
+from isvc.api.codec import decode
+from isvc.api.components import ComponentExtensionSpec
 from isvc.engine.policies import SHARED_WITH_AUTOSCALER, WORKLOAD
 from isvc.serving.config import Config
 from isvc.serving.refused import Refused
@@ -14,7 +16,13 @@ from isvc.serving.workload.service import http_target_port, services
 def component(*containers, annotations=None, worker=None, **scale):
     containers = containers or ({"name": "kserve-container", "image": "i"},)
     return Component(
-        "iris-predictor", "ns", {"a": "b"}, annotations or {}, {"containers": list(containers)}, scale, worker
+        "iris-predictor",
+        "ns",
+        {"a": "b"},
+        annotations or {},
+        {"containers": list(containers)},
+        decode(ComponentExtensionSpec, scale),
+        worker,
     )
 
 

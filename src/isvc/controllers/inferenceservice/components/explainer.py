@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from isvc.api.inferenceservice import ExplainerSpec
 from isvc.api.models import ARTExplainerSpec
 from isvc.api.modes import DeploymentMode
@@ -22,7 +19,7 @@ from isvc.serving.server_defaults import MODEL_DIR
 from isvc.serving.workload.component import Component
 
 
-def build(observed: Observed, spec: ExplainerSpec, scale: Mapping[str, Any], service: Object) -> Component:
+def build(observed: Observed, spec: ExplainerSpec, service: Object) -> Component:
     containers: list[Object] = list(spec.pod.get("containers") or ())
     if spec.art is None and not containers:
         raise Refused("the explainer has no container: set spec.explainer.art or spec.explainer.containers")
@@ -41,7 +38,7 @@ def build(observed: Observed, spec: ExplainerSpec, scale: Mapping[str, Any], ser
         labels=metadata.component_labels(observed.name, names.EXPLAINER, labels_of(service), spec.labels),
         annotations={**annotations, **own},
         pod={**spec.pod, "containers": [first, *containers[1:]]},
-        scale=scale,
+        spec=spec,
     )
     model = observed.service.spec.predictor.model
     return with_models(observed, component, spec.storage_uris, model.storage if model else None)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
-from isvc.api.codec import encode
+from isvc.api.components import ComponentExtensionSpec
 from isvc.api.inferenceservice import PredictorSpec
 from isvc.api.models import ModelSpec
 from isvc.controllers.inferenceservice.components import metadata, multinode
@@ -32,15 +30,20 @@ STORAGE_URI = "STORAGE_URI"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A predictor to build: the stable one, or a canary's. `service` carries the labels its server reads."""
+    """A predictor to build: the stable one, or a canary's, which has a `scaling` of its own.
+
+    `service` carries the labels that its server reads.
+    """
 
     spec: PredictorSpec
-    scale: Mapping[str, Any]
+    scaling: ComponentExtensionSpec
     service: Object
     runtime: Runtime | None = None
 
 
-def settle_runtime(observed: Observed, spec: PredictorSpec, scale: Mapping[str, Any], service: Object) -> Variant:
+def settle_runtime(
+    observed: Observed, spec: PredictorSpec, scaling: ComponentExtensionSpec, service: Object
+) -> Variant:
     """The predictor with its runtime chosen, and with what the runtime's server needs filled in."""
     source = storage_uri(spec)
     if source is not None:
@@ -50,12 +53,12 @@ def settle_runtime(observed: Observed, spec: PredictorSpec, scale: Mapping[str, 
     if spec.model is None:
         if not spec.pod.get("containers"):
             raise Refused("the predictor has neither a model nor containers: set spec.predictor.model")
-        return Variant(spec, scale, service)
+        return Variant(spec, scaling, service)
     runtime = observed.runtimes.choose(spec.model, multi_node=spec.worker_spec is not None)
     model, labels = complete(spec.model, runtime, observed.name, labels_of(service))
     if labels != labels_of(service):
         service = {**service, "metadata": {**service["metadata"], "labels": labels}}
-    return Variant(msgspec.structs.replace(spec, model=model), scale, service, runtime)
+    return Variant(msgspec.structs.replace(spec, model=model), scaling, service, runtime)
 
 
 def build(observed: Observed, variant: Variant) -> Component:
@@ -76,7 +79,7 @@ def build(observed: Observed, variant: Variant) -> Component:
         ),
         annotations={**runtime_annotations, **annotations, **own_annotations},
         pod=pod,
-        scale=variant.scale,
+        spec=variant.scaling,
     )
     if spec.worker_spec is not None and runtime is not None:
         component = multinode.with_workers(observed, component, spec, runtime, {**annotations, **own_annotations})
@@ -96,7 +99,7 @@ def _annotations(observed: Observed, spec: PredictorSpec) -> dict[str, str]:
     model = spec.model
     annotations = {**observed.annotations, **metadata.agent_annotations(spec)}
     annotations |= metadata.storage_annotations(model.storage if model else None)
-    if is_multi_model(encode(spec)):
+    if is_multi_model(spec):
         annotations |= {
             told.PULLER: "true",
             told.PULLER_CONFIG_VOLUME: names.model_config(observed.name, 0),

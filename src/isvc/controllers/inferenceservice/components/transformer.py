@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from isvc.api.inferenceservice import TransformerSpec
@@ -22,7 +21,7 @@ from isvc.serving.workload.component import Component
 _MESH_PROTOCOLS: Final = {"grpc": "grpc-v2", "http": "v2", "https": "v2"}
 
 
-def build(observed: Observed, spec: TransformerSpec, scale: Mapping[str, Any], service: Object) -> Component:
+def build(observed: Observed, spec: TransformerSpec, service: Object) -> Component:
     containers = [dict(container) for container in spec.pod.get("containers") or ()]
     if not containers:
         raise Refused("the transformer has no container: set spec.transformer.containers")
@@ -40,7 +39,7 @@ def build(observed: Observed, spec: TransformerSpec, scale: Mapping[str, Any], s
         labels=metadata.component_labels(observed.name, names.TRANSFORMER, labels_of(service), spec.labels),
         annotations={**annotations, **own},
         pod={**spec.pod, "containers": containers},
-        scale=scale,
+        spec=spec,
     )
     model = observed.service.spec.predictor.model
     return with_models(observed, component, spec.storage_uris, model.storage if model else None)

@@ -25,21 +25,19 @@ REVISION_LABEL: Final = "serving.knative.dev/revision"
 
 
 def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
-    scale = component.scale
+    spec = component.spec
     given = knative.checked_initial_scale(component.annotations, zero_allowed=observed.zero_initial_scale)
     revision = Revision(
         pod=component.pod,
         labels=without(component.labels, observed.config.inference_service.service_label_disallowed_list),
-        annotations=Scale(
-            scale.get("scaleTarget"), scale.get("scaleMetric"), scale.get("minReplicas"), scale.get("maxReplicas") or 0
-        ).annotations(given),
-        timeout=scale.get("timeout"),
+        annotations=Scale.of(spec).annotations(given),
+        timeout=spec.timeout,
         first_byte=True,
-        concurrency=scale.get("containerConcurrency"),
+        concurrency=spec.container_concurrency,
     )
     rolled_out = dig(observed.raw, "status", "components", kind, "latestRolledoutRevision") or ""
     tagged = given.get(knative.TAG_ROUTING_ANNOTATION) == "true"
-    traffic = knative.traffic(scale.get("canaryTrafficPercent"), rolled_out, tagged=tagged)
+    traffic = knative.traffic(spec.canary_traffic_percent, rolled_out, tagged=tagged)
     child = knative.service(component.name, component.namespace, component.labels, revision, traffic)
     return Deployed(kind, component, (child,), url="")
 

@@ -17,7 +17,7 @@ from isvc.serving import names
 from isvc.serving.hosts import render_domain
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import OPENTELEMETRY_COLLECTORS, SCALED_OBJECTS
-from isvc.serving.workload.autoscaler import autoscaler
+from isvc.serving.workload.autoscaler import AutoscalerRefused, autoscaler
 from isvc.serving.workload.collector import collector
 from isvc.serving.workload.component import Component
 from isvc.serving.workload.deployment import deployments
@@ -43,13 +43,18 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
         return _refused(kind, component, f"unsupported deployment mode for workload: {today(asked)}")
     try:
         scaler = autoscaler(component, config)
-        domain = ingress.ingress_domain
         host = render_domain(
-            component.name, component.namespace, component.labels, component.annotations, domain, ingress
+            component.name,
+            component.namespace,
+            component.labels,
+            component.annotations,
+            ingress.ingress_domain,
+            ingress,
         )
+    except AutoscalerRefused as error:
+        return _refused(kind, component, error.message)
     except Refused as error:
-        what = error.message if "autoscaler" in error.message else f"failed creating host name: {error.message}"
-        return _refused(kind, component, what)
+        return _refused(kind, component, f"failed creating host name: {error.message}")
     wanted: list[Child | None] = [
         *services(component, headless=config.service.service_cluster_ip_none),
         collector(component, config),
