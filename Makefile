@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run test test-conformance test-sdk check bench-up manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-api
+.PHONY: run test soak test-conformance test-sdk check bench-up manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -51,6 +51,9 @@ $(ENVTEST)/kube-apiserver:
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance tests/production -n 2 --dist load --cluster=kube-apiserver --owners=2000
+
+soak: .venv envtest ## a day of trouble, compressed: isvc-manager on a real kube-apiserver (MINUTES=20)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.production.soak --minutes $(or $(MINUTES),20)
 
 test-conformance: .venv ## the recorded cases on the embedded API server
 	$(BIN)/pytest tests/conformance -n 2 --dist load --cluster=embedded

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,7 +132,14 @@ class Installation:
         for manifest in webhook_configurations(f"https://localhost:{self.balancer.port}", b""):
             await create(RESOURCES[manifest["kind"]], manifest)
 
-    async def start(self, name: str, server: str = "") -> Replica:
+    async def start(
+        self,
+        name: str,
+        server: str = "",
+        *,
+        flags: Sequence[str] = ("--leader-elect",),
+        environment: Mapping[str, str] | None = None,
+    ) -> Replica:
         """Start a replica, which reaches the API server itself or through `server`."""
         self._started += 1
         folder = self.folder / f"{self._started}-{name}"
@@ -143,11 +151,11 @@ class Installation:
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
                 str(Path(sys.executable).with_name("isvc-manager")),
-                "--leader-elect",
+                *flags,
                 f"--webhook-port={webhooks}",
                 f"--metrics-addr=127.0.0.1:{metrics}",
                 f"--health-probe-addr=127.0.0.1:{probes}",
-                env={**os.environ, "KUBECONFIG": str(kubeconfig), "TMPDIR": str(folder)},
+                env={**os.environ, "KUBECONFIG": str(kubeconfig), "TMPDIR": str(folder), **(environment or {})},
                 stdout=output,
                 stderr=output,
             )

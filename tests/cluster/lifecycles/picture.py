@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.objects import Object, deep_copy, dig, name_of
-from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, SERVICES
+from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, SERVICES, Resource
 from isvc.serving.thirdparty import KNATIVE_SERVICES, VIRTUAL_SERVICES
 from isvc.toolkit.client import Client
 
@@ -14,10 +15,10 @@ CHILDREN = (DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, KNATIV
 _SYSTEM = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "ownerReferences")
 
 
-async def picture(client: Client, namespace: str) -> Object:
+async def picture(client: Client, namespace: str, kinds: Sequence[Resource] = CHILDREN) -> Object:
     """The children and the status of all services of a namespace, whatever the namespace is called."""
     seen: Object = {}
-    for resource in CHILDREN:
+    for resource in kinds:
         for child in (await client.list(resource, namespace)).items:
             seen[f"{resource.kind}.{resource.group}/{name_of(child)}"] = _child(child, namespace)
     for service in (await client.list(INFERENCE_SERVICES, namespace)).items:
