@@ -16,13 +16,13 @@ ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104
 NAMES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
-async def create_missing(api: Api, address: str, port: int) -> None:
+async def create_missing(api: Api, cluster_ip: str, address: str, port: int) -> None:
     """`address` and `port` are where the server listens, which may be another place than last time."""
     for name in NAMES:
         if api.store.get("namespaces", "", name) is None:
             await _create(api, NAMESPACES, {"metadata": {"name": name}})
     here = "127.0.0.1" if address in ANYWHERE else address
-    for resource, obj in _own_service(api.addresses.kubernetes, here, port):
+    for resource, obj in _own_service(cluster_ip, here, port):
         if api.store.get(str(resource), "default", "kubernetes") is None:
             await _create(api, resource, obj)
         else:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from isvc.apiserver.strategy import Strategy
-from isvc.kube.objects import GVK, Object
+from isvc.apiserver.tables.columns import Column
+from isvc.kube.objects import GVK
 from isvc.kube.resource import Resource
 
+READ_WRITE = ("get", "patch", "update")
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -19,6 +23,15 @@ class Scale:
     spec_replicas: str = "spec.replicas"
     status_replicas: str = "status.replicas"
     label_selector: str = "status.selector"  # a string there, or a LabelSelector object
+
+
+class Subresource(NamedTuple):
+    """A subresource beyond status and scale; its kind is of the same group and version unless said."""
+
+    name: str
+    kind: str
+    verbs: tuple[str, ...]
+    group_version: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -34,8 +47,7 @@ class Description:
     scale: Scale | None = None
     #: The version that objects are kept in; another served version converts on the way in and out.
     storage: Resource | None = None
-    #: A CRD's additionalPrinterColumns, as written there; None for built-in kinds.
-    columns: tuple[Object, ...] | None = None
+    columns: Sequence[Column] = ()
     #: Paths usable in field selectors beyond metadata.name and metadata.namespace.
     selectable: tuple[str, ...] = ()
     #: True for kinds that come from a CustomResourceDefinition.
@@ -44,8 +56,7 @@ class Description:
     names: str = "subdomain"
     #: Whether a completed deletion answers with the object instead of a Status.
     returns_deleted: bool = False
-    #: Subresources beyond status and scale, for discovery: name -> (kind, verbs).
-    extras: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    subresources: tuple[Subresource, ...] = ()
     #: Sent back as a Warning header on every request, when the version is deprecated.
     deprecation: str = ""
     #: Bumped whenever the schema changes, so that stored objects are read through `Strategy.read`.
@@ -60,9 +71,14 @@ class Description:
         return self.storage or self.resource
 
     @cached_property
-    def shelf(self) -> str:
-        """Where the store keeps the objects: `deployments.apps`; shared by all versions of a resource."""
+    def collection(self) -> str:
+        """The objects' collection in the store: `deployments.apps`; shared by all versions of a resource."""
         return str(self.stored)
+
+    def has_subresource(self, name: str) -> bool:
+        if name in ("status", "scale"):
+            return self.status if name == "status" else self.scale is not None
+        return any(each.name == name for each in self.subresources)
 
     @property
     def list_kind_name(self) -> str:

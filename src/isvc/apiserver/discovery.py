@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 
-from isvc.apiserver.description import Description
+from isvc.apiserver.description import READ_WRITE, Description, Subresource
 from isvc.apiserver.registry import Registry
 from isvc.kube.objects import Object
 
@@ -27,8 +27,6 @@ VERSION: Object = {
 }
 AGGREGATED = "APIGroupDiscoveryList"
 AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
-_STATUS_VERBS = ("get", "patch", "update")
 
 
 def groups(registry: Registry) -> dict[str, list[str]]:
@@ -106,19 +104,19 @@ def _resources(description: Description) -> list[Object]:
         main["shortNames"] = list(description.short_names)
     if description.categories:
         main["categories"] = list(description.categories)
-    told = [main]
-    for name, kind, verbs in _subresources(description):
+    entries = [main]
+    for each in _subresources(description):
         entry: Object = {
-            "name": f"{resource.plural}/{name}",
+            "name": f"{resource.plural}/{each.name}",
             "singularName": "",
             "namespaced": resource.namespaced,
-            "kind": kind,
-            "verbs": list(verbs),
+            "kind": each.kind,
+            "verbs": list(each.verbs),
         }
-        if kind == "Scale":
-            entry = {**entry, "group": "autoscaling", "version": "v1"}
-        told.append(entry)
-    return told
+        if each.group_version:
+            entry["group"], entry["version"] = each.group_version
+        entries.append(entry)
+    return entries
 
 
 def _verbs(description: Description) -> list[str]:
@@ -134,12 +132,12 @@ def _storage_hash(description: Description) -> str:
     return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
 
-def _subresources(description: Description) -> list[tuple[str, str, tuple[str, ...]]]:
-    found = list(description.extras)
+def _subresources(description: Description) -> list[Subresource]:
+    found = list(description.subresources)
     if description.scale:
-        found.append(("scale", "Scale", _STATUS_VERBS))
+        found.append(Subresource("scale", "Scale", READ_WRITE, ("autoscaling", "v1")))
     if description.status:
-        found.append(("status", description.resource.kind, _STATUS_VERBS))
+        found.append(Subresource("status", description.resource.kind, READ_WRITE))
     return found[::-1] if description.custom else sorted(found)
 
 
@@ -177,9 +175,9 @@ def _aggregated(description: Description) -> Object:
     if description.categories:
         told["categories"] = list(description.categories)
     subresources = []
-    for name, kind, verbs in _subresources(description):
-        where = ("autoscaling", "v1") if kind == "Scale" else (resource.group, resource.version)
-        subresources.append({"subresource": name, "responseKind": _kind(*where, kind), "verbs": list(verbs)})
+    for each in _subresources(description):
+        kind = _kind(*(each.group_version or (resource.group, resource.version)), each.kind)
+        subresources.append({"subresource": each.name, "responseKind": kind, "verbs": list(each.verbs)})
     if subresources:
         told["subresources"] = subresources
     return told

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.apiserver import tables
 from isvc.apiserver.request import Call, Request
+from isvc.apiserver.tables.table import table
 from isvc.kube.errors import BadRequest, NotAcceptable
 from isvc.kube.objects import Object
 
@@ -39,7 +39,7 @@ def of(request: Request) -> str:
 def single(form: str, call: Call, obj: Object) -> Object:
     if form == METADATA:
         return partial(obj)
-    return tables.table(call, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")})
+    return table(call, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")})
 
 
 def several(form: str, call: Call, objects: list[Object], meta: Object) -> Object:
@@ -50,7 +50,7 @@ def several(form: str, call: Call, objects: list[Object], meta: Object) -> Objec
             "metadata": meta,
             "items": [partial(obj) for obj in objects],
         }
-    return tables.table(call, objects, meta)
+    return table(call, objects, meta)
 
 
 def partial(obj: Object) -> Object:

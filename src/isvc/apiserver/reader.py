@@ -10,13 +10,13 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def get(self, shelf: str, name: str, namespace: str = "") -> Object | None:
-        entry = self._store.get(shelf, namespace, name)
+    def get(self, collection: str, name: str, namespace: str = "") -> Object | None:
+        entry = self._store.get(collection, namespace, name)
         return entry.parse() if entry else None
 
-    def list(self, shelf: str, namespace: str = "") -> list[Object]:
-        return [entry.parse() for entry in self._store.list(shelf, namespace)]
+    def list(self, collection: str, namespace: str = "") -> list[Object]:
+        return [entry.parse() for entry in self._store.list(collection, namespace)]
 
-    def revision(self, shelf: str) -> int:
-        """Changes whenever something on the shelf does."""
-        return self._store.revision(shelf)
+    def revision(self, collection: str) -> int:
+        """Changes whenever something in the collection does."""
+        return self._store.revision(collection)

@@ -17,7 +17,7 @@ from isvc.kube.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from isvc.kube.objects import GVK, Object, annotations_of, dig, name_of, namespace_of
+from isvc.kube.objects import GVK, Object, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.kube.schemas import definition_name
 
@@ -38,15 +38,6 @@ def not_found(resource: Resource, name: str) -> NotFound:
 def already_exists(resource: Resource, name: str, ending: bool = False) -> AlreadyExists:
     state = "object is being deleted: " if ending else ""
     return AlreadyExists(f'{state}{resource} "{name}" already exists', details=details(resource, name))
-
-
-def not_relayed(pod: Object, subresource: str) -> BadRequest:
-    """There is no need to get into a process of this machine; says where it is."""
-    statuses = dig(pod, "status", "containerStatuses") or ()
-    running = [f"{each['name']} {each['containerID']}" for each in statuses if each.get("containerID")]
-    ports = annotations_of(pod).get("local.isvc.dev/ports", "")
-    where = ", ".join([*running, *([f"ports {ports}"] if ports else [])]) or "not started yet"
-    return BadRequest(f"{subresource} is not supported: pods are processes of this machine (this one: {where})")
 
 
 def conflict(resource: Resource, name: str, why: str) -> Conflict:

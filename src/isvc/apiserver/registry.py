@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from isvc.apiserver.description import Description
-from isvc.kube.objects import GVK
 
 
 class Registry:
@@ -20,12 +19,9 @@ class Registry:
     def find(self, group: str, version: str, plural: str) -> Description | None:
         return self._served.get((group, version, plural))
 
-    def by_kind(self, gvk: GVK) -> Description | None:
-        return next((each for each in self if each.gvk == gvk), None)
-
-    def by_shelf(self, shelf: str) -> Description | None:
-        """Any version of what is kept on a shelf, the stored one if it is served."""
-        found = [each for each in self if each.shelf == shelf]
+    def of_collection(self, collection: str) -> Description | None:
+        """Any version of a collection, the stored one if it is served."""
+        found = [each for each in self if each.collection == collection]
         return next((each for each in found if each.resource == each.stored), found[0] if found else None)
 
     def has_group_version(self, group: str, version: str) -> bool:

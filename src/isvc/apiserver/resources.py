@@ -11,7 +11,7 @@ from isvc.apiserver.store.store import Store
 
 log = logging.getLogger(__name__)
 
-SHELF = "customresourcedefinitions.apiextensions.k8s.io"
+COLLECTION = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class CustomResources:
@@ -20,9 +20,9 @@ class CustomResources:
         self._registry = registry
         self._caller = caller
         self._specs: dict[str, object] = {}
-        for entry in store.list(SHELF):
+        for entry in store.list(COLLECTION):
             self._install(entry)
-        store.subscribe(SHELF, self._on_event)
+        store.subscribe(COLLECTION, self._on_event)
 
     def _on_event(self, event: Event) -> None:
         if event.type == DELETED:

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from isvc.apiserver import forms, refusals, reviews
 from isvc.apiserver.description import Description
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.identity import Identity
 from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.strategy import FieldError
-from isvc.apiserver.verbs import create, delete, logs, patch, read, scale, update, watch
+from isvc.apiserver.verbs import create, delete, logs, node, patch, read, scale, update, watch
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import GVK
 
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
+
+
+_WHOLE = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
+_CONNECT = {"GET": node.connect, "POST": node.connect}
+#: What answers a subresource, by method. Which kinds have it is for their descriptions to say.
+_SUBRESOURCES: Mapping[str, Mapping[str, Callable[[Api, Call], Awaitable[Response]]]] = {
+    "attach": _CONNECT,
+    "binding": {"POST": update.bind},
+    "ephemeralcontainers": _WHOLE,
+    "exec": _CONNECT,
+    "finalize": {"PUT": update.update},
+    "log": {"GET": logs.log},
+    "portforward": _CONNECT,
+    "scale": {"GET": scale.get, "PUT": scale.put, "PATCH": scale.patch_scale},
+    "status": _WHOLE,
+}
 
 
 class Target(NamedTuple):
@@ -53,9 +68,8 @@ def parse(path: str) -> Target | None:
 
 
 class Router:
-    def __init__(self, api: Api, identity: Identity) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
-        self._identity = identity
 
     def fast_get(self, request: Request, target: Target) -> Response | None:
         """The hot path: one object, as it is stored."""
@@ -66,7 +80,7 @@ class Router:
             return None
         if request.accept not in ("application/json", "", "*/*") and forms.of(request) != forms.OBJECT:
             return None
-        entry = self._api.store.get(description.shelf, target.namespace, target.name)
+        entry = self._api.store.get(description.collection, target.namespace, target.name)
         return Response(entry.raw) if entry else None
 
     def resource(self, request: Request, target: Target) -> Awaitable[Response] | Response:
@@ -83,7 +97,7 @@ class Router:
         if target.group in reviews.GROUPS:
             if request.method != "POST":
                 raise refusals.method_not_allowed()
-            return reviews.review(call, self._identity.tokens())
+            return reviews.review(call, self._api.identity.tokens())
         if target.subresource:
             return self._subresource(call)
         return self._object(call) if target.name else self._collection(call)
@@ -114,26 +128,12 @@ class Router:
         raise refusals.method_not_allowed()
 
     def _subresource(self, call: Call) -> Awaitable[Response]:
-        api, description, method = self._api, call.description, call.request.method
-        if call.subresource == "status" and description.status:
-            verbs = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
-        elif call.subresource == "scale" and description.scale:
-            verbs = {"GET": scale.get, "PUT": scale.put, "PATCH": scale.patch_scale}
-        elif call.subresource == "finalize" and description.shelf == "namespaces":
-            verbs = {"PUT": update.update}
-        elif call.subresource == "log" and description.shelf == "pods":
-            verbs = {"GET": lambda api, call: logs.log(api, call, self._identity)}
-        elif call.subresource == "binding" and description.shelf == "pods":
-            verbs = {"POST": update.bind}
-        elif call.subresource == "ephemeralcontainers" and description.shelf == "pods":
-            verbs = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
-        elif description.shelf == "pods" and call.subresource in ("exec", "attach", "portforward", "proxy"):
-            raise refusals.not_relayed(read.find(api, call).parse(), call.subresource)
-        else:
+        if not call.description.has_subresource(call.subresource):
             raise refusals.unknown_resource()
-        if method not in verbs:
+        verbs = _SUBRESOURCES[call.subresource]
+        if call.request.method not in verbs:
             raise refusals.method_not_allowed()
-        return verbs[method](api, call)
+        return verbs[call.request.method](self._api, call)
 
 
 def read_options(call: Call) -> None:

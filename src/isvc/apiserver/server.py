@@ -18,8 +18,7 @@ from isvc.apiserver.background.definitions import DefinitionFinalizer
 from isvc.apiserver.background.expiry import EventExpiry
 from isvc.apiserver.background.garbage import GarbageCollector
 from isvc.apiserver.background.namespaces import NamespaceFinalizer
-from isvc.apiserver.builtin import strategy_of
-from isvc.apiserver.catalog import descriptions
+from isvc.apiserver.builtin.catalog import descriptions
 from isvc.apiserver.http.connection import Connection
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.openapi_cache import OpenApi
@@ -81,13 +80,13 @@ class Server:
         self.identity = identity.load(self._folder / "pki", hosts)
         self._bearer = f"Bearer {self.identity.admin_token}"
         self.store = Store(None if self._ephemeral else self._folder)
-        self.registry = Registry(descriptions(strategy_of))
         addresses = ServiceAddresses()
         addresses.follow(self.store)
+        self.registry = Registry(descriptions(addresses))
         self._admission = Admission(Reader(self.store))
         self._custom = CustomResources(self.store, self.registry, self._admission.caller)
-        self.api = Api(self.store, self.registry, self._admission, addresses)
-        self._router = Router(self.api, self.identity)
+        self.api = Api(self.store, self.registry, self._admission, self.identity)
+        self._router = Router(self.api)
         self._openapi = OpenApi(self.registry)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(
@@ -98,7 +97,7 @@ class Server:
             backlog=512,
         )
         address, self._port = self._listener.sockets[0].getsockname()[:2]
-        await bootstrap.create_missing(self.api, address, self._port)
+        await bootstrap.create_missing(self.api, addresses.kubernetes, address, self._port)
         self._background: list[Background] = [DefinitionFinalizer(self.api), EventExpiry(self.api)]
         if self._controllers:
             self._background += [GarbageCollector(self.api), NamespaceFinalizer(self.api)]

@@ -7,10 +7,16 @@ overrides only what is special about it. Methods that take `obj` may change it i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from isvc.kube.objects import Object
+
+Release: TypeAlias = Callable[[], None]
+
+
+def _nothing() -> None:
+    pass
 
 
 class FieldError(NamedTuple):
@@ -40,8 +46,12 @@ class Strategy:
     create_on_update: bool = False
     #: Whether an update without resourceVersion is accepted.
     unconditional_update: bool = True
-    #: Seconds a deletion waits when the client does not say (pods: 30); 0 removes at once.
-    default_grace_seconds: int = 0
+    #: What becomes of dependents when a deletion does not say: Orphan, or the garbage collector's business.
+    default_propagation: str = ""
+    #: Whether objects end gracefully, marked before they go (pods).
+    graceful: bool = False
+    #: Fields whose changes do not count as a new generation.
+    uncounted: tuple[str, ...] = ("apiVersion", "kind", "metadata", "status")
 
     @property
     def blank(self) -> Object | None:
@@ -65,6 +75,33 @@ class Strategy:
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         """As above for an update; `status`, `metadata` and `generation` are already taken care of by the pipeline."""
+
+    def restrict(self, new: Object, old: Object, subresource: str) -> None:
+        """Takes back changes that this path may not make, beyond the usual split between status and the rest."""
+
+    def allocate(self, new: Object, old: Object | None) -> Release:
+        """Fills in values that no two objects may have; the result is called once the write has settled."""
+        return _nothing
+
+    def is_new_generation(self, new: Object, old: Object) -> bool:
+        skipped = self.uncounted
+        return {k: v for k, v in new.items() if k not in skipped} != {k: v for k, v in old.items() if k not in skipped}
+
+    def grace_seconds(self, obj: Object, asked: int | None) -> int:
+        """How long the object stays, marked, after its deletion was asked for."""
+        return 0
+
+    def begin_deletion(self, obj: Object) -> bool:
+        """Marks an object whose content goes before it does; False for all others."""
+        return False
+
+    def is_held(self, obj: Object) -> bool:
+        """Whether something other than metadata.finalizers keeps an object that is going away."""
+        return False
+
+    def for_selection(self, obj: Object) -> Object:
+        """The object as field selectors see it."""
+        return obj
 
     def validate_create(self, obj: Object) -> Sequence[FieldError]:
         return ()

@@ -1,8 +1,8 @@
 import orjson
 
 from isvc.apiserver import openapi
-from isvc.apiserver.builtin import strategy_of
-from isvc.apiserver.catalog import descriptions
+from isvc.apiserver.addresses import ServiceAddresses
+from isvc.apiserver.builtin.catalog import descriptions
 from isvc.apiserver.crd import descriptions as custom_descriptions
 
 CRD = {
@@ -26,7 +26,7 @@ CRD = {
         ],
     },
 }
-SERVED = [*descriptions(strategy_of), *custom_descriptions(CRD)]
+SERVED = [*descriptions(ServiceAddresses()), *custom_descriptions(CRD)]
 
 
 def test_every_reference_leads_somewhere():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isvc.apiserver.builtin import strategy_of
+from isvc.apiserver.builtin.catalog import strategy_of
 from isvc.apiserver.protobuf import decode
 from isvc.kube.errors import BadRequest
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES

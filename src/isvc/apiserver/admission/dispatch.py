@@ -73,31 +73,31 @@ class Admission:
     async def close(self) -> None:
         await self.caller.close()
 
-    def _matching(self, shelf: str, request: AdmissionRequest) -> Sequence[_Match]:
+    def _matching(self, collection: str, request: AdmissionRequest) -> Sequence[_Match]:
         """Webhooks whose rules name the request; the same few questions are asked again and again."""
         revision = tuple(map(self.reader.revision, (MUTATING, VALIDATING, _DEFINITIONS)))
         if revision != self._revision:
             self._revision, self._matches = revision, {}
             self._hooks = {each: self._read(each) for each in (MUTATING, VALIDATING)}
-        if not self._hooks[shelf]:
+        if not self._hooks[collection]:
             return ()
         resource = request.description.resource
-        key = (shelf, resource, request.subresource, request.operation)
+        key = (collection, resource, request.subresource, request.operation)
         if key not in self._matches:
             self._matches[key] = [] if resource.group == _OWN_GROUP else self._match(*key)
         return self._matches[key]
 
-    def _read(self, shelf: str) -> list[Hook]:
-        found = sorted(self.reader.list(shelf), key=lambda each: str(each["metadata"]["name"]))
+    def _read(self, collection: str) -> list[Hook]:
+        found = sorted(self.reader.list(collection), key=lambda each: str(each["metadata"]["name"]))
         return [
             Hook(configuration["metadata"]["name"], index, spec)
             for configuration in found
             for index, spec in enumerate(configuration.get("webhooks") or ())
         ]
 
-    def _match(self, shelf: str, resource: Resource, subresource: str, operation: str) -> list[_Match]:
+    def _match(self, collection: str, resource: Resource, subresource: str, operation: str) -> list[_Match]:
         matches = []
-        for hook in self._hooks[shelf]:
+        for hook in self._hooks[collection]:
             candidates = [resource, *(self._equivalents(resource) if hook.equivalent else ())]
             wanted = (each for each in candidates if hook.matches_rules(each, subresource, operation))
             if found := next(wanted, None):

@@ -8,12 +8,12 @@ from isvc.kube.objects import Object
 
 
 class Reader(Protocol):
-    """A shelf is named as its resource: `services`, `customresourcedefinitions.apiextensions.k8s.io`."""
+    """A collection is named after its resource: `services`, `customresourcedefinitions.apiextensions.k8s.io`."""
 
-    def get(self, shelf: str, name: str, namespace: str = "") -> Object | None: ...
+    def get(self, collection: str, name: str, namespace: str = "") -> Object | None: ...
 
-    def list(self, shelf: str, namespace: str = "") -> list[Object]: ...
+    def list(self, collection: str, namespace: str = "") -> list[Object]: ...
 
-    def revision(self, shelf: str) -> int:
-        """Changes whenever something on the shelf changes."""
+    def revision(self, collection: str) -> int:
+        """Changes whenever something in the collection changes."""
         ...

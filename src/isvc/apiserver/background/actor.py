@@ -22,7 +22,7 @@ class Actor:
         self._agent = name
 
     def _call(self, entry: Entry, method: str, subresource: str = "") -> Call | None:
-        description = self.api.registry.by_shelf(entry.shelf)
+        description = self.api.registry.of_collection(entry.collection)
         if description is None:
             return None
         request = Request(method, "", "", {"user-agent": self._agent}, b"")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from isvc.apiserver.background.follower import Follower
+from isvc.apiserver.crd.definition import INSTANCES_FINALIZER
 from isvc.apiserver.store.entry import Event
-from isvc.apiserver.verbs.delete import DEFINITIONS, INSTANCES_FINALIZER
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import Object
+from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
+
+DEFINITIONS = str(CUSTOM_RESOURCE_DEFINITIONS)
 
 
 class DefinitionFinalizer(Follower):
@@ -17,10 +20,10 @@ class DefinitionFinalizer(Follower):
             self._note(entry.name, entry.parse())
 
     def on_event(self, event: Event) -> None:
-        if event.entry.shelf == DEFINITIONS:
+        if event.entry.collection == DEFINITIONS:
             self._note(event.entry.name, event.entry.parse())
-        elif event.entry.shelf in self._ending:
-            self._worker.add(event.entry.shelf)
+        elif event.entry.collection in self._ending:
+            self._worker.add(event.entry.collection)
 
     def _note(self, name: str, crd: Object) -> None:
         meta = crd["metadata"]
@@ -31,7 +34,7 @@ class DefinitionFinalizer(Follower):
             self._ending.discard(name)
 
     async def work(self, name: str) -> None:
-        """A definition's name is the name of its objects' shelf."""
+        """A definition's name is also that of the collection of its objects."""
         left = self._store.list(name)
         for entry in left:
             meta = entry.parse()["metadata"]

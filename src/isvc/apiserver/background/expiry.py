@@ -9,7 +9,7 @@ from isvc.apiserver.background.actor import Actor
 from isvc.apiserver.store.entry import DELETED, Event
 from isvc.apiserver.verbs.pipeline import Api
 
-SHELF = "events"
+COLLECTION = "events"
 LIFETIME_SECONDS = 3600.0
 SWEEP_SECONDS = 60.0
 
@@ -22,9 +22,9 @@ class EventExpiry:
         self._clock = clock or asyncio.get_running_loop().time
         # Oldest write first. After a restart every event gets a full life again.
         self._written: dict[tuple[str, str], float] = {}
-        for entry in self._store.list(SHELF):
+        for entry in self._store.list(COLLECTION):
             self._written[entry.namespace, entry.name] = self._clock()
-        self._unsubscribe = self._store.subscribe(SHELF, self._on_event)
+        self._unsubscribe = self._store.subscribe(COLLECTION, self._on_event)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -51,7 +51,7 @@ class EventExpiry:
         for key, written in tuple(self._written.items()):
             if written > oldest:
                 return
-            entry = self._store.get(SHELF, *key)
+            entry = self._store.get(COLLECTION, *key)
             if entry:
                 await self._actor.delete(entry, entry.parse()["metadata"]["uid"])
             self._written.pop(key, None)

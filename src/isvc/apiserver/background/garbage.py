@@ -42,8 +42,8 @@ class GarbageCollector(Follower):
         super().__init__(api, "generic-garbage-collector")
         self._nodes: dict[str, Node] = {}
         self._dependents: dict[str, set[str]] = {}
-        for shelf in api.store.shelves():
-            for entry in api.store.list(shelf):
+        for collection in api.store.collections():
+            for entry in api.store.list(collection):
                 self._put(entry)
 
     # The graph
@@ -55,7 +55,7 @@ class GarbageCollector(Follower):
             self._put(event.entry)
 
     def _put(self, entry: Entry) -> None:
-        if entry.shelf in LEFT_OUT:
+        if entry.collection in LEFT_OUT:
             return
         obj = entry.parse()
         uid = obj["metadata"]["uid"]
@@ -70,7 +70,7 @@ class GarbageCollector(Follower):
             self._add_all(owner["uid"] for owner in before.owners)
 
     def _remove(self, entry: Entry) -> None:
-        if entry.shelf in LEFT_OUT:
+        if entry.collection in LEFT_OUT:
             return
         uid = entry.parse()["metadata"]["uid"]
         node = self._nodes.pop(uid, None)

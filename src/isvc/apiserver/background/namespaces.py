@@ -7,7 +7,7 @@ from isvc.apiserver.store.entry import DELETED, Event
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import Object
 
-SHELF = "namespaces"
+COLLECTION = "namespaces"
 FINALIZER = "kubernetes"
 
 
@@ -15,12 +15,12 @@ class NamespaceFinalizer(Follower):
     def __init__(self, api: Api) -> None:
         super().__init__(api, "namespace-controller")
         self._ending: set[str] = set()
-        for entry in api.store.list(SHELF):
+        for entry in api.store.list(COLLECTION):
             self._note(entry.name, entry.parse())
 
     def on_event(self, event: Event) -> None:
         entry = event.entry
-        if entry.shelf == SHELF:
+        if entry.collection == COLLECTION:
             if event.type == DELETED:
                 self._ending.discard(entry.name)
             else:
@@ -35,13 +35,13 @@ class NamespaceFinalizer(Follower):
 
     async def work(self, name: str) -> None:
         left = False
-        for shelf in self._store.shelves():
-            for entry in self._store.list(shelf, name):
+        for collection in self._store.collections():
+            for entry in self._store.list(collection, name):
                 left = True
                 meta = entry.parse()["metadata"]
                 if not meta.get("deletionTimestamp"):
                     await self._actor.delete(entry, meta["uid"])
-        namespace = self._store.get(SHELF, "", name)
+        namespace = self._store.get(COLLECTION, "", name)
         if namespace and not left:
             await self._actor.change(namespace, _release, "finalize")
 

@@ -1,7 +1,1 @@
-"""Kubernetes' own kinds: what a body of each becomes, what is filled in, and what is refused."""
-
-from __future__ import annotations
-
-from isvc.apiserver.builtin.strategies import strategy_of
-
-__all__ = ["strategy_of"]
+"""Kubernetes' own kinds: a record for each, the rules they follow, and what the server adds to them."""

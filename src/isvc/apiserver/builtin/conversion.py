@@ -21,21 +21,15 @@ _EVENT_FIELDS = {
 _CORE_FIELDS = {new: old for old, new in _EVENT_FIELDS.items()}
 
 
-def convert(obj: Object, api_version: str) -> Object:
-    """The object in the other version; what that version cannot say is kept in annotations."""
-    if obj.get("apiVersion") == api_version:
-        return obj
-    match obj.get("kind"), api_version:
-        case "Event", "v1":
-            return _renamed(obj, api_version, _CORE_FIELDS, {"reportingInstance": "", "reportingComponent": ""})
-        case "Event", "events.k8s.io/v1":
-            return _renamed(obj, api_version, _EVENT_FIELDS, {})
-        case "HorizontalPodAutoscaler", "autoscaling/v1":
-            return _to_v1(obj)
-        case "HorizontalPodAutoscaler", "autoscaling/v2":
-            return _to_v2(obj)
-        case _:
-            return {**obj, "apiVersion": api_version}
+def event(obj: Object, api_version: str) -> Object:
+    if api_version == "v1":
+        return _renamed(obj, api_version, _CORE_FIELDS, {"reportingInstance": "", "reportingComponent": ""})
+    return _renamed(obj, api_version, _EVENT_FIELDS, {})
+
+
+def autoscaler(obj: Object, api_version: str) -> Object:
+    """What the other version cannot say is kept in annotations."""
+    return _to_v1(obj) if api_version == "autoscaling/v1" else _to_v2(obj)
 
 
 def _renamed(obj: Object, api_version: str, names: dict[str, str], always: Object) -> Object:

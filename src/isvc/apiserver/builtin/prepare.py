@@ -6,7 +6,6 @@ protection of volumes in use).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from isvc.kube.errors import Forbidden
@@ -136,19 +135,3 @@ def changed_pod(new: Object, old: Object) -> None:
     for key in ("priority", "preemptionPolicy"):
         if key in old["spec"]:
             new["spec"].setdefault(key, old["spec"][key])
-
-
-ON_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
-    ("", "Pod"): changed_pod,
-    ("apps", "DaemonSet"): changed_daemon_set,
-}
-#: By group and kind.
-ON_CREATE: dict[tuple[str, str], Callable[[Object], None]] = {
-    ("", "Namespace"): namespace,
-    ("", "Node"): node,
-    ("", "PersistentVolume"): volume,
-    ("", "PersistentVolumeClaim"): claim,
-    ("", "Pod"): pod,
-    ("apps", "DaemonSet"): daemon_set,
-    ("batch", "Job"): job,
-}

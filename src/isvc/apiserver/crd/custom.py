@@ -45,7 +45,8 @@ class Custom(Strategy):
         self._rules = Rules(self.own_schema)
         self._preserve = bool(crd["spec"].get("preserveUnknownFields"))
         self._scale = (version.get("subresources") or {}).get("scale")
-        self.has_status = "status" in (version.get("subresources") or {})
+        if "status" not in (version.get("subresources") or {}):
+            self.uncounted = ("apiVersion", "kind", "metadata")
 
     @cached_property
     def schema(self) -> Schema:  # type: ignore[override]

@@ -12,13 +12,11 @@ from isvc.apiserver.names import dns_1035, subdomain
 from isvc.apiserver.strategy import FieldError
 from isvc.kube.objects import Object, annotations_of, name_of
 
+INSTANCES_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _APPROVAL = "api-approved.kubernetes.io"
 
 
 class Definitions(BuiltIn):
-    has_status = True
-    unconditional_update = False
-
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
         names = spec["names"]
@@ -33,6 +31,17 @@ class Definitions(BuiltIn):
 
     def prepare_for_create(self, obj: Object) -> None:
         obj["status"] = _accepted(obj, {})
+
+    def begin_deletion(self, obj: Object) -> bool:
+        """The objects of the kind go first."""
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if INSTANCES_FINALIZER not in finalizers:
+            finalizers.append(INSTANCES_FINALIZER)
+        message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+        conditions = obj.setdefault("status", {}).setdefault("conditions", [])
+        conditions[:] = [each for each in conditions if each["type"] != "Terminating"]
+        conditions.append(_condition("Terminating", "InstanceDeletionPending", message))
+        return True
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         if not subresource:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from isvc.apiserver.admission.caller import Caller
 from isvc.apiserver.crd.custom import Custom
 from isvc.apiserver.description import Description, Scale
+from isvc.apiserver.tables.custom import columns
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 
@@ -36,7 +37,7 @@ def _description(crd: Object, version: Object, storage: Resource, caller: Caller
         status="status" in subresources,
         scale=_scale(subresources.get("scale")),
         storage=storage,
-        columns=tuple(version.get("additionalPrinterColumns") or ()),
+        columns=columns(version.get("additionalPrinterColumns") or ()),
         selectable=tuple(each["jsonPath"].lstrip(".") for each in version.get("selectableFields") or ()),
         custom=True,
         deprecation=_deprecation(crd, version),

@@ -18,10 +18,10 @@ DELETED: Final = "DELETED"
 
 
 class Entry:
-    __slots__ = ("epoch", "labels", "name", "namespace", "raw", "rv", "shelf")
+    __slots__ = ("collection", "epoch", "labels", "name", "namespace", "raw", "rv")
 
-    def __init__(self, shelf: str, namespace: str, name: str, rv: int, raw: bytes, labels: dict[str, str]) -> None:
-        self.shelf = shelf
+    def __init__(self, collection: str, namespace: str, name: str, rv: int, raw: bytes, labels: dict[str, str]) -> None:
+        self.collection = collection
         self.namespace = namespace
         self.name = name
         self.rv = rv

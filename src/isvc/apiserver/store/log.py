@@ -19,18 +19,18 @@ from typing import NamedTuple
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS revisions (
-  rv INTEGER PRIMARY KEY, shelf TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+  rv INTEGER PRIMARY KEY, collection TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
   deleted INTEGER NOT NULL, value BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
-INSERT = "INSERT INTO revisions (rv, shelf, namespace, name, deleted, value) VALUES (?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?)"
 MARK = "INSERT INTO marks (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
 class Row(NamedTuple):
     rv: int
-    shelf: str
+    collection: str
     namespace: str
     name: str
     deleted: bool

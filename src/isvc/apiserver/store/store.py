@@ -1,7 +1,7 @@
 """The store: what is committed, what is about to be, and the recent past.
 
 Three views, all in memory:
-- the shelves: committed objects, which every read and watch sees;
+- the collections: committed objects, which every read and watch sees;
 - the heads: the newest revision of objects with a write under way, which only writers see, so that two of them cannot
   both win;
 - the window: events since the compaction revision, from which watches resume and old lists are rebuilt.
@@ -28,7 +28,7 @@ from isvc.kube.objects import Object
 WINDOW_EVENTS = 8192
 WINDOW_BYTES = 24 << 20
 
-Shelf: TypeAlias = dict[tuple[str, str], Entry]
+Collection: TypeAlias = dict[tuple[str, str], Entry]
 Listener: TypeAlias = Callable[[Event], None]
 Entries: TypeAlias = list[Entry]
 Rows: TypeAlias = list[Row]
@@ -54,7 +54,7 @@ class Store:
     def __init__(self, folder: Path | None = None) -> None:
         """Keeps to `folder`, or to nothing but memory."""
         self._loop = asyncio.get_running_loop()
-        self._shelves: dict[str, Shelf] = {}
+        self._collections: dict[str, Collection] = {}
         self._revisions: dict[str, int] = {}
         self._listeners: dict[str, dict[Listener, None]] = {}
         self._everywhere: list[Listener] = []
@@ -82,30 +82,30 @@ class Store:
 
     # Reading
 
-    def get(self, shelf: str, namespace: str, name: str) -> Entry | None:
-        objects = self._shelves.get(shelf)
+    def get(self, collection: str, namespace: str, name: str) -> Entry | None:
+        objects = self._collections.get(collection)
         return objects.get((namespace, name)) if objects else None
 
-    def head(self, shelf: str, namespace: str, name: str) -> Entry | None:
+    def head(self, collection: str, namespace: str, name: str) -> Entry | None:
         """The newest revision, committed or not: what a writer has to build on."""
-        key = (shelf, namespace, name)
+        key = (collection, namespace, name)
         return self._heads[key] if key in self._heads else self.get(*key)
 
-    def list(self, shelf: str, namespace: str = "", at: int | None = None) -> Entries:
+    def list(self, collection: str, namespace: str = "", at: int | None = None) -> Entries:
         """Entries in the order of namespace and name, now or as they were at revision `at`."""
-        objects = self._shelves.get(shelf, {})
+        objects = self._collections.get(collection, {})
         if at is not None and at < self.rv:
-            objects = self._rewind(objects, shelf, at)
+            objects = self._rewind(objects, collection, at)
         keys = [key for key in objects if key[0] == namespace] if namespace else objects
         return [objects[key] for key in sorted(keys)]
 
-    def shelves(self) -> tuple[str, ...]:
+    def collections(self) -> tuple[str, ...]:
         """Those that hold something."""
-        return tuple(name for name, objects in self._shelves.items() if objects)
+        return tuple(name for name, objects in self._collections.items() if objects)
 
-    def revision(self, shelf: str) -> int:
-        """The revision of the last change on a shelf."""
-        return self._revisions.get(shelf, 0)
+    def revision(self, collection: str) -> int:
+        """The revision of the last change in a collection."""
+        return self._revisions.get(collection, 0)
 
     def since(self, rv: int) -> Iterator[Event]:
         """Events after `rv`, oldest first; Gone when some of them are forgotten."""
@@ -114,45 +114,45 @@ class Store:
         start = bisect_right(self._window, rv, key=lambda event: event.rv)
         return iter(self._window[start:])
 
-    def subscribe(self, shelf: str, listener: Listener) -> Callable[[], None]:
-        """Calls `listener` with every event on a shelf (or on all of them, when empty) until the result is called."""
-        if not shelf:
+    def subscribe(self, collection: str, listener: Listener) -> Callable[[], None]:
+        """Calls `listener` with every event in a collection ("" for all) until the result is called."""
+        if not collection:
             self._everywhere.append(listener)
             return lambda: self._everywhere.remove(listener)
-        listeners = self._listeners.setdefault(shelf, {})
+        listeners = self._listeners.setdefault(collection, {})
         listeners[listener] = None
         return lambda: listeners.pop(listener, None)
 
     # Writing
 
     async def put(
-        self, shelf: str, namespace: str, name: str, obj: Object, base: Entry | None, epoch: int = -1
+        self, collection: str, namespace: str, name: str, obj: Object, base: Entry | None, epoch: int = -1
     ) -> Entry:
         """Writes the revision that follows `base` (None: the object must not exist). Sets metadata.resourceVersion."""
-        return await self._write(MODIFIED if base else ADDED, shelf, namespace, name, obj, base, epoch)
+        return await self._write(MODIFIED if base else ADDED, collection, namespace, name, obj, base, epoch)
 
     async def remove(self, base: Entry, obj: Object) -> Entry:
         """Deletes; `obj` is the last state, which watchers are sent with the revision of the deletion."""
-        return await self._write(DELETED, base.shelf, base.namespace, base.name, obj, base, base.epoch)
+        return await self._write(DELETED, base.collection, base.namespace, base.name, obj, base, base.epoch)
 
     async def _write(
-        self, kind: str, shelf: str, namespace: str, name: str, obj: Object, base: Entry | None, epoch: int
+        self, kind: str, collection: str, namespace: str, name: str, obj: Object, base: Entry | None, epoch: int
     ) -> Entry:
-        if self.head(shelf, namespace, name) is not base:
+        if self.head(collection, namespace, name) is not base:
             raise Stale("the object changed meanwhile")
         self._next += 1
         rv = self._next
         obj["metadata"]["resourceVersion"] = str(rv)
-        entry = Entry(shelf, namespace, name, rv, encode(obj), labels_in(obj))
+        entry = Entry(collection, namespace, name, rv, encode(obj), labels_in(obj))
         entry.epoch = epoch
         event = Event(rv, kind, entry, base)
         if self._log is None:
             self._commit(event)
             return entry
         write = _Write(event, self._loop.create_future())
-        self._heads[shelf, namespace, name] = None if kind == DELETED else entry
+        self._heads[collection, namespace, name] = None if kind == DELETED else entry
         self._under_way[rv] = write
-        self._log.append(Row(rv, shelf, namespace, name, kind == DELETED, entry.raw))
+        self._log.append(Row(rv, collection, namespace, name, kind == DELETED, entry.raw))
         await write.done
         return entry
 
@@ -168,7 +168,7 @@ class Store:
             if write is None:
                 continue
             entry = write.event.entry
-            key = (entry.shelf, entry.namespace, entry.name)
+            key = (entry.collection, entry.namespace, entry.name)
             head = self._heads.get(key)
             if head is entry or (head is None and write.event.type == DELETED):
                 self._heads.pop(key, None)
@@ -185,15 +185,15 @@ class Store:
 
     def _commit(self, event: Event) -> None:
         rv, kind, entry, _ = event
-        objects = self._shelves.setdefault(entry.shelf, {})
+        objects = self._collections.setdefault(entry.collection, {})
         if kind == DELETED:
             objects.pop((entry.namespace, entry.name), None)
         else:
             objects[entry.namespace, entry.name] = entry
         self.rv = rv
-        self._revisions[entry.shelf] = rv
+        self._revisions[entry.collection] = rv
         self._remember(event)
-        for listener in tuple(self._listeners.get(entry.shelf, ())):
+        for listener in tuple(self._listeners.get(entry.collection, ())):
             listener(event)
         for listener in self._everywhere:
             listener(event)
@@ -220,14 +220,14 @@ class Store:
             rows += [event.rv for event in forgotten if event.type == DELETED]
             self._log.compact(Compaction(self.compacted, self._next, rows))
 
-    def _rewind(self, objects: Shelf, shelf: str, at: int) -> Shelf:
+    def _rewind(self, objects: Collection, collection: str, at: int) -> Collection:
         if at < self.compacted:
             raise Gone(f"The resourceVersion for the provided list is too old: {at} ({self.compacted})")
         past = dict(objects)
         for event in reversed(self._window):
             if event.rv <= at:
                 break
-            if event.entry.shelf != shelf:
+            if event.entry.collection != collection:
                 continue
             key = (event.entry.namespace, event.entry.name)
             if event.old:
@@ -240,7 +240,7 @@ class Store:
         self.compacted = log.mark("compacted")
         self.rv = self._next = max(self.rv, log.mark("head"))
         for row in log.load():
-            objects = self._shelves.setdefault(row.shelf, {})
+            objects = self._collections.setdefault(row.collection, {})
             key = (row.namespace, row.name)
             old = objects.get(key)
             entry = Entry(*row[1:4], row.rv, row.value, labels_in(orjson.loads(row.value)))
@@ -252,5 +252,5 @@ class Store:
                 kind = DELETED if row.deleted else MODIFIED if old else ADDED
                 self._window.append(Event(row.rv, kind, entry, old))
                 self._window_bytes += len(row.value)
-            self._revisions[row.shelf] = row.rv
+            self._revisions[row.collection] = row.rv
             self.rv = self._next = max(self.rv, row.rv)

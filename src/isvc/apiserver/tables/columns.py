@@ -50,11 +50,17 @@ def wide(name: str, cell: Callable[[Object], Any]) -> Column:
     return Column(name, cell, "string", WIDE)
 
 
+def count(name: str, *path: str) -> Column:
+    """A column that shows how many items are at a path."""
+    return Column(name, lambda obj: len(dig(obj, *path) or ()), "integer")
+
+
 def age(obj: Object) -> str:
     return since(dig(obj, "metadata", "creationTimestamp"))
 
 
 AGE = Column("Age", age)
+CREATED_AT = at("Created At", "metadata", "creationTimestamp")
 
 
 def since(timestamp: Any) -> str:

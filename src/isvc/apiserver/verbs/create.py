@@ -49,7 +49,7 @@ async def create_object(api: Api, call: Call, obj: Object, tracked: bool = False
     if description.strategy.generation:
         obj["metadata"]["generation"] = 1
     description.strategy.prepare_for_create(obj)
-    assigned = api.addresses.assign(obj, None) if description.shelf == "services" else None
+    release = description.strategy.allocate(obj, None)
     try:
         errors = metadata.validate(obj, description.names, description.resource.namespaced)
         refuse(description, obj["metadata"].get("name", ""), [*errors, *description.strategy.validate_create(obj)])
@@ -59,22 +59,23 @@ async def create_object(api: Api, call: Call, obj: Object, tracked: bool = False
         await api.admission.validate(request, obj, None)
         return await _store(api, call, obj, generated)
     finally:
-        if assigned:
-            api.addresses.settle(assigned)
+        release()
 
 
 async def _store(api: Api, call: Call, obj: Object, generated: bool) -> Response:
-    description = call.description
+    description, collection = call.description, call.description.collection
     stored = await to_stored(description, obj)
     for _ in range(GENERATED_NAME_ATTEMPTS):
         name = stored["metadata"]["name"]
-        if api.store.head(description.shelf, call.namespace, name) is None:
+        if api.store.head(collection, call.namespace, name) is None:
             if call.dry_run:
                 seen = await description.strategy.convert([stored], description.resource.api_version)
                 return answer(obj if stored is obj else seen[0], 201)
             check_namespace(api, call, name)
             try:
-                entry = await api.store.put(description.shelf, call.namespace, name, stored, None, description.epoch)
+                entry = await api.store.put(
+                    description.collection, call.namespace, name, stored, None, description.epoch
+                )
             except Stale:
                 pass
             else:
@@ -85,7 +86,7 @@ async def _store(api: Api, call: Call, obj: Object, generated: bool) -> Response
             break
         stored["metadata"]["name"] = metadata.generate_name(stored["metadata"]["generateName"])
     name = stored["metadata"]["name"]
-    live = api.store.head(description.shelf, call.namespace, name)
+    live = api.store.head(collection, call.namespace, name)
     ending = live is not None and bool(live.parse()["metadata"].get("deletionTimestamp"))
     raise refusals.already_exists(description.resource, name, ending)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from isvc.apiserver import refusals
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale
@@ -20,14 +19,10 @@ from isvc.apiserver.verbs import body, listing
 from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, to_stored
 from isvc.apiserver.verbs.update import ATTEMPTS, is_finished
 from isvc.kube.errors import BadRequest, NotFound
-from isvc.kube.objects import Object, deep_copy, dig
+from isvc.kube.objects import Object, deep_copy
 
 ORPHAN = "orphan"
-#: Jobs are older than garbage collection: who deletes one without a word about its pods keeps them.
-ORPHANED_BY_DEFAULT = {"jobs.batch": "Orphan"}
 FOREGROUND = "foregroundDeletion"
-DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
-INSTANCES_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 MAX_GRACE = 2**31
 POLICIES = ("Orphan", "Background", "Foreground")
 
@@ -68,7 +63,7 @@ async def delete_object(api: Api, call: Call, options: Object) -> tuple[Object, 
     """The object as it was left, and whether it is gone."""
     description = call.description
     for _ in range(ATTEMPTS):
-        entry = api.store.head(description.shelf, call.namespace, call.name)
+        entry = api.store.head(description.collection, call.namespace, call.name)
         if entry is None:
             break
         old = await from_stored(description, entry)
@@ -86,36 +81,36 @@ async def delete_object(api: Api, call: Call, options: Object) -> tuple[Object, 
 
 async def _store(api: Api, call: Call, entry: Entry, new: Object, old: Object) -> tuple[Object, bool]:
     description = call.description
-    gone = is_finished(new)
-    if gone and not old["metadata"].get("deletionTimestamp") and not description.strategy.default_grace_seconds:
+    gone = is_finished(description, new)
+    if gone and not old["metadata"].get("deletionTimestamp") and not description.strategy.graceful:
         new = old  # goes at once, so it is never seen marked
     if call.dry_run:
         return new, gone
     if gone:
-        if description.strategy.default_grace_seconds and new != old:
+        if description.strategy.graceful and new != old:
             marked = await to_stored(description, new)
             entry = await api.store.put(
-                description.shelf, entry.namespace, entry.name, marked, entry, description.epoch
+                description.collection, entry.namespace, entry.name, marked, entry, description.epoch
             )
         removed = await api.store.remove(entry, await to_stored(description, new))
         return await from_stored(description, removed), True
     if new == old:
         return old, False
     stored = await to_stored(description, new)
-    kept = await api.store.put(description.shelf, entry.namespace, entry.name, stored, entry, description.epoch)
+    kept = await api.store.put(description.collection, entry.namespace, entry.name, stored, entry, description.epoch)
     return await from_stored(description, kept), False
 
 
 def mark(call: Call, obj: Object, options: Object) -> Object:
     """The object with its deletion asked for."""
     meta = obj["metadata"]
-    _propagate(meta, options, ORPHANED_BY_DEFAULT.get(call.description.shelf, ""))
-    grace = _grace(call, obj, options)
+    strategy = call.description.strategy
+    _propagate(meta, options, strategy.default_propagation)
+    grace = strategy.grace_seconds(obj, options.get("gracePeriodSeconds"))
     if not meta.get("deletionTimestamp"):
         due = datetime.now(UTC) + timedelta(seconds=grace)
         meta["deletionTimestamp"] = due.strftime("%Y-%m-%dT%H:%M:%SZ")
-        if call.description.shelf in ("namespaces", DEFINITIONS):
-            _announce(call, obj)
+        if strategy.begin_deletion(obj):
             return obj
         meta["deletionGracePeriodSeconds"] = grace
         if meta.get("generation"):
@@ -126,27 +121,6 @@ def mark(call: Call, obj: Object, options: Object) -> Object:
         meta["deletionTimestamp"] = asked.strftime("%Y-%m-%dT%H:%M:%SZ")
         meta["deletionGracePeriodSeconds"] = grace
     return obj
-
-
-def _announce(call: Call, obj: Object) -> None:
-    """Kinds whose content goes before they do."""
-    if call.description.shelf == "namespaces":
-        obj.setdefault("status", {})["phase"] = "Terminating"
-    elif call.description.shelf == DEFINITIONS:
-        finalizers = obj["metadata"].setdefault("finalizers", [])
-        if INSTANCES_FINALIZER not in finalizers:
-            finalizers.append(INSTANCES_FINALIZER)
-        conditions = obj.setdefault("status", {}).setdefault("conditions", [])
-        conditions[:] = [each for each in conditions if each["type"] != "Terminating"]
-        conditions.append(
-            {
-                "type": "Terminating",
-                "status": "True",
-                "lastTransitionTime": now(),
-                "reason": "InstanceDeletionPending",
-                "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-            }
-        )
 
 
 def _propagate(meta: dict[str, Any], options: Object, by_default: str) -> None:
@@ -163,18 +137,6 @@ def _propagate(meta: dict[str, Any], options: Object, by_default: str) -> None:
         meta["finalizers"] = finalizers
     else:
         meta.pop("finalizers", None)
-
-
-def _grace(call: Call, obj: Object, options: Object) -> int:
-    default = call.description.strategy.default_grace_seconds
-    asked = options.get("gracePeriodSeconds")
-    if not default:
-        return 0
-    if call.description.shelf == "pods":
-        default = dig(obj, "spec", "terminationGracePeriodSeconds") or default
-        if not dig(obj, "spec", "nodeName") or dig(obj, "status", "phase") in ("Succeeded", "Failed"):
-            return 0
-    return default if asked is None else max(int(asked), 0)
 
 
 def _check_preconditions(call: Call, options: Object, obj: Object) -> None:

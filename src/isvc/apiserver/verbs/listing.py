@@ -52,21 +52,9 @@ class Filter:
                 return False
             if plain:
                 return fields.matches({"metadata": {"name": entry.name, "namespace": entry.namespace}})
-            return fields.matches(with_selectable_defaults(entry.parse(), self.description))
+            return fields.matches(self.description.strategy.for_selection(entry.parse()))
 
         return matches
-
-
-def with_selectable_defaults(obj: Object, description: Description) -> Object:
-    """Fields that select by their zero value even where the object leaves them out."""
-    if description.shelf == "nodes":
-        obj.setdefault("spec", {}).setdefault("unschedulable", False)
-    elif description.shelf == "pods":
-        obj.setdefault("spec", {}).setdefault("hostNetwork", False)
-    elif description.shelf == "events":
-        source = obj.get("source") or {}
-        obj["source"] = source.get("component") or obj.get("reportingComponent", "")
-    return obj
 
 
 def filter_of(call: Call) -> Filter:
@@ -131,9 +119,9 @@ async def select(api: Api, call: Call) -> Selection:
     chosen = filter_of(call)
     limit = _limit(query.get("limit", ""))
     at, start = _moment(api, query)
-    shelf = call.description.shelf
+    collection = call.description.collection
     try:
-        entries = api.store.list(shelf, call.namespace, at)
+        entries = api.store.list(collection, call.namespace, at)
     except Gone:
         if query.get("continue"):
             raise Gone(_EXPIRED) from None

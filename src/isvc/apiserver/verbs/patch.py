@@ -125,8 +125,8 @@ async def apply(api: Api, call: Call) -> Response:
         raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     if intent["metadata"].get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
-    shelf = call.description.shelf
-    if api.store.head(shelf, call.namespace, call.name) is None:
+    collection = call.description.collection
+    if api.store.head(collection, call.namespace, call.name) is None:
         if call.subresource:
             raise refusals.not_found(call.description.resource, call.name)
         if not named:

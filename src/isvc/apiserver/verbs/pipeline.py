@@ -8,9 +8,9 @@ from typing import Protocol
 import orjson
 
 from isvc.apiserver import refusals
-from isvc.apiserver.addresses import ServiceAddresses
 from isvc.apiserver.description import Description
 from isvc.apiserver.http.response import Response
+from isvc.apiserver.identity import Identity
 from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import AdmissionRequest, Call, Operation
 from isvc.apiserver.store.entry import Entry, encode
@@ -34,7 +34,7 @@ class Api:
     store: Store
     registry: Registry
     admission: Admission
-    addresses: ServiceAddresses
+    identity: Identity
 
 
 def admission_request(call: Call, operation: Operation, name: str, options: Object | None = None) -> AdmissionRequest:

@@ -13,7 +13,7 @@ from isvc.apiserver.verbs.pipeline import Api, all_from_stored, from_stored, sho
 
 
 def find(api: Api, call: Call) -> Entry:
-    entry = api.store.get(call.description.shelf, call.namespace, call.name)
+    entry = api.store.get(call.description.collection, call.namespace, call.name)
     if entry is None:
         raise refusals.not_found(call.description.resource, call.name)
     return entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from isvc.apiserver import metadata, refusals
-from isvc.apiserver.addresses import fixed_address_errors
+from isvc.apiserver.description import Description
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.metadata import now
 from isvc.apiserver.ownership import track
@@ -19,8 +19,7 @@ from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object, deep_copy, dig
 
 ATTEMPTS = 8
-DEPLOYMENTS = "deployments.apps"
-NOT_COUNTED = ("apiVersion", "kind", "metadata", "status")
+NOT_STATUS_ONLY = ("apiVersion", "kind", "metadata", "status")
 
 #: From the live object (a copy that may be changed) to the wanted one, both in the request's version.
 Change = Callable[[Object], Awaitable[Object]]
@@ -35,7 +34,7 @@ async def update(api: Api, call: Call) -> Response:
     if name != call.name:
         raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     description = call.description
-    if api.store.head(description.shelf, call.namespace, call.name) is None:
+    if api.store.head(description.collection, call.namespace, call.name) is None:
         if description.strategy.create_on_update and not call.subresource:
             if wanted["metadata"].get("uid"):
                 uid = wanted["metadata"]["uid"]
@@ -76,7 +75,7 @@ async def change(api: Api, call: Call, wanted: Change, tracked: bool = False) ->
 
 def head(api: Api, call: Call) -> Entry:
     """The newest revision of the object that a request is about."""
-    entry = api.store.head(call.description.shelf, call.namespace, call.name)
+    entry = api.store.head(call.description.collection, call.namespace, call.name)
     if entry is None:
         raise refusals.not_found(call.description.resource, call.name)
     return entry
@@ -104,14 +103,11 @@ async def _write(api: Api, call: Call, entry: Entry, new: Object, old: Object, t
         metadata.tidy(new["metadata"])
     description.strategy.prepare_for_update(new, old, call.subresource)
     count_generation(call, new, old)
-    assigned = api.addresses.assign(new, old) if description.shelf == "services" and not call.subresource else None
+    release = description.strategy.allocate(new, old) if not call.subresource else None
     try:
         errors = metadata.validate(new, "path", description.resource.namespaced) + metadata.validate_update(new, old)
         errors *= 2  # Kubernetes checks metadata once for all kinds and once more for each, and says so twice
-        if call.subresource != "binding":  # which changes what is otherwise fixed
-            errors += description.strategy.validate_update(new, old, call.subresource)
-        if assigned is not None:
-            errors += fixed_address_errors(new, old)
+        errors += description.strategy.validate_update(new, old, call.subresource)
         refuse(description, call.name, errors)
         for warning in description.strategy.warnings(new, old):
             call.request.warn(warning)
@@ -120,8 +116,8 @@ async def _write(api: Api, call: Call, entry: Entry, new: Object, old: Object, t
             return Response(await shown(description, entry))
         return await _store(api, call, entry, new)
     finally:
-        if assigned:
-            api.addresses.settle(assigned)
+        if release:
+            release()
 
 
 async def _store(api: Api, call: Call, entry: Entry, new: Object) -> Response:
@@ -130,63 +126,44 @@ async def _store(api: Api, call: Call, entry: Entry, new: Object) -> Response:
     if call.dry_run:
         return answer(new)
     stored = await to_stored(description, new)
-    if is_finished(stored):
+    if is_finished(description, stored):
         removed = await api.store.remove(entry, entry.parse())  # watchers are shown what was stored last
         new["metadata"]["resourceVersion"] = str(removed.rv)
         return answer(new)
-    shelf = description.shelf
-    written = await api.store.put(shelf, entry.namespace, entry.name, stored, entry, description.epoch)
+    collection = description.collection
+    written = await api.store.put(collection, entry.namespace, entry.name, stored, entry, description.epoch)
     return Response(written.raw if stored is new else await shown(description, written))
 
 
-def is_finished(obj: Object) -> bool:
+def is_finished(description: Description, obj: Object) -> bool:
     """Whether nothing holds back the removal of an object any more."""
     meta = obj["metadata"]
     if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
         return False
-    return not (obj.get("kind") == "Namespace" and (obj.get("spec") or {}).get("finalizers"))
+    return not description.strategy.is_held(obj)
 
 
 def restrict(call: Call, new: Object, old: Object) -> None:
     """A subresource changes its part of the object and nothing else; the main resource leaves status alone."""
     description = call.description
     if call.subresource == "status":
-        if description.shelf == DEPLOYMENTS:
-            keep_labels(new, old)
-        for field in [field for field in new if field not in NOT_COUNTED and field not in old]:
+        for field in [field for field in new if field not in NOT_STATUS_ONLY and field not in old]:
             del new[field]
         for field, value in old.items():
-            if field not in NOT_COUNTED:
+            if field not in NOT_STATUS_ONLY:
                 new[field] = value
-    elif call.subresource == "finalize":
-        finalizers = (new.get("spec") or {}).get("finalizers")
-        new["spec"] = {**(old.get("spec") or {}), "finalizers": finalizers}
-        new["status"] = old.get("status") or {}
     elif description.status and call.subresource in ("", "scale"):
         if "status" in old:
             new["status"] = old["status"]
         else:
             new.pop("status", None)
-        if description.shelf == "namespaces":
-            new.setdefault("spec", {})["finalizers"] = (old.get("spec") or {}).get("finalizers") or []
-
-
-def keep_labels(new: Object, old: Object) -> None:
-    labels = old["metadata"].get("labels")
-    if labels is None:
-        new["metadata"].pop("labels", None)
-    else:
-        new["metadata"]["labels"] = labels
+    description.strategy.restrict(new, old, call.subresource)
 
 
 def count_generation(call: Call, new: Object, old: Object) -> None:
     if not call.description.strategy.generation or call.subresource in ("status", "binding"):
         return
-    kept = NOT_COUNTED if call.description.status or not call.description.custom else NOT_COUNTED[:3]
-    changed = {k: v for k, v in new.items() if k not in kept} != {k: v for k, v in old.items() if k not in kept}
-    if call.description.shelf == DEPLOYMENTS:  # whose annotations reach their ReplicaSets
-        changed |= new["metadata"].get("annotations") != old["metadata"].get("annotations")
-    if changed:
+    if call.description.strategy.is_new_generation(new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 

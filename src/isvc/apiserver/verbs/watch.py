@@ -71,7 +71,7 @@ class Watcher:
     async def run(self, writer: Writer) -> None:
         self._writer = writer
         writer.gone.add_done_callback(lambda _: self._over.set())
-        unsubscribe = self._api.store.subscribe(self._description.shelf, self._on_event)
+        unsubscribe = self._api.store.subscribe(self._description.collection, self._on_event)
         self._api.registry.on_change(self._on_registry)
         tasks = [asyncio.create_task(self._remind())]
         try:
@@ -99,7 +99,7 @@ class Watcher:
                 raise Gone(f"too old resource version: {rv} ({self._api.store.rv})")
             else:
                 for event in self._api.store.since(rv):
-                    if event.entry.shelf == self._description.shelf:
+                    if event.entry.collection == self._description.collection:
                         self._on_event(event)
         except ApiError as error:
             self._line(line("ERROR", orjson.dumps(error.status())))
@@ -107,7 +107,7 @@ class Watcher:
         return True
 
     def _send_state(self) -> None:
-        for entry in self._api.store.list(self._description.shelf, self._namespace):
+        for entry in self._api.store.list(self._description.collection, self._namespace):
             if self._matches is None or self._matches(entry):
                 self._send(ADDED, entry, entry.rv)
         if self._initial and self._bookmarks:
@@ -188,7 +188,7 @@ class Watcher:
             self._send_bookmark()
 
     def _on_registry(self, crd: str) -> None:
-        if crd == self._description.shelf:
+        if crd == self._description.collection:
             self._over.set()
 
 

@@ -1,4 +1,4 @@
-"""What the API server asks of a node: the logs of its containers, over TLS and with its token."""
+"""What the API server asks of a node: its containers' logs, and to get into them; over TLS and with its token."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 
 from aiohttp import web
 
+from isvc.kube.objects import Object, annotations_of, dig
 from isvc.local.node.logs import LogOptions, read
 from isvc.local.node.pod import PodWorker
+from isvc.local.node.ports import PORTS_ANNOTATION
 
 Find = Callable[[str, str], PodWorker | None]
 
@@ -28,6 +30,8 @@ class Kubelet:
         self._token = (self._pki / "kubelet.token").read_text().strip()
         app = web.Application()
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
+        for name in ("exec", "attach", "portForward"):
+            app.router.add_post(f"/{name}/{{namespace}}/{{pod}}", self._connect)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -40,9 +44,22 @@ class Kubelet:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _logs(self, request: web.Request) -> web.StreamResponse:
+    def _is_api_server(self, request: web.Request) -> bool:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
+        return hmac.compare_digest(given.encode(), self._token.encode())
+
+    async def _connect(self, request: web.Request) -> web.Response:
+        """There is no need to get into a process of this machine; says where it is."""
+        if not self._is_api_server(request):
+            return web.Response(status=401, text="Unauthorized")
+        worker = self._find(request.match_info["namespace"], request.match_info["pod"])
+        where = whereabouts(worker.pod) if worker else "not started yet"
+        command = request.path.split("/")[1].lower()
+        text = f"{command} is not supported: pods are processes of this machine (this one: {where})"
+        return web.Response(status=400, text=text)
+
+    async def _logs(self, request: web.Request) -> web.StreamResponse:
+        if not self._is_api_server(request):
             return web.Response(status=401, text="Unauthorized")
         name = request.match_info["container"]
         worker = self._find(request.match_info["namespace"], request.match_info["pod"])
@@ -66,6 +83,14 @@ class Kubelet:
             await response.write(chunk)
         await response.write_eof()
         return response
+
+
+def whereabouts(pod: Object) -> str:
+    """The processes and ports of a pod, as its status says."""
+    statuses = dig(pod, "status", "containerStatuses") or ()
+    running = [f"{each['name']} {each['containerID']}" for each in statuses if each.get("containerID")]
+    ports = annotations_of(pod).get(PORTS_ANNOTATION, "")
+    return ", ".join([*running, *([f"ports {ports}"] if ports else [])]) or "not started yet"
 
 
 def _options(request: web.Request) -> LogOptions:

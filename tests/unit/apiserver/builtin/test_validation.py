@@ -1,12 +1,12 @@
 """Refusals in Kubernetes' own words and order, for what its checks have in store that is easily missed."""
 
-from isvc.apiserver.builtin import strategy_of
-from isvc.apiserver.builtin.validation import CHECKS
+from isvc.apiserver.builtin.catalog import KINDS, strategy_of
 from isvc.kube.resource import DEPLOYMENTS
 
 
 def problems(group, kind, obj):
-    return [(error.field, error.message.rpartition(": ")[2]) for error in CHECKS[group, kind](obj)]
+    record = next(each for each in KINDS if (each.resource.group, each.resource.kind) == (group, kind))
+    return [(error.field, error.message.rpartition(": ")[2]) for error in record.check(obj)]
 
 
 def pod(container=None, **spec):

@@ -11,7 +11,7 @@ from isvc.apiserver.store.log import Damaged
 from isvc.apiserver.store.store import Stale, Store
 from isvc.kube.errors import Gone, InternalError
 
-SHELF = "configmaps"
+COLLECTION = "configmaps"
 
 
 def obj(name: str, value: str = "", **labels: str) -> dict[str, Any]:
@@ -20,11 +20,11 @@ def obj(name: str, value: str = "", **labels: str) -> dict[str, Any]:
 
 
 async def put(store: Store, name: str, value: str = "", **labels: str) -> Any:
-    return await store.put(SHELF, "ns", name, obj(name, value, **labels), store.head(SHELF, "ns", name))
+    return await store.put(COLLECTION, "ns", name, obj(name, value, **labels), store.head(COLLECTION, "ns", name))
 
 
 def values(store: Store, at: int | None = None) -> dict[str, str]:
-    return {entry.name: entry.parse()["data"]["value"] for entry in store.list(SHELF, at=at)}
+    return {entry.name: entry.parse()["data"]["value"] for entry in store.list(COLLECTION, at=at)}
 
 
 @pytest.fixture(params=["memory", "folder"])
@@ -45,31 +45,31 @@ async def test_revisions_grow_and_are_written_into_the_object(store):
 async def test_two_writers_that_saw_the_same_revision_cannot_both_win(store):
     base = await put(store, "a", "0")
     outcomes = await asyncio.gather(
-        *(store.put(SHELF, "ns", "a", obj("a", str(n)), base) for n in range(5)), return_exceptions=True
+        *(store.put(COLLECTION, "ns", "a", obj("a", str(n)), base) for n in range(5)), return_exceptions=True
     )
     won = [each for each in outcomes if not isinstance(each, Exception)]
     assert len(won) == 1
     assert all(isinstance(each, Stale) for each in outcomes if isinstance(each, Exception))
-    assert store.get(SHELF, "ns", "a") is won[0]
+    assert store.get(COLLECTION, "ns", "a") is won[0]
 
 
 async def test_a_write_is_not_read_before_it_is_on_disk(tmp_path):
     store = Store(tmp_path)
     writing = asyncio.ensure_future(put(store, "a"))
     await asyncio.sleep(0)
-    assert store.get(SHELF, "ns", "a") is None
-    assert store.head(SHELF, "ns", "a") is not None
+    assert store.get(COLLECTION, "ns", "a") is None
+    assert store.head(COLLECTION, "ns", "a") is not None
     await writing
-    assert store.get(SHELF, "ns", "a") is not None
+    assert store.get(COLLECTION, "ns", "a") is not None
     store.close()
 
 
 async def test_events_are_told_in_order_with_what_was_before(store):
     told = []
-    stop = store.subscribe(SHELF, lambda event: told.append((event.type, event.entry.name, event.old is not None)))
+    stop = store.subscribe(COLLECTION, lambda event: told.append((event.type, event.entry.name, event.old is not None)))
     await put(store, "a")
     await put(store, "a", "1")
-    await store.remove(store.head(SHELF, "ns", "a"), obj("a", "1"))
+    await store.remove(store.head(COLLECTION, "ns", "a"), obj("a", "1"))
     stop()
     await put(store, "b")
     assert told == [("ADDED", "a", False), ("MODIFIED", "a", True), ("DELETED", "a", True)]
@@ -79,14 +79,14 @@ async def test_the_past_can_be_listed_until_it_is_compacted(store):
     first = await put(store, "a", "1")
     await put(store, "a", "2")
     await put(store, "b", "1")
-    await store.remove(store.head(SHELF, "ns", "a"), obj("a", "2"))
+    await store.remove(store.head(COLLECTION, "ns", "a"), obj("a", "2"))
     assert values(store) == {"b": "1"}
     assert values(store, at=first.rv) == {"a": "1"}
     assert values(store, at=first.rv + 1) == {"a": "2"}
     store.compact(first.rv + 1)
     assert values(store, at=first.rv + 1) == {"a": "2"}
     with pytest.raises(Gone):
-        store.list(SHELF, at=first.rv)
+        store.list(COLLECTION, at=first.rv)
     with pytest.raises(Gone):
         store.since(first.rv)
     assert [event.type for event in store.since(first.rv + 1)] == ["ADDED", "DELETED"]
@@ -106,7 +106,7 @@ async def test_a_restart_changes_nothing(tmp_path):
     first = await put(store, "a", "1", app="x")
     for n in range(5):
         await put(store, "b", str(n))
-    await store.remove(store.head(SHELF, "ns", "a"), obj("a", "1"))
+    await store.remove(store.head(COLLECTION, "ns", "a"), obj("a", "1"))
     store.compact(first.rv)
     before = values(store), store.rv, store.compacted, [event[:2] for event in store.since(store.compacted)]
     store.close()
@@ -119,7 +119,7 @@ async def test_a_restart_changes_nothing(tmp_path):
 async def test_revisions_never_run_backwards_when_the_newest_rows_were_deletions(tmp_path):
     store = Store(tmp_path)
     await put(store, "a")
-    gone = await store.remove(store.head(SHELF, "ns", "a"), obj("a"))
+    gone = await store.remove(store.head(COLLECTION, "ns", "a"), obj("a"))
     store.compact(gone.rv)
     store.close()
     again = Store(tmp_path)
@@ -135,7 +135,7 @@ async def test_what_was_acknowledged_is_in_a_copy_of_the_files_taken_at_that_mom
     shutil.copytree(tmp_path / "live", tmp_path / "copy")
     store.close()
     copy = Store(tmp_path / "copy")
-    assert len(copy.list(SHELF)) == 100
+    assert len(copy.list(COLLECTION)) == 100
     copy.close()
 
 
@@ -156,8 +156,8 @@ async def test_a_failed_commit_fails_the_writes_and_only_those(tmp_path):
     store._log._db.execute("CREATE TRIGGER full BEFORE INSERT ON revisions BEGIN SELECT RAISE(ABORT, 'disk full'); END")
     with pytest.raises(InternalError, match="disk full"):
         await put(store, "a", "2")
-    assert store.get(SHELF, "ns", "a") is kept
-    assert store.head(SHELF, "ns", "a") is kept
+    assert store.get(COLLECTION, "ns", "a") is kept
+    assert store.head(COLLECTION, "ns", "a") is kept
     store._log._db.execute("DROP TRIGGER full")
     await put(store, "a", "3")
     assert values(store) == {"a": "3"}

@@ -1,0 +1,66 @@
+"""All built-in kinds, in the order in which discovery lists their groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from isvc.apiserver.addresses import ServiceAddresses
+from isvc.apiserver.builtin.base import BuiltIn
+from isvc.apiserver.builtin.kind import Kind
+from isvc.apiserver.builtin.kinds import (
+    access,
+    apps,
+    autoscaling,
+    batch,
+    cluster,
+    core,
+    devices,
+    extensions,
+    network,
+    storage,
+)
+from isvc.apiserver.description import Description, Scale
+from isvc.apiserver.strategy import Strategy
+from isvc.kube.resource import Resource
+
+KINDS: Final[tuple[Kind, ...]] = (
+    *core.KINDS,
+    *extensions.KINDS,
+    *apps.KINDS,
+    *access.REVIEWS,
+    *autoscaling.KINDS,
+    *batch.KINDS,
+    *cluster.KINDS,
+    *network.KINDS,
+    *access.KINDS,
+    *devices.KINDS,
+    *storage.KINDS,
+)
+
+
+def descriptions(addresses: ServiceAddresses) -> Iterator[Description]:
+    return (describe(kind, addresses) for kind in KINDS)
+
+
+def describe(kind: Kind, addresses: ServiceAddresses) -> Description:
+    return Description(
+        resource=kind.resource,
+        strategy=(kind.strategy or BuiltIn)(kind, addresses),
+        short_names=kind.short_names,
+        categories=kind.categories,
+        verbs=kind.verbs,
+        status=kind.status,
+        scale=Scale(label_selector="spec.selector") if kind.scale else None,
+        storage=kind.storage,
+        columns=kind.columns,
+        selectable=kind.selectable,
+        names=kind.names,
+        returns_deleted=kind.returns_deleted,
+        subresources=kind.subresources,
+    )
+
+
+def strategy_of(resource: Resource) -> Strategy:
+    kind = next(each for each in KINDS if each.resource == resource)
+    return describe(kind, ServiceAddresses()).strategy

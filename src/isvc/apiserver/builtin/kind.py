@@ -1,0 +1,69 @@
+"""The record of a built-in kind: everything in which it differs from the plainest one.
+
+A kind that needs more than its record has a strategy of its own (`builtin/strategies`). What is filled in where an
+object is silent stands in `kube.builtin.defaults`, because the engine needs it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from isvc.apiserver.description import ALL_VERBS, Subresource
+from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.tables.columns import AGE, NAME, Column
+from isvc.kube.objects import Object
+from isvc.kube.resource import Resource
+
+if TYPE_CHECKING:
+    from isvc.apiserver.builtin.base import BuiltIn
+
+Prepare: TypeAlias = Callable[[Object], None]
+PrepareUpdate: TypeAlias = Callable[[Object, Object], None]
+Check: TypeAlias = Callable[[Object], Iterable[FieldError]]
+CheckUpdate: TypeAlias = Callable[[Object, Object], Iterable[FieldError]]
+
+CREATE_ONLY = ("create",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    resource: Resource
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    #: How `kubectl get` shows it.
+    columns: Sequence[Column] = (NAME, AGE)
+    #: Which rule names follow: see `metadata.NAME_RULES`.
+    names: str = "subdomain"
+    #: Paths usable in field selectors beyond metadata.name and metadata.namespace.
+    selectable: tuple[str, ...] = ()
+    status: bool = False
+    scale: bool = False
+    subresources: tuple[Subresource, ...] = ()
+    #: Whether metadata.generation counts changes.
+    generation: bool = False
+    #: Whether a new object may come with a status.
+    created_with_status: bool = False
+    #: Whether a PUT to a missing name creates the object.
+    created_by_update: bool = False
+    #: Whether an update has to say which version it replaces.
+    version_required: bool = False
+    #: Whether a completed deletion answers with the object instead of a Status.
+    returns_deleted: bool = False
+    #: What becomes of dependents when a deletion does not say.
+    propagation: str = ""
+    #: What only the server says about a new object, or a changed one.
+    on_create: Prepare | None = None
+    on_update: PrepareUpdate | None = None
+    #: What is refused: in every object, in a change, and in a status.
+    check: Check | None = None
+    check_update: CheckUpdate | None = None
+    check_status: Check | None = None
+    #: The object in another version, when it is served in two.
+    convert: Callable[[Object, str], Object] | None = None
+    #: The version that is stored, when it is another one.
+    storage: Resource | None = None
+    #: The class of a kind that needs more than this record.
+    strategy: type[BuiltIn] | None = None

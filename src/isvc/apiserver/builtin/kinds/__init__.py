@@ -1,0 +1,1 @@
+"""The records of the built-in kinds, by API group."""

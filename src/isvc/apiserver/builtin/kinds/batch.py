@@ -1,0 +1,35 @@
+"""batch: work that ends."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isvc.apiserver.builtin import prepare
+from isvc.apiserver.builtin.kind import Kind
+from isvc.apiserver.builtin.validation import workloads as rules
+from isvc.apiserver.tables import workloads
+from isvc.kube.resource import JOBS, Resource
+
+KINDS: Final = (
+    Kind(
+        resource=Resource("batch", "v1", "cronjobs", "CronJob"),
+        short_names=("cj",),
+        categories=("all",),
+        status=True,
+        generation=True,
+        check=rules.cron_job,
+    ),
+    Kind(
+        resource=JOBS,
+        categories=("all",),
+        columns=workloads.JOBS,
+        selectable=("status.successful",),
+        status=True,
+        generation=True,
+        # Jobs are older than garbage collection: who deletes one without a word about its pods keeps them.
+        propagation="Orphan",
+        on_create=prepare.job,
+        check=rules.job,
+        check_update=rules.job_update,
+    ),
+)

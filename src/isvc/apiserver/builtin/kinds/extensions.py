@@ -1,0 +1,35 @@
+"""admissionregistration.k8s.io and apiextensions.k8s.io: how the API is extended."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from isvc.apiserver.builtin.kind import Kind
+from isvc.apiserver.builtin.validation import access as rules
+from isvc.apiserver.crd.definition import Definitions
+from isvc.apiserver.tables import cluster
+from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
+
+
+def _admission(plural: str, name: str, **record: Any) -> Kind:
+    resource = Resource("admissionregistration.k8s.io", "v1", plural, name, namespaced=False)
+    return Kind(resource=resource, categories=("api-extensions",), generation=True, version_required=True, **record)
+
+
+_WEBHOOKS: Final[dict[str, Any]] = {"columns": cluster.WEBHOOKS, "check": rules.webhooks}
+KINDS: Final = (
+    _admission("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", **_WEBHOOKS),
+    _admission("validatingadmissionpolicies", "ValidatingAdmissionPolicy", status=True),
+    _admission("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+    _admission("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", **_WEBHOOKS),
+    Kind(
+        resource=CUSTOM_RESOURCE_DEFINITIONS,
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        columns=cluster.DEFINITIONS,
+        status=True,
+        generation=True,
+        version_required=True,
+        strategy=Definitions,
+    ),
+)

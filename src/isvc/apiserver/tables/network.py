@@ -1,0 +1,93 @@
+"""Columns of what leads to pods."""
+
+from __future__ import annotations
+
+from isvc.apiserver.tables.columns import AGE, NAME, NONE, Column, at, listed
+from isvc.apiserver.tables.workloads import SELECTOR
+from isvc.kube.objects import Object, dig
+from isvc.kube.selectors import LabelSelector
+
+
+def _external_ip(service: Object) -> str:
+    spec = service.get("spec", {})
+    extra = spec.get("externalIPs") or []
+    match spec.get("type", "ClusterIP"):
+        case "LoadBalancer":
+            points = dig(service, "status", "loadBalancer", "ingress") or ()
+            found = [point.get("ip") or point.get("hostname") or "" for point in points]
+            return ",".join([*found, *extra]) or "<pending>"
+        case "ExternalName":
+            return str(spec.get("externalName", ""))
+    return listed(extra)
+
+
+def _service_ports(service: Object) -> str:
+    def text(port: Object) -> str:
+        node = f":{port['nodePort']}" if port.get("nodePort") else ""
+        return f"{port['port']}{node}/{port.get('protocol', 'TCP')}"
+
+    return listed(text(port) for port in dig(service, "spec", "ports") or ())
+
+
+def _endpoints(obj: Object) -> str:
+    found = [
+        f"{address['ip']}:{port['port']}" if "port" in port else address["ip"]
+        for subset in obj.get("subsets") or ()
+        for port in subset.get("ports") or [{}]
+        for address in subset.get("addresses") or ()
+    ]
+    return ",".join(found[:3]) + (f" + {len(found) - 3} more..." if len(found) > 3 else "") or NONE
+
+
+def _ingress_hosts(ingress: Object) -> str:
+    hosts = [rule["host"] for rule in dig(ingress, "spec", "rules") or () if rule.get("host")]
+    more = f" + {len(hosts) - 3} more..." if len(hosts) > 3 else ""
+    return ",".join(hosts[:3]) + more or "*"
+
+
+def _slice_ports(obj: Object) -> str:
+    return ",".join(str(each.get("port", "*")) for each in obj.get("ports") or ()) or "<unset>"
+
+
+def _slice_endpoints(obj: Object) -> str:
+    found = [address for each in obj.get("endpoints") or () for address in each.get("addresses") or ()]
+    more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
+    return ",".join(found[:3]) + more or "<unset>"
+
+
+def _matches_all(obj: Object) -> str:
+    spec = dig(obj, "spec", "podSelector")
+    return str(LabelSelector.from_spec(spec)) or NONE if isinstance(spec, dict) else NONE
+
+
+def _points(ingress: Object) -> str:
+    points = dig(ingress, "status", "loadBalancer", "ingress") or ()
+    return ",".join(point.get("ip") or point.get("hostname") or "" for point in points)
+
+
+SERVICES = (
+    NAME,
+    at("Type", "spec", "type"),
+    at("Cluster-IP", "spec", "clusterIP", default=NONE),
+    Column("External-IP", _external_ip),
+    Column("Port(s)", _service_ports),
+    AGE,
+    SELECTOR,
+)
+ENDPOINTS = (NAME, Column("Endpoints", _endpoints), AGE)
+ENDPOINT_SLICES = (
+    NAME,
+    at("AddressType", "addressType"),
+    Column("Ports", _slice_ports),
+    Column("Endpoints", _slice_endpoints),
+    AGE,
+)
+INGRESSES = (
+    NAME,
+    at("Class", "spec", "ingressClassName", default=NONE),
+    Column("Hosts", _ingress_hosts),
+    Column("Address", _points),
+    Column("Ports", lambda o: "80, 443" if dig(o, "spec", "tls") else "80"),
+    AGE,
+)
+NETWORK_POLICIES = (NAME, Column("Pod-Selector", _matches_all), AGE)

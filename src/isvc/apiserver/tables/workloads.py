@@ -1,0 +1,115 @@
+"""Columns of workloads and of what scales them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from isvc.apiserver.tables.columns import AGE, NAME, NONE, UNKNOWN, Column, at, duration, selector, since, wide
+from isvc.kube.objects import Object, dig
+
+
+def _of(first: tuple[str, ...], second: tuple[str, ...]) -> Any:
+    return lambda obj: f"{dig(obj, *first) or 0}/{dig(obj, *second) or 0}"
+
+
+def _containers(obj: Object) -> list[Object]:
+    return dig(obj, "spec", "template", "spec", "containers") or []
+
+
+CONTAINERS = wide("Containers", lambda obj: ",".join(each["name"] for each in _containers(obj)))
+IMAGES = wide("Images", lambda obj: ",".join(each.get("image", "") for each in _containers(obj)))
+SELECTOR = wide("Selector", lambda obj: selector(dig(obj, "spec", "selector")))
+
+
+def _job_status(job: Object) -> str:
+    types = {each["type"]: each["status"] for each in dig(job, "status", "conditions") or ()}
+    for kind in ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"):
+        if types.get(kind) == "True":
+            return kind
+    return "Terminating" if dig(job, "metadata", "deletionTimestamp") else "Running"
+
+
+def _job_duration(job: Object) -> str:
+    start, end = dig(job, "status", "startTime"), dig(job, "status", "completionTime")
+    if not start:
+        return ""
+    if not end:
+        return since(start)
+    return duration((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+
+
+def _hpa_target(metric: Object, current: Object | None) -> str:
+    source = metric.get(metric["type"][:1].lower() + metric["type"][1:]) or {}
+    wanted = source.get("target") or {}
+    now = (current or {}).get("current") or {}
+    if wanted.get("averageUtilization") is not None:
+        found = now.get("averageUtilization")
+        have = UNKNOWN if found is None else f"{found}%"
+        return f"{source.get('name', '')}: {have}/{wanted['averageUtilization']}%"
+    if wanted.get("averageValue") is not None:
+        prefix = f"{source['name']}: " if metric["type"] == "Resource" else ""
+        suffix = " (avg)" if metric["type"] == "External" else ""
+        return f"{prefix}{now.get('averageValue', UNKNOWN)}/{wanted['averageValue']}{suffix}"
+    return f"{now.get('value', UNKNOWN)}/{wanted.get('value', '')}"
+
+
+def _hpa_targets(hpa: Object) -> str:
+    metrics = dig(hpa, "spec", "metrics") or []
+    current = dig(hpa, "status", "currentMetrics") or []
+    texts = []
+    for index, metric in enumerate(metrics[:2]):
+        kind = metric["type"][:1].lower() + metric["type"][1:]
+        texts.append(_hpa_target(metric, current[index].get(kind) if index < len(current) else None))
+    more = f" + {len(metrics) - 2} more..." if len(metrics) > 2 else ""
+    return ", ".join(texts) + more or NONE
+
+
+def _reference(obj: Object) -> str:
+    target = dig(obj, "spec", "scaleTargetRef") or {}
+    return f"{target.get('kind', '')}/{target.get('name', '')}"
+
+
+_COMMON = (AGE, CONTAINERS, IMAGES, SELECTOR)
+_SPEC_REPLICAS, _READY = ("spec", "replicas"), ("status", "readyReplicas")
+DEPLOYMENTS = (
+    NAME,
+    Column("Ready", _of(_READY, _SPEC_REPLICAS)),
+    at("Up-to-date", "status", "updatedReplicas", default=0),
+    at("Available", "status", "availableReplicas", default=0),
+    *_COMMON,
+)
+REPLICA_SETS = (
+    NAME,
+    at("Desired", *_SPEC_REPLICAS, default=0, kind="integer"),
+    at("Current", "status", "replicas", default=0, kind="integer"),
+    at("Ready", *_READY, default=0, kind="integer"),
+    *_COMMON,
+)
+STATEFUL_SETS = (NAME, Column("Ready", _of(_READY, _SPEC_REPLICAS)), AGE, CONTAINERS, IMAGES)
+DAEMON_SETS = (
+    NAME,
+    at("Desired", "status", "desiredNumberScheduled", default=0, kind="integer"),
+    at("Current", "status", "currentNumberScheduled", default=0, kind="integer"),
+    at("Ready", "status", "numberReady", default=0, kind="integer"),
+    at("Up-to-date", "status", "updatedNumberScheduled", default=0, kind="integer"),
+    at("Available", "status", "numberAvailable", default=0, kind="integer"),
+    Column("Node Selector", lambda o: selector(dig(o, "spec", "template", "spec", "nodeSelector"))),
+    *_COMMON,
+)
+JOBS = (
+    NAME,
+    Column("Status", _job_status),
+    Column("Completions", lambda o: f"{dig(o, 'status', 'succeeded') or 0}/{dig(o, 'spec', 'completions') or 1}"),
+    Column("Duration", _job_duration),
+    *_COMMON,
+)
+AUTOSCALERS = (
+    NAME,
+    Column("Reference", _reference),
+    Column("Targets", _hpa_targets),
+    at("MinPods", "spec", "minReplicas", default="<unset>"),
+    at("MaxPods", "spec", "maxReplicas", default=0, kind="integer"),
+    at("Replicas", "status", "currentReplicas", default=0, kind="integer"),
+    AGE,
+)

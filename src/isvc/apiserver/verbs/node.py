@@ -1,0 +1,73 @@
+"""What only the node that runs a pod can answer: the API server asks it, as Kubernetes does."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import quote
+
+from isvc.apiserver.http.response import Response, Stream, Writer
+from isvc.apiserver.request import Call
+from isvc.apiserver.verbs import read
+from isvc.apiserver.verbs.pipeline import Api
+from isvc.kube.errors import BadRequest, InternalError, NotFound
+from isvc.kube.objects import dig
+
+TEXT = "text/plain"
+_PATHS = {"attach": "attach", "exec": "exec", "portforward": "portForward"}
+
+
+async def connect(api: Api, call: Call) -> Response:
+    """exec, attach and port-forward. Streams are not relayed: the node says what to do instead."""
+    pod = read.find(api, call).parse()
+    node = dig(pod, "spec", "nodeName")
+    if not node:
+        raise BadRequest(f"pod {call.name} does not have a host assigned")
+    path = f"/{_PATHS[call.subresource]}/{quote(call.namespace)}/{quote(call.name)}"
+    return await ask(api, node, "POST", path)
+
+
+def _endpoint(api: Api, name: str) -> str:
+    entry = api.store.get("nodes", "", name)
+    node = entry.parse() if entry else {}
+    port = dig(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port")
+    addresses = {each["type"]: each["address"] for each in dig(node, "status", "addresses") or ()}
+    address = addresses.get("InternalIP") or addresses.get("Hostname")
+    if not port or not address:
+        raise NotFound(f'nodes "{name}" has no endpoint')
+    return f"https://{address}:{port}"
+
+
+async def ask(api: Api, node: str, method: str, path: str) -> Response:
+    """The node's answer, passed on as it comes; what it refuses is raised."""
+    import aiohttp  # 200 ms: only servers with nodes pay
+
+    url = _endpoint(api, node) + path
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=api.identity.client_context()),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+        headers={"Authorization": f"Bearer {api.identity.kubelet_token}"},
+    )
+    try:
+        answer = await session.request(method, url)
+    except aiohttp.ClientError as error:
+        await session.close()
+        raise InternalError(f"Internal error occurred: the node did not answer: {error}") from None
+    if answer.status != 200:
+        text = (await answer.text()).strip()
+        await session.close()
+        raise BadRequest(text) if answer.status < 500 else InternalError(text)
+
+    async def pass_on(writer: Writer) -> None:
+        async with session:
+            while True:
+                reading = asyncio.ensure_future(answer.content.readany())
+                await asyncio.wait((reading, writer.gone), return_when=asyncio.FIRST_COMPLETED)
+                if writer.gone.done():
+                    reading.cancel()  # a quiet log may have no more to say for hours
+                    return
+                if not (data := reading.result()):
+                    return
+                writer.write(data)
+                await writer.drain()
+
+    return Stream(pass_on, TEXT)
