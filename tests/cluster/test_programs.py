@@ -49,6 +49,10 @@ async def answers(session: aiohttp.ClientSession, host: str, port: int, path: st
         return 0
 
 
+async def is_ready(session: aiohttp.ClientSession, port: int) -> bool:
+    return await answers(session, "127.0.0.1", port, "/readyz") == 200
+
+
 async def test_both_managers_run_in_one_process(client, namespace, kinds):
     chosen = [options(namespace), options(namespace)]
     managers = [
@@ -58,7 +62,7 @@ async def test_both_managers_run_in_one_process(client, namespace, kinds):
     async with aiohttp.ClientSession() as session:
         for each in chosen:
             probes, metrics = each.health_probes, each.metrics
-            await until(lambda port=probes.port: answers(session, "127.0.0.1", port, "/readyz"), within=PATIENCE)
+            await until(lambda port=probes.port: is_ready(session, port), within=PATIENCE)
             assert await answers(session, "127.0.0.1", metrics.port, "/metrics") == 200
             assert await answers(session, "127.0.0.2", metrics.port, "/metrics") == 0, "it listens beyond its host"
             assert await answers(session, "127.0.0.2", probes.port, "/healthz") == 0, "it listens beyond its host"
