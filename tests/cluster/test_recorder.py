@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import pytest
+from tests.cluster.faulty_proxy import FaultyProxy
 from tests.manual_clock import ManualClock
+from tests.waiting import until
 
 from isvc.kube.resource import CONFIG_MAPS, EVENTS
+from isvc.toolkit.client import Client
 from isvc.toolkit.recorder import Recorder
 
 
@@ -69,3 +73,87 @@ async def test_an_event_that_cannot_be_written_troubles_nobody(client):
     recorder.event(ghost, "Normal", "Created", "made it")
     await recorder.flush()
     await recorder.stop()
+
+
+class Proxied:
+    """A recorder whose way to the API server can be blocked."""
+
+    def __init__(self, proxy: FaultyProxy) -> None:
+        self.client = Client.connect(proxy.config)
+        self.dropped: list[str] = []
+        self.recorder = Recorder(self.client, "tester", on_drop=self.dropped.append)
+
+
+@pytest.fixture
+async def proxied(cluster):
+    async with FaultyProxy(cluster) as proxy:
+        proxied = Proxied(proxy)
+        proxied.proxy = proxy
+        yield proxied
+        await proxied.client.close()
+
+
+def objects(namespace: str, number: int) -> list[dict]:
+    return [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"it-{each}", "namespace": namespace}}
+        for each in range(number)
+    ]
+
+
+async def test_no_event_of_a_burst_is_lost(client, namespace):
+    dropped = []
+    recorder = Recorder(client, "tester", on_drop=dropped.append)
+    for obj in objects(namespace, 1500):
+        recorder.event(obj, "Normal", "Ready", "is ready")
+    await recorder.flush()
+    events = (await client.list(EVENTS, namespace)).items
+    assert {event["involvedObject"]["name"] for event in events} == {f"it-{each}" for each in range(1500)}
+    assert len(events) == 1500
+    assert dropped == []
+
+
+async def test_events_outlive_an_api_server_that_is_away(proxied, client, namespace):
+    proxied.proxy.away = True
+    for _ in range(3):
+        for obj in objects(namespace, 20):
+            proxied.recorder.event(obj, "Normal", "Ready", "is ready")
+    await until(lambda: proxied.proxy.writes, "it tries")
+    proxied.proxy.away = False
+    await proxied.recorder.flush()
+    events = (await client.list(EVENTS, namespace)).items
+    assert [event["count"] for event in events] == [3] * 20
+    assert proxied.dropped == []
+
+
+async def test_events_of_one_object_at_the_same_moment_have_names_of_their_own(client, namespace):
+    it = await subject(client, namespace)
+    recorder = Recorder(client, "tester", ManualClock())
+    for number in range(20):
+        recorder.event(it, "Normal", "Step", f"step {number}")
+    await recorder.flush()
+    assert len((await client.list(EVENTS, namespace)).items) == 20
+
+
+async def test_events_may_come_from_several_components(client, namespace):
+    it = await subject(client, namespace)
+    recorder = Recorder(client, "tester")
+    recorder.named("other").event(it, "Normal", "Done", "done")
+    recorder.event(it, "Normal", "Done", "done")
+    await recorder.flush()
+    events = (await client.list(EVENTS, namespace)).items
+    assert {event["source"]["component"] for event in events} == {"tester", "other"}
+
+
+async def test_what_is_lost_is_counted(client, namespace, proxied, monkeypatch):
+    ghosts = objects("no-such-namespace", 2)
+    for ghost in ghosts:
+        proxied.recorder.event(ghost, "Normal", "Created", "made it")
+    await proxied.recorder.flush()
+    assert proxied.dropped == ["refused", "refused"]
+    monkeypatch.setattr("isvc.toolkit.recorder.MOST_WAITING", 3)
+    monkeypatch.setattr("isvc.toolkit.recorder.FLUSH_SECONDS", 0)
+    proxied.proxy.away = True
+    for obj in objects(namespace, 5):
+        proxied.recorder.event(obj, "Normal", "Ready", "is ready")
+    await proxied.recorder.stop()
+    assert sorted(proxied.dropped[2:]) == ["queue_full", "queue_full", "shutdown", "shutdown", "shutdown"]

@@ -22,6 +22,7 @@ from isvc.toolkit.controller import Controller
 from isvc.toolkit.election import Election
 from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager, on_signals
+from isvc.toolkit.metrics import Metrics
 from isvc.toolkit.recorder import Recorder
 from isvc.toolkit.webhook import WebhookServer
 
@@ -62,7 +63,8 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
     """The manager with all its parts, ready to run. Nothing is sent before it runs."""
     client, clock = Client.connect(config), SystemClock()
     cache = Cache(client)
-    recorder = Recorder(client, program.event_source, clock)
+    metrics = Metrics()
+    recorder = Recorder(client, program.event_source, clock, on_drop=metrics.event_dropped)
     context = Context(client, cache, recorder, clock, options)
     controllers = [make(context) for make in program.controllers]
     cache.declare("webhooks", *reads(program.webhooks, options.system_namespace))
@@ -86,6 +88,7 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
         webhooks=webhooks,
         services=[*certificates, recorder],
         health_probes=options.health_probes,
+        metrics=metrics,
         metrics_address=options.metrics,
         metrics_protection=protection(client, options.tls) if options.metrics_secure else None,
     )

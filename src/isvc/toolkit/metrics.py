@@ -67,12 +67,16 @@ class Metrics:
             "workqueue_longest_running_processor_seconds", "The longest work under way.", "name", "controller"
         )
         self.requests = counter("rest_client_requests_total", "API requests.", "code", "method", "host")
+        self.events_dropped = counter("isvc_events_dropped_total", "Kubernetes events that were not written.", "reason")
         self.leading = gauge("leader_election_master_status", "1 on the leader.", "name")
 
     def answered(self, path: str, code: int, seconds: float) -> None:
         """One webhook request; implements webhook.server.WebhookMeter."""
         self.webhook_requests.labels(path, str(code)).inc()
         self.webhook_seconds.labels(path).observe(seconds)
+
+    def event_dropped(self, reason: str) -> None:
+        self.events_dropped.labels(reason).inc()
 
     def text(self) -> bytes:
         from prometheus_client import generate_latest

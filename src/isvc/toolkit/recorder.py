@@ -1,17 +1,20 @@
 """Events that people see in `kubectl describe`: written in the background, and counted up instead of repeated.
 
-Telling an event never waits and never fails: a reconcile is not held up by its own commentary. An event told again
-within ten minutes raises the count of the first; one told again before it was even written costs no request at all.
+Recording an event never waits and never fails, so that a reconcile is not held up by its own commentary. An event that
+recurs within ten minutes raises the count of the first; one that recurs before it was written costs no request at all.
+Events are written as the API server has room for them, however late. What cannot be written is dropped and counted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from isvc.kube.errors import ApiError, NotFound
+from isvc.kube.errors import ApiError, NotFound, TooManyRequests
 from isvc.kube.objects import Object, name_of, namespace_of, resource_version_of, uid_of
 from isvc.kube.resource import EVENTS
 from isvc.toolkit.client import Client
@@ -21,16 +24,26 @@ from isvc.toolkit.failure import ClusterError
 log = logging.getLogger(__name__)
 
 WINDOW = 600.0
-REMEMBERED = 1024
-WAITING = 1024
+MOST_REMEMBERED = 4096
+MOST_WAITING = 100_000
+WRITERS = 4
 FLUSH_SECONDS = 5.0
 PATIENCE = 3.0
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
 MESSAGE_LIMIT = 1024
+
+
+class EventRecorder(Protocol):
+    """Records events about objects; `type` is Normal or Warning."""
+
+    def event(self, obj: Object, type: str, reason: str, message: str) -> None: ...  # noqa: A002 - Kubernetes' word
 
 
 class _Subject(NamedTuple):
     """What makes two events the same."""
 
+    source: str
     api_version: str
     kind: str
     namespace: str
@@ -42,6 +55,12 @@ class _Subject(NamedTuple):
 
 
 @dataclass(slots=True)
+class _Waiting:
+    count: int
+    version: str  # of the object, when last recorded
+
+
+@dataclass(slots=True)
 class _Written:
     name: str
     count: int
@@ -49,81 +68,140 @@ class _Written:
 
 
 class Recorder:
-    def __init__(self, client: Client, component: str, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        source: str,
+        clock: Clock | None = None,
+        *,
+        on_drop: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """`source` is the component that events come from; `on_drop` is called with the reason for each event lost."""
         self._client = client
-        self._component = component
+        self._source = source
         self._clock = clock or SystemClock()
-        self._waiting: dict[_Subject, tuple[int, str]] = {}  # how often, and the object's resourceVersion
+        self._on_drop = on_drop
+        self._waiting: dict[_Subject, _Waiting] = {}  # oldest first
+        self._writing: set[_Subject] = set()
         self._written: dict[_Subject, _Written] = {}  # oldest first
-        self._task: asyncio.Task[None] | None = None
+        self._writers: set[asyncio.Task[None]] = set()
+        self._stamp = 0
 
-    def event(self, obj: Object, type: str, reason: str, message: str) -> None:  # noqa: A002 - as Kubernetes calls it
-        """Tell `message` about an object; `type` is Normal or Warning."""
+    def event(self, obj: Object, type: str, reason: str, message: str) -> None:  # noqa: A002 - Kubernetes' word
+        self.record(self._source, obj, type, reason, message)
+
+    def named(self, source: str) -> EventRecorder:
+        """The same recorder, for events that come from another component."""
+        return _Named(self, source)
+
+    def record(self, source: str, obj: Object, kind: str, reason: str, message: str) -> None:
         subject = _Subject(
+            source,
             obj.get("apiVersion", ""),
             obj.get("kind", ""),
             namespace_of(obj),
             name_of(obj),
             uid_of(obj),
-            type,
+            kind,
             reason,
             message[:MESSAGE_LIMIT],
         )
-        if subject not in self._waiting and len(self._waiting) >= WAITING:
-            log.warning("event dropped, too many wait: %s %s/%s: %s", reason, subject.namespace, subject.name, message)
-            return
-        count = self._waiting.get(subject, (0, ""))[0] + 1
-        self._waiting[subject] = (count, resource_version_of(obj))
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._write_waiting(), name="recorder")
+        self._add(subject, 1, resource_version_of(obj))
+        if len(self._writers) < WRITERS:
+            writer = asyncio.get_running_loop().create_task(self._write_waiting(), name="event writer")
+            self._writers.add(writer)
+            writer.add_done_callback(self._writers.discard)
 
     async def start(self) -> None:
         """Nothing to do: writing starts with the first event."""
 
     async def stop(self) -> None:
         """Write what waits, for a few seconds at most."""
-        if self._task is not None and not self._task.done():
-            await asyncio.wait((self._task,), timeout=FLUSH_SECONDS)
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        writers = list(self._writers)
+        if writers:
+            await asyncio.wait(writers, timeout=FLUSH_SECONDS)
+        for writer in writers:
+            writer.cancel()
+        await asyncio.gather(*writers, return_exceptions=True)
+        for subject in self._waiting:
+            self._drop(subject, "shutdown")
+        self._waiting.clear()
 
     async def flush(self) -> None:
-        """Wait until all events told so far are written."""
-        if self._task is not None:
-            await self._task
+        """Wait until all events recorded so far are written."""
+        while self._writers:
+            await asyncio.wait(self._writers)
+
+    def _add(self, subject: _Subject, count: int, version: str) -> None:
+        known = self._waiting.get(subject)
+        if known is not None:
+            known.count, known.version = known.count + count, version
+        elif len(self._waiting) < MOST_WAITING:
+            self._waiting[subject] = _Waiting(count, version)
+        else:
+            self._drop(subject, "queue_full")
+
+    def _drop(self, subject: _Subject, reason: str) -> None:
+        place = f"{subject.kind} {subject.namespace}/{subject.name}"
+        log.debug("event dropped (%s): %s of %s: %s", reason, subject.reason, place, subject.message)
+        self._on_drop(reason)
 
     async def _write_waiting(self) -> None:
-        while self._waiting:
-            subject = next(iter(self._waiting))
-            count, version = self._waiting.pop(subject)
-            try:
-                await self._write(subject, count, version)
-            except (ApiError, ClusterError) as error:
-                log.debug("event not written: %s", error)
-            except Exception:
-                log.exception("event not written")
+        """Write until nothing waits that no other writer is at; pause when the API server is away."""
+        pause = FIRST_PAUSE
+        while (subject := next((each for each in self._waiting if each not in self._writing), None)) is not None:
+            if await self._attempt(subject):
+                pause = FIRST_PAUSE
+            else:
+                await self._clock.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads load
+                pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _write(self, subject: _Subject, count: int, version: str) -> None:
-        now = self._clock.monotonic()
+    async def _attempt(self, subject: _Subject) -> bool:
+        """Write what waits about the subject; False if it has to wait on."""
+        waiting = self._waiting.pop(subject)
+        self._writing.add(subject)
+        settled = False
+        try:
+            await self._write(subject, waiting)
+            settled = True
+        except ClusterError:
+            pass
+        except ApiError as error:
+            settled = error.status_code < 500 and not isinstance(error, TooManyRequests)
+            if settled:
+                self._drop(subject, "refused")
+        except Exception:
+            log.exception("an event was not written")
+            settled = True
+            self._drop(subject, "failed")
+        finally:
+            self._writing.discard(subject)
+            if not settled:
+                self._add(subject, waiting.count, waiting.version)
+        return settled
+
+    async def _write(self, subject: _Subject, waiting: _Waiting) -> None:
+        now, count = self._clock.monotonic(), waiting.count
         known = self._written.get(subject)
         if known is not None and now - known.at < WINDOW:
-            known.count += count
-            known.at = now
-            patch = {"count": known.count, "lastTimestamp": timestamp(self._clock.now())}
+            count += known.count
+            patch = {"count": count, "lastTimestamp": timestamp(self._clock.now())}
             try:
                 await self._client.patch(EVENTS, known.name, patch, subject.namespace or "default", patience=PATIENCE)
+                known.count, known.at = count, now
                 return
             except NotFound:
-                count = known.count  # the server forgot it; start over
-        manifest = self._manifest(subject, count, version)
+                pass  # the server forgot it; start over
+        manifest = self._manifest(subject, count, waiting.version)
+        await self._client.create(EVENTS, manifest, patience=PATIENCE)
         self._written.pop(subject, None)
         self._written[subject] = _Written(manifest["metadata"]["name"], count, now)
-        if len(self._written) > REMEMBERED:
+        if len(self._written) > MOST_REMEMBERED:
             del self._written[next(iter(self._written))]
-        await self._client.create(EVENTS, manifest, patience=PATIENCE)
 
     def _manifest(self, subject: _Subject, count: int, version: str) -> Object:
         moment = self._clock.now()
+        self._stamp = max(self._stamp + 1, int(moment.timestamp() * 1e9))  # no two events of an object share a name
         involved = {
             "apiVersion": subject.api_version,
             "kind": subject.kind,
@@ -132,18 +210,27 @@ class Recorder:
             "uid": subject.uid,
             "resourceVersion": version,
         }
-        stamp = f"{int(moment.timestamp() * 1e9):x}"
+        name = f"{subject.name[:230]}.{self._stamp:x}"
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{subject.name[:230]}.{stamp}", "namespace": subject.namespace or "default"},
+            "metadata": {"name": name, "namespace": subject.namespace or "default"},
             "involvedObject": {field: value for field, value in involved.items() if value},
             "type": subject.type,
             "reason": subject.reason,
             "message": subject.message,
-            "source": {"component": self._component},
-            "reportingComponent": self._component,
+            "source": {"component": subject.source},
+            "reportingComponent": subject.source,
             "firstTimestamp": timestamp(moment),
             "lastTimestamp": timestamp(moment),
             "count": count,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    recorder: Recorder
+    source: str
+
+    def event(self, obj: Object, type: str, reason: str, message: str) -> None:  # noqa: A002 - Kubernetes' word
+        self.recorder.record(self.source, obj, type, reason, message)
