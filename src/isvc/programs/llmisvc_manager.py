@@ -33,8 +33,9 @@ def _llm_inference_services(context: Context) -> Controller:
 
 
 def _llm_inference_service_configs(context: Context) -> Controller:
+    recorder = context.recorder.named("LLMInferenceServiceConfigController")
     return config_watches.controller(
-        context.client, context.cache, context.recorder, context.clock, context.system_namespace, _presets(context)
+        context.client, context.cache, recorder, context.clock, context.system_namespace, _presets(context)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from isvc.api.annotations import DISABLE_AUTO_UPDATE, FINALIZER
 from isvc.api.codec import DecodeError
@@ -30,6 +30,7 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
+from isvc.toolkit.recorder import EventRecorder
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +39,6 @@ AFTER_REFUSAL: Final = 30.0  # a namesake may go away, or a quota grow, without 
 RECOVERY: Final = 0.5
 LOOK_FOR_KNATIVE: Final = 5.0
 WAIT_FOR_MODEL_MESH: Final = 3.0
-
-
-class Recorder(Protocol):
-    def event(self, obj: Object, type: str, reason: str, message: str) -> None: ...  # noqa: A002
 
 
 class Report(NamedTuple):
@@ -54,7 +51,9 @@ class Report(NamedTuple):
 
 
 class Reconciler:
-    def __init__(self, client: Client, cache: Cache, recorder: Recorder, clock: Clock, system_namespace: str) -> None:
+    def __init__(
+        self, client: Client, cache: Cache, recorder: EventRecorder, clock: Clock, system_namespace: str
+    ) -> None:
         self._cache = cache
         self._recorder = recorder
         self._clock = clock

@@ -15,7 +15,7 @@ from isvc.api.resources import (
 from isvc.controllers.inferenceservice.affected import Affected
 from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
 from isvc.controllers.inferenceservice.observe import SERVICE_INDEX
-from isvc.controllers.inferenceservice.reconcile import Reconciler, Recorder
+from isvc.controllers.inferenceservice.reconcile import Reconciler
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.serving.annotations import SERVICE
@@ -26,11 +26,14 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch, owner_of
 from isvc.toolkit.reads import Read
+from isvc.toolkit.recorder import EventRecorder
 
 WORKERS: Final = 192  # most of them wait for the API server
 
 
-def controller(client: Client, cache: Cache, recorder: Recorder, clock: Clock, system_namespace: str) -> Controller:
+def controller(
+    client: Client, cache: Cache, recorder: EventRecorder, clock: Clock, system_namespace: str
+) -> Controller:
     reconciler = Reconciler(client, cache, recorder, clock, system_namespace)
     watches = _watches(cache, Configuration(cache, system_namespace))
     return Controller(

@@ -18,7 +18,7 @@ from isvc.controllers.llmisvc.plan import plan
 from isvc.controllers.llmisvc.planned import Planned, Shared
 from isvc.controllers.llmisvc.presets import NotCombined, pins
 from isvc.controllers.llmisvc.rendered import RenderedSpecs, refusal
-from isvc.controllers.llmisvc.reporting import EventRecorder, Report, Reporter
+from isvc.controllers.llmisvc.reporting import Report, Reporter
 from isvc.controllers.llmisvc.router.observe import waiting_for
 from isvc.controllers.llmisvc.status import conditions as c
 from isvc.controllers.llmisvc.status.edit import StatusEdit
@@ -40,6 +40,7 @@ from isvc.toolkit.certificates import issue_self_signed
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
+from isvc.toolkit.recorder import EventRecorder
 from isvc.toolkit.remembered import Remembered
 
 log = logging.getLogger(__name__)

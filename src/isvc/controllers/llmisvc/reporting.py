@@ -6,7 +6,7 @@ tells several; whatever a user waits for or has to know goes out at once.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.status.conditions import READY
@@ -17,12 +17,9 @@ from isvc.kube.objects import Key, Object, name_of
 from isvc.serving.events import WARNING, Event, failing, readiness_events
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Result
+from isvc.toolkit.recorder import EventRecorder
 
 MOMENT: Final = 1.0
-
-
-class EventRecorder(Protocol):
-    def event(self, obj: Object, type: str, reason: str, message: str) -> None: ...  # noqa: A002
 
 
 class Report(NamedTuple):

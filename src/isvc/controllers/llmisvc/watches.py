@@ -9,7 +9,6 @@ from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, LLM_INFERENCE_SERVICE
 from isvc.controllers.llmisvc.dependencies import Dependencies
 from isvc.controllers.llmisvc.observe import POD_INDEX, PresetSettings, service_of_pod
 from isvc.controllers.llmisvc.reconcile import Reconciler
-from isvc.controllers.llmisvc.reporting import EventRecorder
 from isvc.controllers.llmisvc.router.group import traffic_changed
 from isvc.controllers.llmisvc.router.observe import GROUP_INDEX, INDEXERS, SERVICE_INDEXERS, gateway_of
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, users_of
@@ -45,6 +44,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of
 from isvc.toolkit.reads import Read
+from isvc.toolkit.recorder import EventRecorder
 
 WORKERS: Final = 64  # most of them wait for the API server
 OURS: Final = f"{PART_OF}={LLM}"

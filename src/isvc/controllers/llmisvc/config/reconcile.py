@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
 from isvc.api.resources import GROUP, LLM_INFERENCE_SERVICE_CONFIGS
 from isvc.controllers.llmisvc.config.status import fold
@@ -14,15 +14,12 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
+from isvc.toolkit.recorder import EventRecorder
 
 FINALIZER: Final = f"{GROUP}/llmisvcconfig-finalizer"
 PAUSE: Final = 1.0  # between two statuses of one configuration
 PAUSE_PER_USER: Final = 0.1  # a preset has every service as its user: they come and go without end
 LONGEST_PAUSE: Final = 30.0
-
-
-class EventRecorder(Protocol):
-    def event(self, obj: Object, type: str, reason: str, message: str) -> None: ...  # noqa: A002
 
 
 class Reconciler:

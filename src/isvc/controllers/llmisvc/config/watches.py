@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.config.reconcile import EventRecorder, Reconciler
+from isvc.controllers.llmisvc.config.reconcile import Reconciler
 from isvc.controllers.llmisvc.config.users import Users
 from isvc.controllers.llmisvc.observe import PresetSettings
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, configs_of
@@ -16,6 +16,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch
 from isvc.toolkit.reads import Read
+from isvc.toolkit.recorder import EventRecorder
 
 WORKERS = 4
 
