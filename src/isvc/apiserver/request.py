@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl
 
 from isvc.apiserver.description import Description
+from isvc.http1 import message
 from isvc.kube.objects import Object
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
@@ -28,17 +29,13 @@ class User(NamedTuple):
         return told
 
 
-class Request:
-    """An HTTP request, read to its end."""
+class Request(message.Request):
+    """A request of an authenticated user, with the warnings that its response will carry."""
 
-    __slots__ = ("_query", "body", "headers", "method", "path", "query_string", "user", "warnings")
+    __slots__ = ("_query", "user", "warnings")
 
     def __init__(self, method: str, path: str, query_string: str, headers: dict[str, str], body: bytes) -> None:
-        self.method = method
-        self.path = path
-        self.query_string = query_string
-        self.headers = headers
-        self.body = body
+        super().__init__(method, path, query_string, headers, body)
         self.user: User | None = None
         self.warnings: list[str] = []
         self._query: dict[str, str] | None = None
@@ -62,9 +59,9 @@ class Request:
     def user_agent(self) -> str:
         return self.headers.get("user-agent", "")
 
-    def warn(self, message: str) -> None:
-        if message not in self.warnings:
-            self.warnings.append(message)
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ from isvc.apiserver.router import Router, nothing_here, parse
 from isvc.apiserver.store.lock import FolderLock
 from isvc.apiserver.store.store import Store
 from isvc.apiserver.verbs.pipeline import Api
+from isvc.http1.connection import Connection as BaseConnection
 from isvc.kube.errors import ApiError, Unauthorized
 
 log = logging.getLogger(__name__)
@@ -63,8 +64,7 @@ class Server:
         self._host = host
         self._port = port
         self._controllers = controllers
-        self._connections: set[Connection] = set()
-        self._users: dict[Connection, User | None] = {}
+        self._connections: set[BaseConnection[Request]] = set()
 
     async def start(self) -> None:
         """Loads what is kept, and listens. Raises InUse, OSError or Damaged if that cannot be."""
@@ -129,12 +129,10 @@ class Server:
 
     async def _sweep(self) -> None:
         """Drops connections that have been silent for long and have nothing under way."""
-        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             for connection in tuple(self._connections):
-                if connection.idle and loop.time() - connection.since > IDLE_SECONDS:
-                    connection.abort()
+                connection.close_if_idle(IDLE_SECONDS)
 
     def handle(self, request: Request, connection: Connection) -> Response | Awaitable[Response]:
         path = request.path

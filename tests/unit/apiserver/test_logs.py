@@ -125,9 +125,9 @@ async def test_whoever_stops_following_frees_the_node(http, node):
     await pod(http, "p", "c")
     response = await http.session.get(f"{http.server.url}{PODS}/p/log?follow=true")
     assert await response.content.readline() == b"first\n"
-    (connection,) = [each for each in http.server._connections if not each.idle]
+    (connection,) = [each for each in http.server._connections if each.busy]
     response.close()
     async with asyncio.timeout(30):
         await connection.closed
-        while not connection.idle:
+        while connection.busy:
             await asyncio.sleep(0.01)

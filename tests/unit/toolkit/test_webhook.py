@@ -11,6 +11,8 @@ import aiohttp
 import orjson
 import pytest
 
+from isvc.http1 import connection as http_connection
+from isvc.http1.connection import MAX_HEAD
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK
 from isvc.toolkit.certificates import issue_authority, issue_serving
@@ -242,7 +244,7 @@ async def test_a_large_review_is_no_large_head(server):
     answered = []
     asked = connection.Connection(server._serve, set())
     asked.connection_made(type("Wire", (), {"write": lambda _, data: answered.append(data)})())
-    asked.data_received(posted("/look", object={"metadata": {"name": "it"}, "data": "x" * 4 * connection.HEAD_LIMIT}))
+    asked.data_received(posted("/look", object={"metadata": {"name": "it"}, "data": "x" * 4 * MAX_HEAD}))
     assert answered[0].startswith(b"HTTP/1.1 200 OK\r\n")
 
 
@@ -263,12 +265,12 @@ async def test_a_body_may_come_in_chunks_and_after_a_question(wire):
     ("sent", "code"),
     [
         (b"hello there\r\n\r\n", 400),
-        (b"POST /look HTTP/1.1\r\nX: " + b"x" * 2 * connection.HEAD_LIMIT, 431),
+        (b"POST /look HTTP/1.1\r\nX: " + b"x" * 2 * MAX_HEAD, 431),
         (b"GET /look HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 405),
     ],
 )
 async def test_what_is_no_request_is_told_and_hung_up_on(wire, sent, code, monkeypatch):
-    monkeypatch.setattr(connection, "LINGER_SECONDS", 0.5)
+    monkeypatch.setattr(http_connection, "LINGER_SECONDS", 0.5)
     reader, writer = wire
     writer.write(sent)
     status, answer = await received(reader)

@@ -21,11 +21,14 @@ from urllib.parse import parse_qs
 
 import orjson
 
+from isvc.http1.connection import Connection as BaseConnection
+from isvc.http1.message import Request, Response
 from isvc.kube.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.webhook import admission
+from isvc.toolkit.webhook import connection as connections
 from isvc.toolkit.webhook.admission import AdmissionHandler, AdmissionRequest, AdmissionResponse
-from isvc.toolkit.webhook.connection import Connection, Reply, Request
+from isvc.toolkit.webhook.connection import Connection, error_response
 from isvc.toolkit.webhook.conversion import ConversionHandler, convert
 
 log = logging.getLogger(__name__)
@@ -84,7 +87,7 @@ class WebhookServer:
         self._key = Path(cert_dir) / "tls.key"
         self._loaded: object = None
         self._opened = asyncio.Event()
-        self._connections: set[Connection] = set()
+        self._connections: set[BaseConnection[Request]] = set()
         self._listener: asyncio.Server | None = None
         self._upkeep: asyncio.Task[None] | None = None
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -146,48 +149,48 @@ class WebhookServer:
             await asyncio.sleep(UPKEEP_SECONDS)
             self.reload()
             for connection in list(self._connections):
-                connection.leave_if_idle()
+                connection.close_if_idle(connections.IDLE_SECONDS)
 
-    def _serve(self, request: Request) -> Reply | Awaitable[Reply]:
+    def _serve(self, request: Request) -> Response | Awaitable[Response]:
         started = time.perf_counter()
         route = self._routes.get(request.path)
         if route is None:
-            return Reply.of(NotFound(f"no webhook at {request.path}"))
+            return error_response(NotFound(f"no webhook at {request.path}"))
         reply = self._answer(request, route)
-        if isinstance(reply, Reply):
+        if isinstance(reply, Response):
             return self._measured(reply, request.path, started)
         return self._measured_later(reply, request.path, started)
 
-    def _measured(self, reply: Reply, path: str, started: float) -> Reply:
+    def _measured(self, reply: Response, path: str, started: float) -> Response:
         if self.meter is not None:
             self.meter.answered(path, reply.status, time.perf_counter() - started)
         return reply
 
-    async def _measured_later(self, reply: Awaitable[Reply], path: str, started: float) -> Reply:
+    async def _measured_later(self, reply: Awaitable[Response], path: str, started: float) -> Response:
         return self._measured(await reply, path, started)
 
-    def _answer(self, request: Request, route: Route) -> Reply | Awaitable[Reply]:
+    def _answer(self, request: Request, route: Route) -> Response | Awaitable[Response]:
         """200 with a review, or 4xx/5xx with a Status when there was no review to answer."""
         review: Any = None
         try:
             review = _read(request)
             if isinstance(route, Conversion):
-                return Reply(200, orjson.dumps(convert(review, route.handler)))
+                return Response(orjson.dumps(convert(review, route.handler)))
             asked = admission.parse(review)
             if not self._opened.is_set():
                 return self._decided(request, review, self._once_open(route.handler, asked))
             decided = route.handler(asked)
             if isinstance(decided, AdmissionResponse):
-                return Reply(200, orjson.dumps(admission.answer(review["apiVersion"], asked.uid, decided)))
+                return Response(orjson.dumps(admission.answer(review["apiVersion"], asked.uid, decided)))
             return self._decided(request, review, decided)
         except Exception as error:
             return _refused(error, request.path, review, route)
 
-    async def _decided(self, request: Request, review: Any, decision: Awaitable[AdmissionResponse]) -> Reply:
+    async def _decided(self, request: Request, review: Any, decision: Awaitable[AdmissionResponse]) -> Response:
         try:
-            async with asyncio.timeout(_patience(request.query)):
+            async with asyncio.timeout(_patience(request.query_string)):
                 decided = await decision
-            return Reply(200, orjson.dumps(admission.answer(review["apiVersion"], _uid(review), decided)))
+            return Response(orjson.dumps(admission.answer(review["apiVersion"], _uid(review), decided)))
         except Exception as error:
             return _refused(error, request.path, review, self._routes[request.path])
 
@@ -207,8 +210,8 @@ async def _until(condition: Callable[[], bool], seconds: float) -> None:
 def _read(request: Request) -> Any:
     if request.method != "POST":
         raise MethodNotAllowed(f"{request.method} is not how a webhook is asked")
-    if request.content_type != "application/json":
-        raise BadRequest(f"contentType={request.content_type}, expected application/json")
+    if request.media_type != "application/json":
+        raise BadRequest(f"contentType={request.media_type}, expected application/json")
     if not request.body:
         raise BadRequest("the request has no body")
     try:
@@ -217,17 +220,17 @@ def _read(request: Request) -> Any:
         raise BadRequest(f"the body is not JSON: {error}") from None
 
 
-def _refused(error: Exception, path: str, review: Any, route: Route) -> Reply:
+def _refused(error: Exception, path: str, review: Any, route: Route) -> Response:
     """What went wrong, inside a review if there was one to answer."""
     if not isinstance(error, ApiError | TimeoutError):
         log.error("webhook %s crashed", path, exc_info=error)
     refusal = admission.refusal(error)
     uid = _uid(review)
     if not uid or not isinstance(route, Admission):
-        return Reply.of(ApiError(refusal.message, status=refusal.code))
+        return error_response(ApiError(refusal.message, status=refusal.code))
     version = review.get("apiVersion")
     told = admission.answer(version if version in admission.VERSIONS else admission.VERSIONS[0], uid, refusal)
-    return Reply(200, orjson.dumps(told))
+    return Response(orjson.dumps(told))
 
 
 def _patience(query: str) -> float:
