@@ -18,9 +18,15 @@ log = logging.getLogger("isvc.llmserver")
 
 Json = dict[str, Any]
 
+_CHECK_SECONDS = 10.0
+_STUCK_SECONDS = 300.0  # a batch of prompt tokens may take a minute with a large model on a small machine
+_SMALL = 1 << 18  # bytes
+_BYTES_OF_A_TOKEN = 256
+
 
 class Engine:
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, Any], stuck_after: float = _STUCK_SECONDS) -> None:
+        self._stuck_after = stuck_after
         self._settings = {**settings, "key": secrets.token_urlsafe(32)}
         self._process: asyncio.subprocess.Process | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -61,16 +67,31 @@ class Engine:
         self.max_model_len, self.vocabulary = model["n_ctx"], model["n_vocab"]
 
     async def keep_running(self) -> None:
-        """Starts llama.cpp again whenever it dies; fails when it cannot be started."""
+        """Starts llama.cpp again whenever it dies or is stuck; fails when it cannot be started."""
         while True:
             assert self._process is not None
+            watchdog = asyncio.create_task(self._kill_when_stuck(self._process))
             status = await self._process.wait()
+            watchdog.cancel()
             if self._stopping:
                 return
             log.error("llama.cpp ended with status %s; loading the model again", status)
             await self._close_session()
             await self.start()
             log.info("the model is loaded again")
+
+    async def _kill_when_stuck(self, process: asyncio.subprocess.Process) -> None:
+        """A question that llama.cpp answers between two steps of its work has to be answered at some time."""
+        while True:
+            await asyncio.sleep(min(_CHECK_SECONDS, self._stuck_after))
+            try:
+                async with asyncio.timeout(self._stuck_after):
+                    await self.get("/slots")
+            except TimeoutError:
+                log.error("llama.cpp has not moved for %d s; ending it", self._stuck_after)
+                process.kill()
+            except ApiError:
+                continue  # it died, which is noticed elsewhere
 
     async def stop(self) -> None:
         self._stopping = True
@@ -114,6 +135,10 @@ class Engine:
             data = None if body is None else orjson.dumps(body)
         except orjson.JSONEncodeError as error:  # nested too deeply, a number of more than 64 bits
             raise BadRequest(f"The request cannot be passed on: {error}") from None
+        if data is not None and len(data) > max(_SMALL, _BYTES_OF_A_TOKEN * self.max_model_len):
+            raise BadRequest(
+                f"This model's maximum context length is {self.max_model_len} tokens, too few for the input."
+            )
         return self._session.request(method, path, data=data)
 
     async def _close_session(self) -> None:

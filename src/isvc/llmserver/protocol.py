@@ -20,6 +20,7 @@ TokenId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Inputs = str | list[Any]
 
 _MOST_INPUTS = 2048
+_LARGEST_SCHEMA = 5000
 _DEFAULT_COMPLETION_TOKENS = 16
 
 _UNSUPPORTED = (
@@ -48,7 +49,7 @@ class Sampling(msgspec.Struct, kw_only=True):
     model: str | None = None
     n: Annotated[int, Meta(ge=1, le=128)] | None = None
     seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], Meta(max_length=128)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_tokens: Positive | None = None
@@ -59,7 +60,7 @@ class Sampling(msgspec.Struct, kw_only=True):
     frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[float, Meta(gt=0, le=100)] | None = None
-    logit_bias: dict[str, Annotated[float, Meta(ge=-100, le=100)]] | None = None
+    logit_bias: Annotated[dict[str, Annotated[float, Meta(ge=-100, le=100)]], Meta(max_length=1024)] | None = None
     ignore_eos: bool | None = None
     response_format: Json | None = None
     guided_json: Any = None
@@ -89,6 +90,11 @@ class Sampling(msgspec.Struct, kw_only=True):
 
     def schema(self) -> Any:
         """The JSON schema that the answer has to fit, if one is asked for."""
+        schema = self._schema()
+        _check_size(schema, "response_format")
+        return schema
+
+    def _schema(self) -> Any:
         guided = (self.structured_outputs or {}).get("json", self.guided_json)
         if guided is not None:
             return _parsed(guided, "guided_json") if isinstance(guided, str) else guided
@@ -118,6 +124,7 @@ class ChatRequest(Sampling, kw_only=True):
     def llama(self) -> Json:
         for message in self.messages:
             _check_message(message)
+        _check_size(self.tools, "tools")
         body: Json = {"messages": self.messages, **self.sampling()}
         if self.max_completion_tokens is not None:
             body["max_tokens"] = self.max_completion_tokens
@@ -225,6 +232,20 @@ def _refuse_unsupported(fields: Json) -> None:
         raise BadRequest("best_of is not supported by this server", "best_of")
     if others := [name for name, value in _dict(fields.get("structured_outputs")).items() if value and name != "json"]:
         raise BadRequest(f"structured_outputs.{others[0]} is not supported by this server", "structured_outputs")
+
+
+def _check_size(schema: Any, field: str) -> None:
+    """Refuses a schema for which llama.cpp would make a grammar for minutes, while nobody else is answered."""
+    seen, pending = 0, [schema]
+    while pending:
+        value = pending.pop()
+        seen += 1
+        if isinstance(value, dict):
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+        if seen + len(pending) > _LARGEST_SCHEMA:
+            raise BadRequest(f"{field} has more than {_LARGEST_SCHEMA} values", field)
 
 
 def _check_message(message: Json) -> None:

@@ -70,6 +70,18 @@ async def test_llama_is_started_again_when_it_dies(engine):
     await keeper
 
 
+async def test_llama_is_started_again_when_it_is_stuck():
+    engine = Engine(SETTINGS, stuck_after=1)
+    await engine.start()
+    first = engine._process.pid
+    keeper = asyncio.create_task(engine.keep_running())
+    os.kill(first, signal.SIGSTOP)
+    await until(lambda: engine._process.pid != first and engine.ready, "another process answers")
+    assert (await engine.post("/v1/completions", SHORT))["choices"][0]["text"] == " Paris"
+    await engine.stop()
+    await keeper
+
+
 async def test_a_damaged_model_is_a_sentence(tmp_path):
     damaged = tmp_path / "damaged.gguf"
     damaged.write_bytes(smollm().read_bytes()[:100_000])

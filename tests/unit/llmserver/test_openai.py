@@ -64,7 +64,7 @@ def test_a_stream_comes_token_by_token_while_the_model_still_writes(client, serv
         if chunk.choices and chunk.choices[0].delta.content:
             if not texts:
                 assert server.metric("vllm:num_requests_running") == 1
-                assert 0 < server.metric("vllm:kv_cache_usage_perc") < 1
+                wait_until(lambda: 0 < server.metric("vllm:kv_cache_usage_perc") < 1, "the cache is in use")
             texts.append(chunk.choices[0].delta.content)
     assert len(texts) > 20
     assert "".join(texts) == whole.choices[0].message.content
@@ -162,8 +162,8 @@ def test_two_requests_run_together_and_a_third_waits(client, server):
 
     with ThreadPoolExecutor(3) as threads:
         answers = [threads.submit(ask, number) for number in range(3)]
-        wait_until(lambda: server.metric("vllm:num_requests_running") == 2, "two run")
-        assert server.metric("vllm:num_requests_waiting") == 1
+        wait_until(lambda: server.metric("vllm:num_requests_waiting") == 1, "one waits")
+        assert server.metric("vllm:num_requests_running") == 2
         assert len({answer.result() for answer in answers}) == 3
     assert server.metric("vllm:num_requests_running") == 0
 
@@ -282,6 +282,7 @@ HOSTILE = {
         b'{"prompt": ""}',
         b'{"prompt": [2147483647], "max_tokens": 1}',
         b'{"prompt": [99999999999999999999]}',
+        b'{"prompt": "' + b"a" * 4_000_000 + b'"}',
         b'{"prompt": "a", "max_tokens": 2, "logit_bias": {"x": 1, "-5": 2, "99999999999": 3}}',
         b'{"prompt": "a", "max_tokens": 2, "stop": ["", "\\u0000"]}',
         b'{"prompt": "a", "max_tokens": 2, "top_p": 1e-45, "min_p": 1, "temperature": 1e-45}',

@@ -65,6 +65,9 @@ def test_a_schema_may_be_asked_for_in_four_ways():
         ({"structured_outputs": {"regex": "a+"}}, "structured_outputs"),
         ({"guided_json": "{"}, "guided_json"),
         ({"response_format": {"type": "structural_tag"}}, "response_format"),
+        ({"guided_json": {"enum": list(range(6000))}}, "response_format"),
+        ({"tools": [{"type": "function"}] * 6000}, "tools"),
+        ({"stop": ["x"] * 1000}, "stop"),
     ],
 )
 def test_a_refusal_names_the_field(fields, param):
