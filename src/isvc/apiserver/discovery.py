@@ -1,4 +1,4 @@
-"""What this server serves, told in the two ways that clients ask: group by group, or all at once (aggregated)."""
+"""What this server serves, in the two ways that clients ask: group by group, or all at once (aggregated)."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _aggregated_version(registry: Registry, group: str, version: str) -> Object:
 
 def _aggregated(description: Description) -> Object:
     resource = description.resource
-    told: Object = {
+    entry: Object = {
         "resource": resource.plural,
         "responseKind": _kind(resource.group, resource.version, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
@@ -171,16 +171,16 @@ def _aggregated(description: Description) -> Object:
         "verbs": _verbs(description),
     }
     if description.short_names:
-        told["shortNames"] = list(description.short_names)
+        entry["shortNames"] = list(description.short_names)
     if description.categories:
-        told["categories"] = list(description.categories)
+        entry["categories"] = list(description.categories)
     subresources = []
     for each in _subresources(description):
         kind = _kind(*(each.group_version or (resource.group, resource.version)), each.kind)
         subresources.append({"subresource": each.name, "responseKind": kind, "verbs": list(each.verbs)})
     if subresources:
-        told["subresources"] = subresources
-    return told
+        entry["subresources"] = subresources
+    return entry
 
 
 def _kind(group: str, version: str, kind: str) -> Object:

@@ -188,7 +188,7 @@ def _owner_errors(owners: list[Object]) -> list[FieldError]:
         ]
     controllers = [owner for owner in owners if owner.get("controller") is True]
     if len(controllers) > 1:
-        told = " and ".join(f"{each.get('kind')} {each.get('name')}" for each in controllers[:2])
-        why = f'Only one reference can have Controller set to true. Found "true" in references for {told}'
+        listed = " and ".join(f"{each.get('kind')} {each.get('name')}" for each in controllers[:2])
+        why = f'Only one reference can have Controller set to true. Found "true" in references for {listed}'
         errors.append(invalid("metadata.ownerReferences", OMITTED, why))
     return errors

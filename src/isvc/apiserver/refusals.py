@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from isvc.apiserver.field_errors import quoted
 from isvc.apiserver.strategy import FieldError
+from isvc.kube.builtin.shape import Undecodable
 from isvc.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -23,12 +24,12 @@ from isvc.kube.schemas import definition_name
 
 
 def details(resource: Resource, name: str, **more: object) -> Object:
-    told: Object = {"name": name, "group": resource.group, "kind": resource.plural}
+    fields: Object = {"name": name, "group": resource.group, "kind": resource.plural}
     if not resource.group:
-        del told["group"]
+        del fields["group"]
     if not name:
-        del told["name"]
-    return {**told, **more}
+        del fields["name"]
+    return {**fields, **more}
 
 
 def not_found(resource: Resource, name: str) -> NotFound:
@@ -53,18 +54,18 @@ def precondition(resource: Resource, namespace: str, name: str, wanted: str, fou
     """An update that names another uid."""
     key = "/".join(filter(None, ("/registry", resource.plural, namespace, name)))
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
-    told = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
-    return conflict(resource, name, told)
+    why = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    return conflict(resource, name, why)
 
 
 def outdated_deletion(resource: Resource, name: str, what: str, wanted: str, found: str) -> Conflict:
     """A deletion whose preconditions do not hold."""
     guess = "deleted and then recreated" if what == "UID" else "modified"
     why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found})"
-    told = {**details(resource, name), "kind": resource.kind}
+    fields = {**details(resource, name), "kind": resource.kind}
     title = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     message = f'Operation cannot be fulfilled on {title} "{name}": {why}. The object might have been {guess}'
-    return Conflict(message, details=told)
+    return Conflict(message, details=fields)
 
 
 class Unspecific(ApiError):
@@ -78,28 +79,28 @@ def nameless(name: str) -> BadRequest:
 
 
 def forbidden(resource: Resource, name: str, why: str, causes: list[Object] | None = None) -> Forbidden:
-    told = details(resource, name, **({"causes": causes} if causes else {}))
-    return Forbidden(f'{resource} "{name}" is forbidden: {why}', details=told)
+    fields = details(resource, name, **({"causes": causes} if causes else {}))
+    return Forbidden(f'{resource} "{name}" is forbidden: {why}', details=fields)
 
 
 def invalid(gvk: GVK, name: str, errors: Sequence[FieldError]) -> Invalid:
     texts = list(dict.fromkeys(str(error) for error in errors))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     title = f"{gvk.kind}.{gvk.group}" if gvk.group else gvk.kind
-    told: Object = {"name": name, "group": gvk.group, "kind": gvk.kind, "causes": [e.cause() for e in errors]}
+    fields: Object = {"name": name, "group": gvk.group, "kind": gvk.kind, "causes": [e.cause() for e in errors]}
     if not gvk.group:
-        del told["group"]
+        del fields["group"]
     if not name:
-        del told["name"]
-    return Invalid(f'{title} "{name}" is invalid: {listed}', details=told)
+        del fields["name"]
+    return Invalid(f'{title} "{name}" is invalid: {listed}', details=fields)
 
 
 def no_version(resource: Resource, name: str) -> Invalid:
     error = FieldError(
         "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
     )
-    told = details(resource, name, causes=[error.cause()])
-    return Invalid(f'{resource} "{name}" is invalid: {error}', details=told)
+    fields = details(resource, name, causes=[error.cause()])
+    return Invalid(f'{resource} "{name}" is invalid: {error}', details=fields)
 
 
 def unknown_resource() -> NotFound:
@@ -133,7 +134,7 @@ def wrong_kind(found: Object, expected: GVK, custom: bool) -> ApiError:
     else:
         scheme = "pkg/runtime/scheme.go:111"
         why = f'no kind "{gvk.kind}" is registered for version "{gvk.api_version}" in scheme "{scheme}"'
-    return BadRequest(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {expected.kind}: {why}')
+    return Undecodable(gvk, expected.kind, why)
 
 
 def untypeable(gvk: GVK, obj: Object, why: str) -> ApiError:

@@ -1,4 +1,4 @@
-"""Who asks for what: a request as the pipeline sees it, and as admission webhooks are told of it."""
+"""Who asks for what: a request as the pipeline sees it, and as admission webhooks see it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class User(NamedTuple):
 
     def info(self) -> Object:
         """As `userInfo` in an admission review."""
-        told: Object = {"username": self.username, "groups": list(self.groups)}
+        info: Object = {"username": self.username, "groups": list(self.groups)}
         if self.uid:
-            told["uid"] = self.uid
+            info["uid"] = self.uid
         if self.extra:
-            told["extra"] = self.extra
-        return told
+            info["extra"] = self.extra
+        return info
 
 
 class Request(message.Request):

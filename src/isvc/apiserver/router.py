@@ -175,7 +175,7 @@ def _require_namespace(call: Call) -> None:
 
 
 def nothing_here(registry: Registry, group: str) -> Response:
-    """What is not served: told as a Status within a known group, else as any web server would."""
+    """What is not served: a Status within a known group, else a plain 404."""
     if registry.has_group(group):
         return Response.error(refusals.unknown_resource())
     return Response.text("404 page not found\n", 404)

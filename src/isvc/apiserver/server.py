@@ -149,9 +149,9 @@ class Server:
 
     def _authenticate(self, request: Request, connection: Connection) -> User | None:
         """A bearer token, or failing that the connection's client certificate."""
-        told = request.headers.get("authorization")
-        if told is not None:
-            return identity.ADMIN if hmac.compare_digest(told.encode(), self._bearer.encode()) else None
+        given = request.headers.get("authorization")
+        if given is not None:
+            return identity.ADMIN if hmac.compare_digest(given.encode(), self._bearer.encode()) else None
         certificate = connection.peer_certificate()
         return identity.user_of_certificate(certificate) if certificate else None
 

@@ -1,7 +1,7 @@
 """Whether an applied configuration has the types that its schema declares.
 
 Server-side apply looks at the configuration as it was sent, before anything is defaulted or pruned: an undeclared field
-cannot have a manager, and two list items with one key cannot be told apart.
+cannot have a manager, and two list items with one key cannot be distinguished.
 """
 
 from __future__ import annotations

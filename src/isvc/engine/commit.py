@@ -1,4 +1,4 @@
-"""Writes on objects that are nobody's children: an owner's status, once and only if it says something new, and more."""
+"""Writes to the owner itself: status (only if changed), finalizers, labels; and to shared ConfigMaps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, finalizers_of, labels_of, name_of, namespace_of, resource_version_of, uid_of
 from isvc.kube.resource import Resource
 
-STATUS_PATIENCE = 1.0  # what makes another service run goes before what tells of this one
+STATUS_PATIENCE = 1.0  # children of other services go first
 
 
 class Patcher(Protocol):

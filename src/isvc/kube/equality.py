@@ -57,15 +57,15 @@ def same_scalar(live: Any, desired: Any, field: str = "", parent: str = "") -> b
 
 def equivalent(one: Any, other: Any) -> bool:
     """Whether two statuses say the same: equal, but for entries that are null or empty, which say nothing."""
-    return same(_telling(one), _telling(other))
+    return same(_meaningful(one), _meaningful(other))
 
 
-def _telling(value: Any) -> Any:
+def _meaningful(value: Any) -> Any:
     if isinstance(value, dict):
-        told = ((key, _telling(inner)) for key, inner in value.items())
-        return {key: inner for key, inner in told if inner is not None and inner != {} and inner != []}
+        entries = ((key, _meaningful(inner)) for key, inner in value.items())
+        return {key: inner for key, inner in entries if inner is not None and inner != {} and inner != []}
     if isinstance(value, list):
-        return [_telling(item) for item in value]
+        return [_meaningful(item) for item in value]
     return value
 
 

@@ -18,7 +18,7 @@ ApiError
 ├── ServiceUnavailable    503
 └── Timeout               504
 
-The same classes serve both ends: a client raises what it was told, the embedded server says what it raised.
+The same classes serve both ends: a client raises what it received, the embedded server sends what it raised.
 """
 
 from __future__ import annotations

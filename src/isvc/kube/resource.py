@@ -1,6 +1,6 @@
 """A resource: how a kind is addressed over HTTP.
 
-A client needs the plural and the scope to build a path; a kind alone does not tell them. Kinds that the product
+A client needs the plural and the scope to build a path; a kind alone does not say them. Kinds that the product
 always works with are written down here, so that starting up costs no discovery.
 """
 

@@ -80,7 +80,7 @@ class Hook:
         return selector.matches(labels_of(namespace))
 
     def wants_conditions(self, variables: Object) -> bool:
-        """Whether every match condition holds; raises CelError when one cannot be told and none is false."""
+        """Whether every match condition holds; raises CelError when one cannot be evaluated and none is false."""
         failure: CelError | None = None
         for condition in self.spec.get("matchConditions") or ():
             try:

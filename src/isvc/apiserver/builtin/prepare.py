@@ -38,8 +38,8 @@ def _tolerate(spec: Object) -> None:
     tolerations = spec.get("tolerations") or []
     for key in _UNTOLERATED:
         if not any(_tolerates(each, key) for each in tolerations):
-            told = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-            tolerations = [*tolerations, told]
+            added = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            tolerations = [*tolerations, added]
     spec["tolerations"] = tolerations
 
 
@@ -68,7 +68,7 @@ def quality_of_service(spec: Object) -> str:
 
 
 def job(obj: Object) -> None:
-    """A job selects its pods by its own uid unless it was told to use a selector."""
+    """A job selects its pods by its own uid unless it brings a selector."""
     spec, meta = obj["spec"], obj["metadata"]
     if spec.get("manualSelector"):
         return

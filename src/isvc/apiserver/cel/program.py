@@ -26,7 +26,7 @@ class Program:
 
     @property
     def is_condition(self) -> bool:
-        """Whether the expression answers yes or no, as far as can be told without values."""
+        """Whether the expression answers yes or no, as far as is known without values."""
         return self._expression.return_type().name() in ("BOOL", "DYN")
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:

@@ -45,10 +45,10 @@ def _checked(before: Object, after: Object, api_version: str, title: str) -> Obj
         raise InternalError(f"{title} returned invalid converted object: wrong version or kind: {got}")
     if name_of(after) != name_of(before) or uid_of(after) != uid_of(before):
         raise InternalError(f"{title} returned invalid metadata: name and uid must not change")
-    told = after.get("metadata") or {}
+    returned = after.get("metadata") or {}
     metadata = {**(before.get("metadata") or {})}
     for key in ("labels", "annotations"):
         metadata.pop(key, None)
-        if told.get(key):
-            metadata[key] = told[key]
+        if returned.get(key):
+            metadata[key] = returned[key]
     return {**after, "metadata": metadata}

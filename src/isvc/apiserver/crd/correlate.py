@@ -1,4 +1,4 @@
-"""Which item of an old list an item of the new one continues: only keyed lists can tell."""
+"""Which item of an old list an item of the new one continues: known for keyed lists alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """x-kubernetes-validations: CEL rules beside a schema, checked on the values that the schema describes.
 
-A rule that mentions `oldSelf` is a transition rule: it is asked on updates only, where an old value can be told. Other
+A rule that mentions `oldSelf` is a transition rule: it is asked on updates only, where an old value is known. Other
 rules are not asked again about a value that an update leaves as it is.
 """
 

@@ -13,8 +13,8 @@ def _statuses(pod: Object) -> list[Object]:
 def _sidecars(pod: Object) -> list[Object]:
     """Init containers that run beside the others, by their statuses where there are any yet."""
     specs = dig(pod, "spec", "initContainers") or ()
-    told = {each["name"]: each for each in dig(pod, "status", "initContainerStatuses") or ()}
-    return [told.get(each["name"], {}) for each in specs if each.get("restartPolicy") == "Always"]
+    statuses = {each["name"]: each for each in dig(pod, "status", "initContainerStatuses") or ()}
+    return [statuses.get(each["name"], {}) for each in specs if each.get("restartPolicy") == "Always"]
 
 
 def _ready(pod: Object) -> str:
@@ -31,22 +31,22 @@ def status(pod: Object) -> str:
     return _initializing(pod) or _main(pod, str(dig(pod, "status", "reason") or phase))
 
 
-def _main(pod: Object, told: str) -> str:
-    """What the containers tell, the first of them last; a pod that goes on serving is not completed."""
+def _main(pod: Object, word: str) -> str:
+    """What the containers say, the first of them last; a pod that goes on serving is not completed."""
     failure = ""
     for each in reversed(_statuses(pod)):
         state = each.get("state") or {}
         if reason := dig(state, "waiting", "reason"):
-            told = reason
+            word = reason
         elif ended := state.get("terminated"):
-            told = ended.get("reason") or _exit(ended)
-            failure = told if ended.get("exitCode") else failure
-    if told != "Completed":
-        return told
+            word = ended.get("reason") or _exit(ended)
+            failure = word if ended.get("exitCode") else failure
+    if word != "Completed":
+        return word
     serves = any(each.get("ready") for each in _statuses(pod))
     if serves and _has(pod, "Ready"):
         return "Running"
-    return failure or ("NotReady" if serves else told)
+    return failure or ("NotReady" if serves else word)
 
 
 def _initializing(pod: Object) -> str:

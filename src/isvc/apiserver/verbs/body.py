@@ -10,6 +10,7 @@ import orjson
 from isvc.apiserver import metadata, refusals
 from isvc.apiserver.description import Description
 from isvc.apiserver.request import Call, Request
+from isvc.kube.builtin.shape import Undecodable
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object
 
@@ -97,8 +98,8 @@ def outline(value: Any, description: Description) -> Object:
     for field in ("apiVersion", "kind"):
         if not isinstance(value.get(field) or "", str):
             why = f"json: cannot unmarshal {go_type(value[field])} into Go struct field .{field} of type string"
-            told = f"couldn't get version/kind; json parse error: {why}"
-            raise refusals.unrecognized(gvk.kind, orjson.dumps(value), told)
+            why = f"couldn't get version/kind; json parse error: {why}"
+            raise refusals.unrecognized(gvk.kind, orjson.dumps(value), why)
     if description.custom and not value.get("kind"):
         text = orjson.dumps(value)
         raise refusals.unrecognized(gvk.kind, text, f"Object 'Kind' is missing in '{text.decode()}'")
@@ -117,8 +118,7 @@ def outline(value: Any, description: Description) -> Object:
 def check_types(value: Object, description: Description) -> None:
     """After this the rest of the pipeline may rely on the types in metadata."""
     if complaint := metadata.check_types(value):
-        kind, version = description.gvk.kind, description.gvk.version
-        raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {complaint}')
+        raise Undecodable(description.gvk, description.gvk.kind, complaint)
 
 
 def go_type(value: Any) -> str:
@@ -134,7 +134,7 @@ def _no_object(value: Any, kind: str) -> BadRequest:
 
 
 def decode(value: Any, call: Call) -> Object:
-    """An object of the request's version, pruned and defaulted; unknown fields are refused or told as asked."""
+    """An object of the request's version, pruned and defaulted; unknown fields are refused or warned of, as asked."""
     obj = outline(value, call.description)
     unknown: list[str] = []
     obj = call.description.strategy.decode(obj, unknown)
@@ -152,16 +152,15 @@ def read(call: Call) -> Object:
 
 
 def report(complaints: list[str], call: Call) -> None:
-    """Strict refuses, Warn tells, Ignore keeps quiet."""
+    """Refuses, warns or says nothing, as the request's fieldValidation asks."""
     if not complaints or call.field_validation == "Ignore":
         return
     if call.field_validation == "Warn":
         for complaint in complaints:
             call.request.warn(complaint)
         return
-    kind, version = call.description.gvk.kind, call.description.gvk.version
-    listed = ", ".join(complaints)
-    raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {listed}')
+    gvk = call.description.gvk
+    raise Undecodable(gvk, gvk.kind, "strict decoding error: " + ", ".join(complaints))
 
 
 def duplicates(body: bytes) -> list[str]:

@@ -15,6 +15,7 @@ from isvc.apiserver.strategy import FieldError
 from isvc.apiserver.verbs import body, update
 from isvc.apiserver.verbs.create import create_object, settle_namespace
 from isvc.apiserver.verbs.pipeline import Api
+from isvc.kube.builtin.shape import Undecodable
 from isvc.kube.errors import BadRequest, Invalid, UnsupportedMediaType
 from isvc.kube.objects import GVK, Object
 from isvc.kube.patch import PatchError, json_patch, merge_patch, strategic
@@ -58,11 +59,8 @@ def _decoded(result: Object, call: Call) -> Object:
     shown = orjson.dumps(result).decode()
     try:
         return body.decode(result, call)
-    except BadRequest as error:
-        why = error.message.partition(f"cannot be handled as a {call.description.gvk.kind}: ")[2]
-        if not why:
-            raise
-        raise refusals.invalid_patch(shown, why) from None
+    except Undecodable as error:
+        raise refusals.invalid_patch(shown, error.why) from None
 
 
 def edit_of(call: Call, kind: str) -> Edit:

@@ -39,13 +39,13 @@ class Api:
 
 def admission_request(call: Call, operation: Operation, name: str, options: Object | None = None) -> AdmissionRequest:
     kinds = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
-    told: Object = {"kind": kinds.get(operation, ""), "apiVersion": "meta.k8s.io/v1"}
+    common: Object = {"kind": kinds.get(operation, ""), "apiVersion": "meta.k8s.io/v1"}
     if call.field_manager:
-        told["fieldManager"] = call.field_manager
+        common["fieldManager"] = call.field_manager
     if "fieldValidation" in call.request.query:
-        told["fieldValidation"] = call.field_validation
+        common["fieldValidation"] = call.field_validation
     if call.dry_run:
-        told["dryRun"] = ["All"]
+        common["dryRun"] = ["All"]
     return AdmissionRequest(
         operation=operation,
         description=call.description,
@@ -54,7 +54,7 @@ def admission_request(call: Call, operation: Operation, name: str, options: Obje
         user=call.user,
         subresource=call.subresource,
         dry_run=call.dry_run,
-        options={**told, **(options or {})},
+        options={**common, **(options or {})},
         warnings=call.request.warnings,
     )
 

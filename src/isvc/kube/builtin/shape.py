@@ -29,13 +29,21 @@ class WrongType(ValueError):
     """A value that the field cannot hold, in Go's words."""
 
 
+class Undecodable(BadRequest):
+    """A body that does not become an object of its kind; `why` is the cause alone."""
+
+    def __init__(self, gvk: GVK, kind: str, why: str) -> None:
+        super().__init__(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {kind}: {why}')
+        self.why = why
+
+
 def shape(obj: Object, message: Message, unknown: list[str]) -> Object:
     """The object as a struct of that type would write it; paths of unknown fields are appended to `unknown`."""
     try:
         shaped = _Shaper(unknown).struct(obj, message, top=True)
     except WrongType as error:
         gvk = GVK.of(obj)
-        raise BadRequest(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {error}') from None
+        raise Undecodable(gvk, gvk.kind, str(error)) from None
     return {"kind": obj.get("kind"), "apiVersion": obj.get("apiVersion"), **shaped}
 
 

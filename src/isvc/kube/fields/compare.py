@@ -95,7 +95,7 @@ def _is_divided(value: Any, schema: Schema) -> bool:
 
 
 def _alike(before: Any, after: Any) -> bool:
-    """Of the same kind, so that going through the parts tells all; null and empty are of any kind."""
+    """Of the same kind, so that comparing the parts is enough; null and empty are of any kind."""
     empty: tuple[Any, ...] = (None, {}, [])
     return isinstance(before, type(after)) or before in empty or after in empty
 

@@ -86,7 +86,7 @@ def _retain(original: Object, patch: Object) -> Object:
 
 
 def _merge_ordered_lists(result: Object, patch: Object, schema: Schema) -> set[str]:
-    """Merge the lists that have a `$setElementOrder`, and tell which they are."""
+    """Merge the lists that have a `$setElementOrder`, and return which they are."""
     done = set()
     for directive, order in patch.items():
         if not directive.startswith(_SET_ORDER):
