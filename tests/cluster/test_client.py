@@ -9,13 +9,12 @@ import pytest
 
 from isvc.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, Unauthorized
 from isvc.kube.objects import GVK
-from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS
+from isvc.kube.resource import CONFIG_MAPS, NAMESPACES, PODS
 from isvc.toolkit import client as client_module
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.certificates import issue_authority, issue_serving
 from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.discovery import Discovery
 from isvc.toolkit.failure import NotLeader, Unreachable
 
 
@@ -119,14 +118,6 @@ async def test_the_status_is_a_subresource(client, namespace):
     assert updated["status"]["phase"] == "Running"
     patched = await client.patch(PODS, "p", {"status": {"message": "hi"}}, namespace, subresource="status")
     assert (patched["status"]["phase"], patched["status"]["message"]) == ("Running", "hi")
-
-
-async def test_discovery_knows_kinds_and_says_no_to_others(client):
-    discovery = Discovery(client)
-    assert await discovery.find(DEPLOYMENTS.gvk) == DEPLOYMENTS
-    assert await discovery.find(NAMESPACES.gvk) == NAMESPACES
-    assert await discovery.find(GVK("apps", "v1", "Nonsense")) is None
-    assert await discovery.find(GVK("nobody.example", "v1", "Nonsense")) is None
 
 
 async def test_a_fence_holds_back_writes_but_not_reads(client, namespace):

@@ -45,6 +45,6 @@ async def _services(path: str) -> list[Object]:
 
 def _line(service: Object) -> str:
     from isvc.kube.objects import Key
-    from isvc.local.news import headline
+    from isvc.local.status_printer import headline
 
     return f"{Key.of(service)} {headline(service) or 'is not reconciled yet'}"

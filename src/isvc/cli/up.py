@@ -67,8 +67,8 @@ def command(
 async def _up(home: Home, choices: Choices) -> int:
     from isvc.kube.errors import ApiError
     from isvc.local.api_server import DidNotStart
-    from isvc.local.news import News
     from isvc.local.stack import PortBusy, Stack
+    from isvc.local.status_printer import StatusPrinter
     from isvc.toolkit.failure import ClusterError
 
     stack = Stack(home, choices, _progress)
@@ -80,7 +80,7 @@ async def _up(home: Home, choices: Choices) -> int:
         running = await stack.start()
         click.echo(f"ready in {stack.seconds:.1f} s")
         _next_steps(home, running)
-        stack.follow(News(click.echo).changed)
+        stack.follow(StatusPrinter(click.echo).changed)
         training = asyncio.create_task(_train(home))
         try:
             await stack.run()

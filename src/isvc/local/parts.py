@@ -11,7 +11,7 @@ from isvc.kube.errors import ApiError
 from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
 from isvc.local.controllers import controllers
-from isvc.local.controllers.world import World
+from isvc.local.controllers.context import Context
 from isvc.local.gateway.backends import Endpoint
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.server import Gateway
@@ -92,7 +92,7 @@ class Local:
         self.manager = Manager(
             client,
             self._cache,
-            controllers=controllers(World(client, self._cache, recorder, clock)),
+            controllers=controllers(Context(client, self._cache, recorder, clock)),
             services=[recorder],
         )
 

@@ -97,7 +97,7 @@ class Stack:
             self._stack.callback(each.stop)
 
     def follow(self, handler: Callable[[Object | None, Object | None], None]) -> None:
-        """Tells of InferenceServices: of those that are there, and of every change."""
+        """Call the handler with each InferenceService that is there, and with every change."""
         from isvc.api.resources import INFERENCE_SERVICES
 
         if self._manager is not None:
@@ -143,10 +143,10 @@ async def _finish(task: asyncio.Task[None]) -> None:
 
 
 def port_or_free(wanted: int | None, default: int, spare: Ports) -> int:
-    """The port, if nobody listens there; a free one in place of a default that is taken, or when 0 asks for one."""
+    """The port, if it is free; another one in place of a default that is taken, or if 0 asks for any."""
     if wanted == 0 or (wanted is None and not is_free(default)):
         return spare.one()
     port = default if wanted is None else wanted
     if not is_free(port):
-        raise PortBusy(f"cannot use port {port}: somebody listens there")
+        raise PortBusy(f"cannot use port {port}: another program listens there")
     return port

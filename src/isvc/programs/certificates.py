@@ -1,4 +1,4 @@
-"""The webhooks' certificate: read from a folder that somebody else fills, or issued and renewed by the manager."""
+"""The webhooks' certificate: read from a folder that is given, or issued and renewed by the manager."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def webhook_certificates(
 
 
 def mounted(temporary: Path, trusted: Collection[int]) -> Path | None:
-    """The mounted certificate. Everybody on the machine can make this folder, so its owner has to be trusted."""
+    """The mounted certificate. Every user of the machine can make this folder, so its owner has to be trusted."""
     folder = temporary / MOUNTED
     if not (folder / "tls.crt").exists():
         return None

@@ -1,4 +1,4 @@
-"""What tells one manager program from another, and how a manager is made of it.
+"""Manager programs as values, and how a manager is made of one.
 
 A program is a value; `build` turns it, a cluster and the chosen options into a manager. Several managers can run in one
 process: each has its own client and cache, so what one selects does not narrow what another sees.

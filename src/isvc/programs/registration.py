@@ -17,7 +17,7 @@ from isvc.toolkit.rotation import Targets
 from isvc.toolkit.webhook import Route, conversion, mutating, validating
 from isvc.toolkit.webhook.admission import AdmissionHandler
 from isvc.toolkit.webhook.conversion import ConversionHandler
-from isvc.webhooks.reads import Getter
+from isvc.webhooks.live_reads import Getter
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Who may read an HTTP endpoint: a TokenReview says who asks, a SubjectAccessReview whether that user may.
 
-Answers are remembered for as long as controller-runtime's filter does, so that a scrape costs no request.
+Answers are cached for as long as controller-runtime's filter does, so that a scrape costs no request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", 
 TOKEN_SECONDS = 60.0
 ALLOWED_SECONDS = 300.0
 DENIED_SECONDS = 30.0
-MOST_REMEMBERED = 1024
+MOST_CACHED = 1024
 
 T = TypeVar("T")
 
@@ -118,5 +118,5 @@ class _Recent(Generic[T]):
     def keep(self, question: object, answer: T, seconds: float) -> None:
         self._kept.pop(question, None)
         self._kept[question] = self._clock.monotonic() + seconds, answer
-        if len(self._kept) > MOST_REMEMBERED:
+        if len(self._kept) > MOST_CACHED:
             del self._kept[next(iter(self._kept))]

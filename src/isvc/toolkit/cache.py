@@ -1,6 +1,6 @@
 """The objects that the parts of a program declared to read, in memory: reading never waits.
 
-Optional kinds follow their CRDs: one watch on the names of all CRDs tells when to look for them again. Objects that are
+Optional kinds follow their CRDs: a watch on the names of all CRDs shows when to look for them again. Objects that are
 read are shared: never change one.
 """
 

@@ -1,4 +1,4 @@
-"""Certificates of our own making: an authority, and serving certificates signed by it. Pure but for randomness."""
+"""Issues certificates: an authority, and serving certificates signed by it. Pure but for randomness."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Client:
         self._transport.fence = fence
 
     def observe(self, observer: Observer | None) -> None:
-        """Tell `observer` the method and status of each answer."""
+        """Call `observer` with the method and status of each answer."""
         self._transport.observer = observer
 
     @property

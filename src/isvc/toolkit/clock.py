@@ -1,4 +1,4 @@
-"""Time, injected: whoever waits or compares times takes a Clock, so that its tests need not sleep."""
+"""Time as a dependency: code that waits or compares times takes a Clock, so that its tests need not sleep."""
 
 from __future__ import annotations
 

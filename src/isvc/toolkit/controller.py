@@ -67,14 +67,14 @@ class Watch:
     optional: bool = False
 
     @property
-    def looks_back(self) -> bool:
-        """Whether it cares for the state before an update."""
+    def needs_before(self) -> bool:
+        """Whether it looks at the state before an update."""
         return self.when is not None or not (self.to is None or isinstance(self.to, OwnerOf))
 
     def keys(self, before: Object | None, after: Object | None) -> Iterable[Key]:
         if self.when is not None and not self.when(before, after):
             return
-        for obj in (after, before) if self.looks_back or after is None else (after,):
+        for obj in (after, before) if self.needs_before or after is None else (after,):
             if obj is not None:
                 yield from (Key.of(obj),) if self.to is None else self.to(obj)
 
@@ -126,7 +126,7 @@ class Controller:
         self._allowed = allowed or self._allowed
         self.queue = Queue(self._clock, meter)
         for watch in self.watches:
-            cache.subscribe(watch.resource, self._enqueuer(watch), before=watch.looks_back)
+            cache.subscribe(watch.resource, self._enqueuer(watch), before=watch.needs_before)
 
     def under_way(self) -> list[float]:
         """For how many seconds each reconcile under way has been running."""
@@ -135,7 +135,7 @@ class Controller:
     def _enqueuer(self, watch: Watch) -> Callable[[Object | None, Object | None], None]:
         def enqueue(before: Object | None, after: Object | None) -> None:
             for key in watch.keys(before, after):
-                if key in self._heard:  # whether it is news shows when the reconcile is over
+                if key in self._heard:  # decided when the reconcile is over: its own write, or another's
                     self._heard[key].add(resource_version_of(after) if after else "")
                 else:
                     self.queue.add(key)

@@ -1,4 +1,4 @@
-"""Who we are, at the moment of a request: headers and client certificate, refreshed before they expire.
+"""Credentials of each request: headers and client certificate, refreshed before they expire.
 
 A token file is read again every minute (the kubelet rotates it), an exec plugin is run again shortly before what it
 printed expires, and either is renewed at once when the server answers 401.
@@ -53,7 +53,7 @@ class Credentials:
         before = self._expires
         async with self._turn:
             if self._expires != before or (self.fresh and not rejected):
-                return True  # somebody else did, while we waited
+                return True  # another request did, while we waited
             if self._config.plugin is not None:
                 await self._run_plugin(self._config.plugin)
             elif self._config.token_file is not None:

@@ -106,7 +106,7 @@ class Election:
                     self._renewed_at = None
                     return False
         except Conflict:
-            self._lease = None  # somebody was faster; look again
+            self._lease = None  # another replica was faster; look again
             return False
         except (ApiError, ClusterError, TimeoutError) as error:
             self._warn(str(error) or "no answer in time")

@@ -1,4 +1,4 @@
-"""Why a cluster could not be used, in one clear line each; programs print it and exit.
+"""Why a cluster cannot be used, in one line each; programs print it and exit.
 
 ClusterError
 ├── ConfigError   the kubeconfig, the context or a credential plugin is wrong

@@ -1,8 +1,8 @@
-"""One kind, mirrored: list, then watch, for ever.
+"""Mirrors one selection of one kind: list, then watch, for ever.
 
-A broken watch resumes where it stopped; one that is too old is listed again, and what vanished meanwhile is told as
-deleted. While the server is away attempts back off. An optional kind whose CRD is missing is simply empty, and is
-looked for again when told that the CRDs have changed.
+A broken watch resumes where it stopped; one that is too old is listed again, and what vanished meanwhile is reported as
+deleted. While the server is away attempts back off. An optional kind whose CRD is missing is empty, and is looked for
+again when the CRDs change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Handler = Callable[[Object | None, Object | None], None]
 
 FIRST_BACKOFF = 0.1
 LAST_BACKOFF = 30.0
-LOOK_AGAIN = 120.0  # for a missing kind, when nobody tells that it has come
+LOOK_AGAIN = 120.0  # for a missing kind, if CRDs cannot be watched
 LOOK_OFTEN = 0.25  # when its CRD has just come
 HOPE = 15.0
 HEALTHY = 1.0  # an attempt that lived this long starts the backoff anew
@@ -44,7 +44,7 @@ class Informer:
         self._client = client
         self._clock = clock
         self._handlers: list[Handler] = []
-        self._tells_before = False
+        self._needs_before = False
         self._settled = asyncio.Event()
         self._nudge = asyncio.Event()
         self._hope = 0.0
@@ -52,12 +52,12 @@ class Informer:
         self._seen = -1  # the newest version that list or watch have brought
 
     def subscribe(self, handler: Handler, *, before: bool = True) -> None:
-        """Tell `handler` of each change as (before, after); what is known already is told now.
+        """Call `handler` with (before, after) for each change, and at once for each object that is known already.
 
-        A handler that does not look at the state before an update says so: it need not be decoded then.
+        Without `before` the state before an update is not passed, and need not be decoded.
         """
         self._handlers.append(handler)
-        self._tells_before |= before
+        self._needs_before |= before
         for obj in self.store.list():
             handler(None, obj)
 
@@ -100,7 +100,7 @@ class Informer:
         if isinstance(problem, Gone) or not known or (isinstance(problem, ApiError) and failures > RELIST_AFTER):
             self._version = ""
         if isinstance(problem, Forbidden) and self.read.optional and failures >= RELIST_AFTER:
-            self._settled.set()  # not for us, so far; right after its start a server refuses everybody
+            self._settled.set()  # not readable, so far; right after its start a server refuses every client
         if not known:  # a mirror that stops is worse than one that starts over
             log.error("%s: listing again after what should not happen", self.resource, exc_info=problem)
         elif not isinstance(problem, Gone):
@@ -198,20 +198,20 @@ class Informer:
 
     def _put(self, obj: Object, number: int, *, shared: bool = False) -> None:
         key = Key.of(obj)
-        before = self.store.get(key) if self._tells_before else None
+        before = self.store.get(key) if self._needs_before else None
         obj = reduced(obj, self._client.field_manager)
         if self.read.transform:
             obj = self.read.transform(obj)
         self.store.put(key, obj, number, keep=not shared)
-        self._tell(before, obj)
+        self._notify(before, obj)
 
     def _remove(self, key: Key) -> None:
         before = self.store.get(key)
         self.store.remove(key)
         if before is not None:
-            self._tell(before, None)
+            self._notify(before, None)
 
-    def _tell(self, before: Object | None, after: Object | None) -> None:
+    def _notify(self, before: Object | None, after: Object | None) -> None:
         for handler in self._handlers:
             try:
                 handler(before, after)
@@ -220,7 +220,7 @@ class Informer:
 
 
 def reduced(obj: Object, manager: str) -> Object:
-    """Without the managedFields of others; those that we set on the object itself tell what we may remove again."""
+    """Without the managedFields of others; ours, of the object itself, say what we may remove again."""
     metadata = dict(obj["metadata"])
     fields = metadata.pop("managedFields", None)
     if fields:

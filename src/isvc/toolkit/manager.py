@@ -2,7 +2,7 @@
 
 Up: probes, webhooks (conversion answers at once, admission when the caches are filled), caches, certificates,
 the lease, controllers. Down, on SIGTERM: reconciles that are under way finish, the lease is released, then the rest.
-Losing the lease ends the process: whoever took it is acting now.
+Losing the lease ends the process: another replica may be acting already.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Manager:
                 await self.election.release()
 
     async def _control(self, lease: asyncio.Task[None] | None = None) -> None:
-        """Run the controllers until told to stop, or until the lease is lost."""
+        """Run the controllers until `stop` is called or the lease is lost."""
         workers = [asyncio.create_task(each.run(), name=each.name) for each in self.controllers]
         tasks = [asyncio.create_task(_once(task)) for task in self._tasks]
         stopping = asyncio.create_task(self._stopping.wait())
@@ -168,7 +168,7 @@ class Manager:
             await probes.serve(self._metrics_address, texts=texts, protection=self._metrics_protection)
 
     async def _unless_stopped(self, step: Awaitable[None]) -> bool:
-        """Wait for a step of the start; False when told to stop meanwhile."""
+        """Wait for a step of the start; False if `stop` is called meanwhile."""
         work = asyncio.ensure_future(step)
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -189,7 +189,7 @@ async def _once(task: Task) -> None:
 
 
 def _settle_memory() -> None:
-    """What is there after the start stays: the collector need not walk it again, and what was freed is given back."""
+    """Exempt what was loaded at the start from garbage collection, and return freed memory to the system."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)  # objects here are trees, which need no collector: let it look less often

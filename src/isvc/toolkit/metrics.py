@@ -1,6 +1,6 @@
-"""What the manager counts, under the names that controller-runtime gives it, so that dashboards fit both.
+"""Prometheus metrics under the names that controller-runtime uses, so that dashboards fit both.
 
-prometheus_client is imported by whoever makes a Metrics, so that command lines do not pay for it.
+prometheus_client is imported when a Metrics is made, so that command lines do not pay for it.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ class RequestMeter:
 
 
 class ControllerMeter:
-    """One controller's share: what its queue and its workers report. Implements queue.QueueMeter."""
+    """The metrics of one controller's queue and workers. Implements queue.QueueMeter."""
 
     def __init__(self, metrics: Metrics, name: str, workers: int, running: Callable[[], list[float]]) -> None:
-        """`running` tells, when somebody looks, how long each key under way has been worked."""
+        """`running` returns for how long each key under way has been worked."""
         self._adds = metrics.adds.labels(name, name)
         self._retries = metrics.retries.labels(name, name)
         self._depth = metrics.depth.labels(name, name)

@@ -1,7 +1,7 @@
 """The versions that reconciles under way have written, by the object that each of them reconciles.
 
-A write of a reconcile comes back as an event of the watch. A controller that ignores such events has to tell them from
-those of others.
+A write of a reconcile comes back as an event of the watch. A controller that ignores such events has to
+distinguish them from events that others caused.
 """
 
 from __future__ import annotations

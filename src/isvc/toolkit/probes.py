@@ -1,4 +1,4 @@
-"""/healthz, /readyz and /metrics: what the kubelet and Prometheus ask for."""
+"""Serves /healthz, /readyz and /metrics to the kubelet and to Prometheus."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Queue(Generic[K]):
         return self._failures.get(key, 0)
 
     async def take(self) -> K:
-        """The next key; whoever takes it says `done` afterwards. Raises Closed at the end."""
+        """The next key; the caller calls `done` with it afterwards. Raises Closed at the end."""
         while not self._ready:
             if self.closed:
                 raise Closed
@@ -114,7 +114,7 @@ class Queue(Generic[K]):
                 await waiter
             except asyncio.CancelledError:
                 if waiter.done() and not waiter.cancelled():
-                    self._wake_one()  # the call was meant for somebody who can still answer it
+                    self._wake_one()  # pass the wake-up on to a worker that still waits
                 raise
         key = self._ready.popleft()
         now = self._clock.monotonic()

@@ -1,7 +1,7 @@
 """Webhook certificates without cert-manager: kept in a Secret, renewed in time, and known to the API server.
 
-All replicas share the Secret; whoever finds it missing or due writes it, and a replica that lost the race takes what
-the other wrote. A new authority joins the bundle beside the old one, also when the Secret was lost, and API servers
+All replicas share the Secret; the one that finds it missing or due writes it, and one that lost the race takes what the
+other wrote. A new authority joins the bundle beside the old one, also when the Secret was lost, and API servers
 learn of it before anybody serves with it: no admission fails while replicas and API servers catch up.
 """
 

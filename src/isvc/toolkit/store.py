@@ -1,8 +1,8 @@
-"""Objects of one kind, in memory, as small as they get: JSON bytes, decoded when somebody looks.
+"""Objects of one kind in memory, as JSON bytes that are decoded when an object is read.
 
 A decoded object takes about six times the memory of its JSON and is walked by the garbage collector; most cached
 objects are looked at once an hour. The last few that were decoded are kept, so a reconcile that reads the same
-object twice pays once. Whoever reads an object shares it: never change one.
+object twice pays once. Objects that are read are shared: never change one.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Store:
         ]
 
     def put(self, key: Key, obj: Object, version: int, *, keep: bool = True) -> None:
-        """Store; `keep` the object itself at hand too, if nobody else may change it."""
+        """Store the object; with `keep` also decoded, if the caller does not change it afterwards."""
         names = self._entries.setdefault(key.namespace, {})
         before = names.get(key.name)
         indexed = tuple((name, value) for name, indexer in self._indexers.items() for value in indexer(obj))

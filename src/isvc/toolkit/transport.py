@@ -22,7 +22,7 @@ from isvc.toolkit.clock import Clock
 from isvc.toolkit.credentials import Credentials
 from isvc.toolkit.failure import ClusterError, Unreachable
 from isvc.toolkit.kubeconfig import ClusterConfig
-from isvc.toolkit.turns import Turns
+from isvc.toolkit.write_limiter import WriteLimiter
 
 if TYPE_CHECKING:
     import aiohttp
@@ -45,8 +45,8 @@ class Call(NamedTuple):
     body: bytes | None
     headers: dict[str, str] | None
     within: float  # seconds, with all retries
-    fenced: bool = False  # a controller's write: checked against the lease, and made in turn
-    patience: float = 0.0  # seconds for which other writes may be let by
+    fenced: bool = False  # a controller's write: checked against the lease, and limited in number
+    patience: float = 0.0  # seconds for which other writes may go first
 
 
 class Reply(NamedTuple):
@@ -61,7 +61,7 @@ class Transport:
         self.fence: Fence | None = None
         self.observer: Observer | None = None
         self._clock = clock
-        self._turns = Turns(WRITES_AT_ONCE, clock.monotonic)
+        self._write_limiter = WriteLimiter(WRITES_AT_ONCE, clock.monotonic)
         self._credentials = Credentials(config, clock)
         self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
 
@@ -98,7 +98,7 @@ class Transport:
                 if not call.fenced:
                     reply = await self._request(call)
                 else:
-                    async with self._turns.turn(now + call.patience):
+                    async with self._write_limiter.slot(now + call.patience):
                         if self.fence is not None:
                             self.fence()
                         reply = await self._request(call)

@@ -1,4 +1,4 @@
-"""From verdicts to answers: what every handler of ours does the same way."""
+"""Admission responses from verdicts, and from objects that are malformed."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def answer(verdict: Verdict, code: int = 403) -> AdmissionResponse:
     return deny(verdict.message, code) if verdict.problems else allow(*verdict.warnings)
 
 
-def reading(
-    handler: Callable[[AdmissionRequest], AdmissionResponse],
-) -> Callable[[AdmissionRequest], AdmissionResponse]:
+def refusing_malformed(handler: Handler) -> Handler:
     """The handler, with objects that are not of their types refused as bad requests."""
 
     def handled(request: AdmissionRequest) -> AdmissionResponse:
         try:
-            return handler(replace(request, object=_tidy(request.object), old_object=_tidy(request.old_object)))
+            return handler(
+                replace(request, object=_without_nulls(request.object), old_object=_without_nulls(request.old_object))
+            )
         except DecodeError as error:
             return deny(str(error), 400)
 
     return handled
 
 
-def _tidy(obj: Object) -> Object:
-    """The object without parts that are null, which mean nothing."""
+def _without_nulls(obj: Object) -> Object:
+    """The object without its null fields, which mean the same as absent ones."""
     if not isinstance(obj, dict):
         raise DecodeError("", "expected an object")
     if not isinstance(obj.get("metadata"), dict | None):
@@ -47,4 +47,4 @@ def validator(judge: Callable[[AdmissionRequest], Verdict], code: int = 403) -> 
     def validate(request: AdmissionRequest) -> AdmissionResponse:
         return allow() if request.operation == "DELETE" else answer(judge(request), code)
 
-    return reading(validate)
+    return refusing_malformed(validate)

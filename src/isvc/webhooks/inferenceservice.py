@@ -18,7 +18,7 @@ from isvc.serving.config import Config
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, patched
-from isvc.webhooks.answers import Handler, reading, validator
+from isvc.webhooks.answers import Handler, refusing_malformed, validator
 
 MODEL_CACHES: Final = (Read(LOCAL_MODEL_CACHES, optional=True), Read(LOCAL_MODEL_NAMESPACE_CACHES, optional=True))
 
@@ -30,7 +30,7 @@ def defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:
         service = default_service(request.object, service_defaults(config), caches)
         return patched(request.object, finalized(service) if request.operation == "CREATE" else service)
 
-    return reading(default)
+    return refusing_malformed(default)
 
 
 def finalized(service: Object) -> Object:

@@ -18,7 +18,7 @@ from isvc.serving.llm.presets import PresetError, Settings, preset_names, render
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny, patched
-from isvc.webhooks.answers import Handler, answer, reading, validator
+from isvc.webhooks.answers import Handler, answer, refusing_malformed, validator
 from isvc.webhooks.inferenceservice import MODEL_CACHES, caches_for
 
 READS: Final = MODEL_CACHES
@@ -54,7 +54,7 @@ def llm_defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handle
         service = default_llm_service(request.object, caches)
         return patched(request.object, _held(service) if request.operation == "CREATE" else service)
 
-    return reading(default)
+    return refusing_malformed(default)
 
 
 def _held(service: Object) -> Object:
@@ -89,7 +89,7 @@ def llm_config_validator(configuration: Configuration, presets: Presets) -> Hand
             verdict = Verdict(verdict.problems, (advice,))
         return answer(verdict)
 
-    return reading(validate)
+    return refusing_malformed(validate)
 
 
 def try_templates(config: Object, settings: Settings) -> Verdict:

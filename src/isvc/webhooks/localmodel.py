@@ -18,7 +18,7 @@ from isvc.kube.objects import Object, name_of
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
-from isvc.webhooks.answers import Handler, answer, reading
+from isvc.webhooks.answers import Handler, answer, refusing_malformed
 
 USERS: Final = (Read(INFERENCE_SERVICES), Read(LLM_INFERENCE_SERVICES, optional=True))
 READS: Final = (*USERS, Read(LOCAL_MODEL_CACHES, optional=True))
@@ -48,7 +48,7 @@ def _validator(reader: Reader, judge: Callable[[AdmissionRequest], Verdict]) -> 
             return answer(validate_deletion(request.old_object, _users(reader, request.old_object)))
         return answer(judge(request))
 
-    return reading(validate)
+    return refusing_malformed(validate)
 
 
 def _users(reader: Reader, cache: Object) -> Iterator[Object]:

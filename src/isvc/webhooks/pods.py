@@ -1,4 +1,4 @@
-"""The webhook at `/mutate-pods`: gathers what a pod's mutation has to know, and answers with the mutated pod.
+"""The webhook at `/mutate-pods`: gathers the facts that a pod's mutation depends on, and mutates the pod.
 
 Settings, services and storage containers come from memory. Service accounts and secrets are read from the API server
 when a pod needs them, so that the process never holds a cluster's secrets, nor may list them.
@@ -19,7 +19,7 @@ from isvc.serving.refused import Refused
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny, patched
-from isvc.webhooks.reads import Conversation, Getter, Reads
+from isvc.webhooks.live_reads import Getter, LiveReads, ReadSequence
 
 PATH: Final = "/mutate-pods"
 READS: Final = (Read(INFERENCE_SERVICES), Read(CLUSTER_STORAGE_CONTAINERS, optional=True))
@@ -31,7 +31,7 @@ class PodMutator:
     def __init__(self, reader: Reader, client: Getter, system_namespace: str) -> None:
         self._reader, self._system_namespace = reader, system_namespace
         self._configuration = Configuration(reader, system_namespace)
-        self._reads = Reads(client)
+        self._reads = LiveReads(client)
 
     async def __call__(self, request: AdmissionRequest) -> AdmissionResponse:
         pod = request.object
@@ -43,11 +43,11 @@ class PodMutator:
             return deny(error.message, 500)
 
     async def _mutated(self, pod: Object, namespace: str) -> Object:
-        facts, conversation = self._facts(pod, namespace), Conversation(self._reads, namespace)
+        facts, reads = self._facts(pod, namespace), ReadSequence(self._reads, namespace)
         mutated = await with_lookups(
-            lambda lookup: mutate_pod(pod, replace(facts, lookup=lookup)), facts.lookup, conversation.ask
+            lambda lookup: mutate_pod(pod, replace(facts, lookup=lookup)), facts.lookup, reads.read
         )
-        conversation.end()
+        reads.end()
         return mutated
 
     def _facts(self, pod: Object, namespace: str) -> PodFacts:

@@ -17,8 +17,8 @@ from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving import annotations as names
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
+from isvc.webhooks.live_reads import MOST_REMEMBERED, LiveReads, Lookup
 from isvc.webhooks.pods import PodMutator
-from isvc.webhooks.reads import REMEMBERED, Question, Reads
 
 SETTINGS = {"storageInitializer": {}, "logger": {}, "batcher": {}, "agent": {}}
 CONFIG_MAP: Object = {
@@ -210,9 +210,9 @@ async def test_accounts_that_lead_to_each_other_end() -> None:
 
 
 async def test_what_is_remembered_is_bounded() -> None:
-    reads = Reads(Server())
-    for number in range(2 * REMEMBERED):
-        question = Question(SECRETS, "ns", (str(number),))
+    reads = LiveReads(Server())
+    for number in range(2 * MOST_REMEMBERED):
+        question = Lookup(SECRETS, "ns", (str(number),))
         reads.note(question, question)
-    assert reads.after(Question(SECRETS, "ns", ("0",))) is None
-    assert reads.after(Question(SECRETS, "ns", (str(2 * REMEMBERED - 1),))) is not None
+    assert reads.after(Lookup(SECRETS, "ns", ("0",))) is None
+    assert reads.after(Lookup(SECRETS, "ns", (str(2 * MOST_REMEMBERED - 1),))) is not None

@@ -16,10 +16,10 @@ from isvc.serving import knative
 from isvc.serving.config import Config
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.cache import Reader
-from isvc.toolkit.remembered import Remembered
+from isvc.toolkit.polled_reads import PolledReads
 
 
-async def observe(reader: Reader, settings: Remembered, config: Config, key: Key, now: str) -> Observed | None:
+async def observe(reader: Reader, settings: PolledReads, config: Config, key: Key, now: str) -> Observed | None:
     graph = reader.get(INFERENCE_GRAPHS, key.name, key.namespace)
     if graph is None:
         return None

@@ -25,8 +25,8 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
+from isvc.toolkit.polled_reads import PolledReads
 from isvc.toolkit.recorder import Recorder
-from isvc.toolkit.remembered import Remembered
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Reconciler:
         self._recorder = recorder
         self._clock = clock
         self._configuration = configuration
-        self._settings = Remembered(client, clock)
+        self._settings = PolledReads(client, clock)
         self._engine = Engine(client, cache)
         self._commit = Commit(client, cache)
         self._rejected: set[Key] = set()

@@ -29,7 +29,7 @@ from isvc.serving.thirdparty import KNATIVE_SERVICES, OPTIONAL
 from isvc.toolkit.cache import OWNER, Reader
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
-from isvc.toolkit.remembered import Remembered
+from isvc.toolkit.polled_reads import PolledReads
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class Gatherer:
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
-        self._settings = Remembered(client, clock)
+        self._settings = PolledReads(client, clock)
         self._version: tuple[str, str] | None = None
 
     async def gather(self, observed: Observed, decide: Callable[[Observed], T]) -> tuple[Observed, T]:

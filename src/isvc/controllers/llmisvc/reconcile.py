@@ -40,8 +40,8 @@ from isvc.toolkit.certificates import issue_self_signed
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
+from isvc.toolkit.polled_reads import PolledReads
 from isvc.toolkit.recorder import EventRecorder
-from isvc.toolkit.remembered import Remembered
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Reconciler:
         self._commit = Commit(client, cache)
         self._rendered = RenderedSpecs(client)
         self._reporter = Reporter(self._commit, recorder, clock)
-        self._others = Remembered(client, clock)
+        self._others = PolledReads(client, clock)
         self._version: tuple[str, str] | None = None
 
     async def reconcile(self, key: Key) -> Result | None:

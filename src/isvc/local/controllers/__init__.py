@@ -7,11 +7,11 @@ and a default ServiceAccount for every namespace. Names, conditions and words ar
 from __future__ import annotations
 
 from isvc.local.controllers import accounts, autoscalers, claims, deployments, endpoints, replicasets
-from isvc.local.controllers.world import World
+from isvc.local.controllers.context import Context
 from isvc.toolkit.controller import Controller
 
 _PARTS = (deployments, replicasets, endpoints, autoscalers, accounts, claims)
 
 
-def controllers(world: World) -> list[Controller]:
-    return [part.controller(world) for part in _PARTS]
+def controllers(context: Context) -> list[Controller]:
+    return [part.controller(context) for part in _PARTS]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, dig, is_being_deleted
 from isvc.kube.resource import NAMESPACES, SERVICE_ACCOUNTS
-from isvc.local.controllers.world import World
+from isvc.local.controllers.context import Context
 from isvc.toolkit.controller import Controller, Watch
 
 NAME = "default"
 
 
-def controller(world: World) -> Controller:
-    client, cache = world.client, world.cache
+def controller(context: Context) -> Controller:
+    client, cache = context.client, context.cache
 
     async def reconcile(key: Key) -> None:
         namespace = cache.get(NAMESPACES, key.name)

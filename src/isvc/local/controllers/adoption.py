@@ -13,21 +13,21 @@ from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of, resourc
 from isvc.kube.owners import controller_of, controller_ref, owner_refs
 from isvc.kube.resource import Resource
 from isvc.kube.selectors import LabelSelector
+from isvc.local.controllers.context import Context
 from isvc.local.controllers.pods import is_active
-from isvc.local.controllers.world import World
 from isvc.toolkit.cache import Reader
 
 
-async def claim(world: World, resource: Resource, owner: Object) -> None:
+async def claim(context: Context, resource: Resource, owner: Object) -> None:
     """Adopts and releases objects of the owner's namespace; what changes meanwhile is left for the next look."""
     selector = LabelSelector.from_spec(dig(owner, "spec", "selector") or {})
-    for item in world.cache.list(resource, namespace_of(owner)):
+    for item in context.cache.list(resource, namespace_of(owner)):
         references = _claimed(item, owner, fits=selector.matches(labels_of(item)))
         if references is None or not is_active(item):
             continue
         identity = {"uid": uid_of(item), "resourceVersion": resource_version_of(item)}
         try:
-            await world.patch(resource, item, {"metadata": {**identity, "ownerReferences": references}})
+            await context.patch(resource, item, {"metadata": {**identity, "ownerReferences": references}})
         except (Conflict, NotFound):
             continue
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
+from isvc.local.controllers.context import Context
 from isvc.local.controllers.rollout import replicas_of
-from isvc.local.controllers.world import World
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Controller, Watch
 
 _NO_METRICS = "a local node has no metrics server: replicas stay within the bounds"
 
 
-def controller(world: World) -> Controller:
+def controller(context: Context) -> Controller:
     def scalers_of(deployment: Object) -> list[Key]:
-        scalers = world.cache.list(HORIZONTAL_POD_AUTOSCALERS, namespace_of(deployment))
+        scalers = context.cache.list(HORIZONTAL_POD_AUTOSCALERS, namespace_of(deployment))
         return [Key.of(scaler) for scaler in scalers if _targets(scaler, name_of(deployment))]
 
     watches = [Watch(HORIZONTAL_POD_AUTOSCALERS), Watch(DEPLOYMENTS, to=scalers_of, when=_resized)]
-    return Controller("horizontalpodautoscaler", Autoscalers(world).reconcile, watches)
+    return Controller("horizontalpodautoscaler", Autoscalers(context).reconcile, watches)
 
 
 def _targets(scaler: Object, deployment: str) -> bool:
@@ -32,20 +32,20 @@ def _resized(before: Object | None, after: Object | None) -> bool:
 
 
 class Autoscalers:
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
     async def reconcile(self, key: Key) -> None:
-        scaler = self._world.cache.get(HORIZONTAL_POD_AUTOSCALERS, key.name, key.namespace)
+        scaler = self._context.cache.get(HORIZONTAL_POD_AUTOSCALERS, key.name, key.namespace)
         target = dig(scaler, "spec", "scaleTargetRef", "name")
-        deployment = self._world.cache.get(DEPLOYMENTS, target, key.namespace) if target else None
+        deployment = self._context.cache.get(DEPLOYMENTS, target, key.namespace) if target else None
         if scaler is None or deployment is None:
             return
         current = replicas_of(deployment)
         wanted = bounded(scaler, current)
         if wanted != current:
             try:
-                await self._world.patch(DEPLOYMENTS, deployment, {"spec": {"replicas": wanted}})
+                await self._context.patch(DEPLOYMENTS, deployment, {"spec": {"replicas": wanted}})
             except NotFound:
                 return
         await self._write(scaler, wanted)
@@ -54,13 +54,13 @@ class Autoscalers:
         before = scaler.get("status") or {}
         if before.get("desiredReplicas") == replicas and before.get("currentReplicas") == replicas:
             return
-        clock = self._world.clock
+        clock = self._context.clock
         conditions = [
             _condition("AbleToScale", "True", "SucceededGetScale", "", clock),
             _condition("ScalingActive", "False", "FailedGetResourceMetric", _NO_METRICS, clock),
         ]
         status = {"currentReplicas": replicas, "desiredReplicas": replicas, "conditions": conditions}
-        await self._world.write_status(HORIZONTAL_POD_AUTOSCALERS, scaler, status)
+        await self._context.write_status(HORIZONTAL_POD_AUTOSCALERS, scaler, status)
 
 
 def bounded(scaler: Object, replicas: int) -> int:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from isvc.kube.objects import Key, dig, is_being_deleted
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS
-from isvc.local.controllers.world import World
+from isvc.local.controllers.context import Context
 from isvc.toolkit.controller import Controller, Watch
 
 
-def controller(world: World) -> Controller:
+def controller(context: Context) -> Controller:
     async def reconcile(key: Key) -> None:
-        claim = world.cache.get(PERSISTENT_VOLUME_CLAIMS, key.name, key.namespace)
+        claim = context.cache.get(PERSISTENT_VOLUME_CLAIMS, key.name, key.namespace)
         if claim is None or is_being_deleted(claim) or dig(claim, "status", "phase") == "Bound":
             return
         capacity = dig(claim, "spec", "resources", "requests") or {}
         status = {"phase": "Bound", "accessModes": dig(claim, "spec", "accessModes") or [], "capacity": capacity}
-        await world.write_status(PERSISTENT_VOLUME_CLAIMS, claim, status)
+        await context.write_status(PERSISTENT_VOLUME_CLAIMS, claim, status)
 
     return Controller("persistentvolumeclaim", reconcile, [Watch(PERSISTENT_VOLUME_CLAIMS)])

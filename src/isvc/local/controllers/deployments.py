@@ -9,6 +9,7 @@ from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
+from isvc.local.controllers.context import Context
 from isvc.local.controllers.deployment_status import deployment_status, seconds_left
 from isvc.local.controllers.pods import is_active
 from isvc.local.controllers.proportion import is_resized, resized
@@ -25,20 +26,21 @@ from isvc.local.controllers.rollout import (
     revision_of,
     scale_annotations,
 )
-from isvc.local.controllers.world import World
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 _HISTORY = 10
 
 
-def controller(world: World) -> Controller:
+def controller(context: Context) -> Controller:
     def orphaned(replica_set: Object) -> Iterable[Key]:
-        return possible_owners(world.cache, DEPLOYMENTS, replica_set)
+        return possible_owners(context.cache, DEPLOYMENTS, replica_set)
 
     def left(pod: Object) -> Iterable[Key]:
         """Whoever recreates its pods waits for the last to be gone, of which its ReplicaSet no longer speaks."""
-        replica_set = world.cache.get(REPLICA_SETS, str((controller_of(pod) or {}).get("name", "")), namespace_of(pod))
+        replica_set = context.cache.get(
+            REPLICA_SETS, str((controller_of(pod) or {}).get("name", "")), namespace_of(pod)
+        )
         return owner_of(DEPLOYMENTS)(replica_set) if replica_set else ()
 
     watches = [
@@ -47,13 +49,13 @@ def controller(world: World) -> Controller:
         Watch(REPLICA_SETS, to=owner_of(DEPLOYMENTS)),
         Watch(REPLICA_SETS, to=orphaned, when=is_orphan_now),
     ]
-    return Controller("deployment", Deployments(world).reconcile, watches, workers=4, clock=world.clock)
+    return Controller("deployment", Deployments(context).reconcile, watches, workers=4, clock=context.clock)
 
 
 class Deployments:
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._cache = world.cache
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._cache = context.cache
 
     async def reconcile(self, key: Key) -> Result | None:
         deployment = self._cache.get(DEPLOYMENTS, key.name, key.namespace)
@@ -61,13 +63,13 @@ class Deployments:
             return None
         created = False
         if not is_being_deleted(deployment):
-            await claim(self._world, REPLICA_SETS, {"apiVersion": "apps/v1", "kind": "Deployment", **deployment})
+            await claim(self._context, REPLICA_SETS, {"apiVersion": "apps/v1", "kind": "Deployment", **deployment})
             created = await self._progress(deployment)
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
-        now = self._world.clock.now()
+        now = self._context.clock.now()
         status = deployment_status(deployment, new, replica_sets, created, now)
-        await self._world.write_status(DEPLOYMENTS, deployment, status)
+        await self._context.write_status(DEPLOYMENTS, deployment, status)
         progressing: Object = next((c for c in status["conditions"] if c["type"] == "Progressing"), {})
         left = seconds_left(deployment, progressing, now)
         return Result(requeue_after=max(left, 0.0) + 1) if left is not None else None
@@ -116,15 +118,15 @@ class Deployments:
         wanted = new_replica_set(deployment, limits, revision, owner)
         wanted["spec"]["replicas"] = new_size(limits, wanted, old)
         try:
-            made = await self._world.client.create(REPLICA_SETS, wanted)
+            made = await self._context.client.create(REPLICA_SETS, wanted)
         except AlreadyExists:
-            made = await self._world.client.get(REPLICA_SETS, name_of(wanted), namespace_of(wanted))
+            made = await self._context.client.get(REPLICA_SETS, name_of(wanted), namespace_of(wanted))
             if not is_controlled_by(made, uid_of(deployment)):
                 raise
         self._cache.note(REPLICA_SETS, made)
         size = replicas_of(made)
         words = f"Scaled up replica set {name_of(made)} from 0 to {size}"
-        self._world.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
+        self._context.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
         await self._annotate(deployment, revision)
         return made
 
@@ -135,26 +137,26 @@ class Deployments:
         annotations = {**copied_annotations(deployment), REVISION: str(revision)}
         if not annotations.items() <= annotations_of(new).items():
             patch = {"metadata": {"annotations": annotations}}
-            new = await self._world.patch(REPLICA_SETS, new, patch)
+            new = await self._context.patch(REPLICA_SETS, new, patch)
         await self._annotate(deployment, revision)
         return new
 
     async def _annotate(self, deployment: Object, revision: int) -> None:
         if annotations_of(deployment).get(REVISION) != str(revision):
             patch = {"metadata": {"annotations": {REVISION: str(revision)}}}
-            await self._world.patch(DEPLOYMENTS, deployment, patch)
+            await self._context.patch(DEPLOYMENTS, deployment, patch)
 
     async def _resize(self, deployment: Object, item: Object, size: int, limits: Limits) -> Object:
         before = replicas_of(item)
-        told = scale_annotations(limits)
-        if before == size and (size == 0 or told.items() <= annotations_of(item).items()):
+        annotations = scale_annotations(limits)
+        if before == size and (size == 0 or annotations.items() <= annotations_of(item).items()):
             return item
-        patch = {"metadata": {"annotations": told}, "spec": {"replicas": size}}
-        answer = await self._world.patch(REPLICA_SETS, item, patch)
+        patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
+        answer = await self._context.patch(REPLICA_SETS, item, patch)
         if before != size:
             way = "up" if size > before else "down"
             words = f"Scaled {way} replica set {name_of(item)} from {before} to {size}"
-            self._world.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
+            self._context.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
         return answer
 
     async def _forget_history(self, deployment: Object, new: Object, old: Sequence[Object]) -> None:
@@ -164,7 +166,7 @@ class Deployments:
             return
         idle = [item for item in old if not replicas_of(item) and not self._has_pods(item)]
         for item in sorted(idle, key=revision_of)[: max(0, len(idle) - keep)]:
-            await self._world.client.delete(REPLICA_SETS, name_of(item), namespace_of(item), uid=uid_of(item))
+            await self._context.client.delete(REPLICA_SETS, name_of(item), namespace_of(item), uid=uid_of(item))
 
     def _has_pods(self, item: Object) -> bool:
         return any(is_active(pod) for pod in self._cache.by_index(PODS, OWNER, uid_of(item)))

@@ -13,8 +13,8 @@ from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICES
+from isvc.local.controllers.context import Context
 from isvc.local.controllers.pods import is_ready
-from isvc.local.controllers.world import World
 from isvc.local.node.ports import local_ports
 from isvc.local.node.translate import port_number
 from isvc.toolkit.cache import OWNER
@@ -24,10 +24,10 @@ SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 
 
-def controller(world: World) -> Controller:
+def controller(context: Context) -> Controller:
     def services_of(pod: Object) -> Iterable[Key]:
         labels = labels_of(pod)
-        for service in world.cache.list(SERVICES, namespace_of(pod)):
+        for service in context.cache.list(SERVICES, namespace_of(pod)):
             selector = dig(service, "spec", "selector")
             if selector and selector.items() <= labels.items():
                 yield Key.of(service)
@@ -37,7 +37,7 @@ def controller(world: World) -> Controller:
         Watch(PODS, to=services_of, when=_matters),
         Watch(ENDPOINT_SLICES, to=owner_of(SERVICES)),
     ]
-    return Controller("endpointslice", EndpointSlices(world).reconcile, watches, workers=4)
+    return Controller("endpointslice", EndpointSlices(context).reconcile, watches, workers=4)
 
 
 def _matters(before: Object | None, after: Object | None) -> bool:
@@ -51,9 +51,9 @@ def _face(pod: Object) -> tuple[object, ...]:
 
 
 class EndpointSlices:
-    def __init__(self, world: World) -> None:
-        self._client = world.client
-        self._cache = world.cache
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._cache = context.cache
 
     async def reconcile(self, key: Key) -> None:
         service = self._cache.get(SERVICES, key.name, key.namespace)
@@ -90,10 +90,10 @@ def _is_ready(endpoint_slice: Object) -> bool:
 def slice_of(service: Object, pod: Object) -> Object | None:
     """One pod's endpoints; None while it has no address, or when it has ended."""
     address = dig(pod, "status", "podIP")
-    told = local_ports(pod)
-    if not address or not told or dig(pod, "status", "phase") in ("Succeeded", "Failed"):
+    ports_here = local_ports(pod)
+    if not address or not ports_here or dig(pod, "status", "phase") in ("Succeeded", "Failed"):
         return None
-    ports = [port for item in dig(service, "spec", "ports") or [] if (port := _port(item, pod, told)) is not None]
+    ports = [port for item in dig(service, "spec", "ports") or [] if (port := _port(item, pod, ports_here)) is not None]
     serving, terminating = is_ready(pod), is_being_deleted(pod)
     publish_all = bool(dig(service, "spec", "publishNotReadyAddresses"))
     ready = publish_all or (serving and not terminating)
@@ -125,13 +125,13 @@ def slice_of(service: Object, pod: Object) -> Object | None:
     }
 
 
-def _port(item: Object, pod: Object, told: dict[int, int]) -> Object | None:
+def _port(item: Object, pod: Object, ports_here: dict[int, int]) -> Object | None:
     target: int | str = item["targetPort"] if "targetPort" in item else item["port"]
     numbers = (port_number(container, target) for container in dig(pod, "spec", "containers") or [])
     number = next((number for number in numbers if number is not None), None)
     if number is None:
         return None
-    port: Object = {"name": item.get("name") or "", "port": told.get(number, number)}
+    port: Object = {"name": item.get("name") or "", "port": ports_here.get(number, number)}
     port["protocol"] = item.get("protocol") or "TCP"
     if protocol := item.get("appProtocol"):
         port["appProtocol"] = protocol

@@ -10,8 +10,8 @@ from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, lab
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
+from isvc.local.controllers.context import Context
 from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
-from isvc.local.controllers.world import World
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
@@ -19,22 +19,22 @@ from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 _BURST = 500
 
 
-def controller(world: World) -> Controller:
+def controller(context: Context) -> Controller:
     def orphaned(pod: Object) -> Iterable[Key]:
-        return possible_owners(world.cache, REPLICA_SETS, pod)
+        return possible_owners(context.cache, REPLICA_SETS, pod)
 
     watches = [
         Watch(REPLICA_SETS),
         Watch(PODS, to=owner_of(REPLICA_SETS)),
         Watch(PODS, to=orphaned, when=is_orphan_now),
     ]
-    return Controller("replicaset", ReplicaSets(world).reconcile, watches, workers=4, clock=world.clock)
+    return Controller("replicaset", ReplicaSets(context).reconcile, watches, workers=4, clock=context.clock)
 
 
 class ReplicaSets:
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._cache = world.cache
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._cache = context.cache
 
     async def reconcile(self, key: Key) -> Result | None:
         replica_set = self._cache.get(REPLICA_SETS, key.name, key.namespace)
@@ -43,14 +43,14 @@ class ReplicaSets:
         failure: ApiError | None = None
         if not is_being_deleted(replica_set):
             try:
-                await claim(self._world, PODS, {"apiVersion": "apps/v1", "kind": "ReplicaSet", **replica_set})
+                await claim(self._context, PODS, {"apiVersion": "apps/v1", "kind": "ReplicaSet", **replica_set})
                 await self._scale(replica_set)
             except ApiError as error:
                 failure = error
         pods = [pod for pod in self._pods(replica_set) if is_active(pod)]
-        now = self._world.clock.now()
+        now = self._context.clock.now()
         status = replica_set_status(replica_set, pods, failure, now)
-        await self._world.write_status(REPLICA_SETS, replica_set, status)
+        await self._context.write_status(REPLICA_SETS, replica_set, status)
         if failure is not None:
             raise failure
         return _next_look(replica_set, pods, now)
@@ -68,21 +68,21 @@ class ReplicaSets:
 
     async def _create(self, replica_set: Object) -> None:
         try:
-            pod = await self._world.client.create(PODS, pod_of(replica_set))
+            pod = await self._context.client.create(PODS, pod_of(replica_set))
         except ApiError as error:
-            self._world.recorder.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
+            self._context.recorder.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
             raise
         self._cache.note(PODS, pod)
-        self._world.recorder.event(replica_set, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
+        self._context.recorder.event(replica_set, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
 
     async def _delete(self, replica_set: Object, pod: Object) -> None:
         try:
-            answer = await self._world.client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod))
+            answer = await self._context.client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod))
         except NotFound:
             return
         if answer.get("kind") == "Pod" and dig(answer, "metadata", "deletionGracePeriodSeconds"):
             self._cache.note(PODS, answer)
-        self._world.recorder.event(replica_set, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+        self._context.recorder.event(replica_set, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
 
 
 def pod_of(replica_set: Object) -> Object:

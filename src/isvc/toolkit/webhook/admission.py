@@ -101,7 +101,7 @@ def answer(api_version: str, uid: str, response: AdmissionResponse) -> Object:
 
 
 def refusal(error: Exception) -> AdmissionResponse:
-    """What an exception means to the one who is asking."""
+    """The response that an exception becomes."""
     if isinstance(error, ApiError):
         return deny(error.message, error.status_code)
     if isinstance(error, TimeoutError):

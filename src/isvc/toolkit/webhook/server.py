@@ -1,4 +1,4 @@
-"""The HTTPS server of the webhooks: reads reviews, asks the handler, answers; never hangs and never dies of a handler.
+"""The HTTPS server of the webhooks. A handler that hangs or crashes becomes an answer, and does not end the server.
 
 A handler that decides at once is answered at once; only one that has to wait gets a task, and a deadline.
 
@@ -229,12 +229,12 @@ def _refused(error: Exception, path: str, review: Any, route: Route) -> Response
     if not uid or not isinstance(route, Admission):
         return error_response(ApiError(refusal.message, status=refusal.code))
     version = review.get("apiVersion")
-    told = admission.answer(version if version in admission.VERSIONS else admission.VERSIONS[0], uid, refusal)
-    return Response(orjson.dumps(told))
+    answer = admission.answer(version if version in admission.VERSIONS else admission.VERSIONS[0], uid, refusal)
+    return Response(orjson.dumps(answer))
 
 
 def _patience(query: str) -> float:
-    """The API server says how long it waits, as `timeout=10s`; answer a little before it turns away."""
+    """Seconds to decide: a little less than the API server waits, which it says as `timeout=10s`."""
     try:
         seconds = float(parse_qs(query).get("timeout", [""])[-1].removesuffix("s"))
     except ValueError:

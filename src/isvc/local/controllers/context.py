@@ -1,4 +1,4 @@
-"""What the controllers share: how they see the cluster, write to it, tell about it, and know the time."""
+"""What the controllers share: client, cache, event recorder and clock, and the writes that several of them make."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isvc.toolkit.recorder import Recorder
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Context:
     client: Client
     cache: Cache
     recorder: Recorder

@@ -1,4 +1,4 @@
-"""What happens to services, in one line each, for whoever watches the terminal."""
+"""What happens to services, in one line each, on the terminal of `isvc up`."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Callable
 from isvc.kube.objects import Key, Object, dig
 
 
-class News:
-    """Tells when a service becomes ready, and what keeps it from it; never the same twice in a row."""
+class StatusPrinter:
+    """Prints one line when a service becomes ready, is blocked or is gone; never the same line twice in a row."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._told: dict[Key, str] = {}
+    def __init__(self, echo: Callable[[str], None]) -> None:
+        self._echo = echo
+        self._printed: dict[Key, str] = {}
 
     def changed(self, before: Object | None, after: Object | None) -> None:
         if after is None:
-            if before is not None and Key.of(before) in self._told:
-                del self._told[Key.of(before)]
-                self._tell(f"{Key.of(before)} is gone")
+            if before is not None and Key.of(before) in self._printed:
+                del self._printed[Key.of(before)]
+                self._echo(f"{Key.of(before)} is gone")
             return
         line = headline(after)
-        if line and self._told.get(Key.of(after)) != line:
-            self._told[Key.of(after)] = line
-            self._tell(f"{Key.of(after)} {line}")
+        if line and self._printed.get(Key.of(after)) != line:
+            self._printed[Key.of(after)] = line
+            self._echo(f"{Key.of(after)} {line}")
 
 
 def headline(service: Object) -> str:

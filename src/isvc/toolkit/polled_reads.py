@@ -1,6 +1,6 @@
-"""Objects that are read now and then and belong to somebody else: asked for once, then remembered for a while.
+"""Reads objects that have no informer, at most once per interval.
 
-For what is too rarely needed, or in too many hands, to keep an informer for: a setting of another project, say.
+For objects that are needed too rarely, or are too many, to watch: a setting of another project, say.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 
 
-class Remembered:
+class PolledReads:
     def __init__(self, client: Client, clock: Clock, seconds: float = 30) -> None:
         self._client = client
         self._clock = clock
         self._seconds = seconds
-        self._known: dict[tuple[Resource, Key], tuple[float, Object | None]] = {}
+        self._read: dict[tuple[Resource, Key], tuple[float, Object | None]] = {}  # valid until, object
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The object as it was at most so many seconds ago; None if it does not exist."""
+        """The object as it was at most one interval ago; None if it did not exist."""
         place = resource, Key(namespace, name)
-        known = self._known.get(place)
+        known = self._read.get(place)
         if known is not None and self._clock.monotonic() < known[0]:
             return known[1]
         try:
             found: Object | None = await self._client.get(resource, name, namespace)
         except NotFound:
             found = None
-        self._known[place] = self._clock.monotonic() + self._seconds, found
+        self._read[place] = self._clock.monotonic() + self._seconds, found
         return found

@@ -1,8 +1,8 @@
-"""Reads of what is not in memory, always fresh: nothing that was read is kept.
+"""Reads from the API server at the moment of a decision; nothing that was read is cached.
 
-Reads follow from one another: a service account says which secrets matter. What followed the last time is read ahead,
-beside what is asked now, so that a pod waits for one round trip where it would for two or three. Only the names of what
-followed are remembered; a guess that turns out wrong costs a request and decides nothing.
+Reads follow from one another: a service account names the secrets to read. What was read next the last time is read
+ahead, at the same time, so that a pod waits for one round trip in place of two or three. Only names are remembered for
+that; a wrong guess costs a request and decides nothing.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from isvc.kube.errors import ApiError, InternalError, NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 
-REMEMBERED: Final = 4096
+MOST_REMEMBERED: Final = 4096
 
 
 class Getter(Protocol):
-    """The one thing it asks an API server for."""
+    """The part of a client that is needed."""
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 
 
-class Question(NamedTuple):
+class Lookup(NamedTuple):
     resource: Resource
     namespace: str
     names: tuple[str, ...]
 
 
-class Reads:
-    """What all pods share: the client, reads under way, and what followed what."""
+class LiveReads:
+    """What all decisions share: the client, reads under way, and which read followed which."""
 
     def __init__(self, client: Getter) -> None:
         self._client = client
         self._under_way: dict[tuple[Resource, str, str], asyncio.Task[Object | None]] = {}
-        self._followed: dict[Question, Question] = {}
+        self._followed: dict[Lookup, Lookup] = {}
 
     def begin(self, resource: Resource, namespace: str, name: str) -> asyncio.Task[Object | None]:
         """Pods of one workload come many at a time: they share a request that is under way."""
@@ -47,21 +47,21 @@ class Reads:
             def ended(task: asyncio.Task[Object | None]) -> None:
                 self._under_way.pop(key, None)
                 if not task.cancelled():
-                    task.exception()  # of a wrong guess nobody else asks
+                    task.exception()  # the error of a wrong guess is not looked at otherwise
 
             task.add_done_callback(ended)
         return task
 
-    def after(self, question: Question) -> Question | None:
-        """What was asked next when this had been answered."""
-        return self._followed.get(question)
+    def after(self, lookup: Lookup) -> Lookup | None:
+        """What was looked up after this, the last time."""
+        return self._followed.get(lookup)
 
-    def note(self, question: Question, then: Question | None) -> None:
+    def note(self, lookup: Lookup, then: Lookup | None) -> None:
         if then is None:
-            self._followed.pop(question, None)
+            self._followed.pop(lookup, None)
             return
-        self._followed[question] = then
-        if len(self._followed) > REMEMBERED:
+        self._followed[lookup] = then
+        if len(self._followed) > MOST_REMEMBERED:
             del self._followed[next(iter(self._followed))]
 
     async def _get(self, resource: Resource, namespace: str, name: str) -> Object | None:
@@ -73,29 +73,29 @@ class Reads:
             raise InternalError(f'cannot read {resource.kind} "{name}": {error.message}') from error
 
 
-class Conversation:
-    """What one decision asks, question by question."""
+class ReadSequence:
+    """The reads of one decision, one after another."""
 
-    def __init__(self, reads: Reads, namespace: str) -> None:
+    def __init__(self, reads: LiveReads, namespace: str) -> None:
         self._reads, self._namespace = reads, namespace
-        self._begun: dict[Question, list[asyncio.Task[Object | None]]] = {}
-        self._last: Question | None = None
+        self._begun: dict[Lookup, list[asyncio.Task[Object | None]]] = {}
+        self._last: Lookup | None = None
 
-    async def ask(self, resource: Resource, names: tuple[str, ...]) -> dict[str, Object | None]:
-        question = Question(resource, self._namespace, names)
-        self._note(question)
-        ahead: Question | None = question
+    async def read(self, resource: Resource, names: tuple[str, ...]) -> dict[str, Object | None]:
+        lookup = Lookup(resource, self._namespace, names)
+        self._note(lookup)
+        ahead: Lookup | None = lookup
         while ahead is not None and ahead not in self._begun:
             self._begun[ahead] = [self._reads.begin(ahead.resource, ahead.namespace, name) for name in ahead.names]
             ahead = self._reads.after(ahead)
-        tasks = self._begun[question]
+        tasks = self._begun[lookup]
         return {name: await asyncio.shield(task) for name, task in zip(names, tasks, strict=True)}
 
     def end(self) -> None:
-        """The decision is made; nothing follows the last question."""
+        """The decision is made; nothing follows the last lookup."""
         self._note(None)
 
-    def _note(self, question: Question | None) -> None:
+    def _note(self, lookup: Lookup | None) -> None:
         if self._last is not None:
-            self._reads.note(self._last, question)
-        self._last = question
+            self._reads.note(self._last, lookup)
+        self._last = lookup

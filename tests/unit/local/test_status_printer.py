@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from isvc.local.news import News, headline
+from isvc.local.status_printer import StatusPrinter, headline
 
 
 def service(ready=None, **status):
@@ -8,11 +8,11 @@ def service(ready=None, **status):
     return {"metadata": {"name": "iris", "namespace": "default"}, "status": {"conditions": conditions, **status}}
 
 
-def test_every_turn_is_told_once():
-    told = []
-    news = News(told.append)
+def test_every_change_of_state_is_printed_once():
+    printed = []
+    printer = StatusPrinter(printed.append)
     failed = {"transitionStatus": "BlockedByFailedLoad", "lastFailureInfo": {"message": "no such file"}}
-    turns = [
+    states = [
         service(),
         service("False"),
         service("False"),
@@ -21,11 +21,11 @@ def test_every_turn_is_told_once():
         service("True", url="http://iris"),
     ]
     before = None
-    for after in turns:
-        news.changed(before, after)
+    for after in states:
+        printer.changed(before, after)
         before = after
-    news.changed(before, None)
-    assert told == [
+    printer.changed(before, None)
+    assert printed == [
         "default/iris is starting",
         "default/iris does not load: no such file",
         "default/iris is ready at http://iris",

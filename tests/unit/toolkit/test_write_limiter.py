@@ -6,22 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.waiting import until
 
-from isvc.toolkit.turns import Turns
+from isvc.toolkit.write_limiter import WriteLimiter
 
 
 class Writers:
-    """Writers that hold their turn until they are told to finish."""
+    """Writers that hold their slot until they may finish."""
 
     def __init__(self, at_once: int) -> None:
         self.now = 0.0
-        self.turns = Turns(at_once, lambda: self.now)
+        self.limiter = WriteLimiter(at_once, lambda: self.now)
         self.began: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.done: dict[str, asyncio.Event] = {}
 
     async def come(self, name: str, due: float) -> None:
         async def write() -> None:
-            async with self.turns.turn(due):
+            async with self.limiter.slot(due):
                 self.began.append(name)
                 await self.done[name].wait()
 
@@ -46,7 +46,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_nobody_waits_while_half_of_the_turns_are_free():
+async def test_no_write_waits_while_half_of_the_slots_are_free():
     writers = Writers(4)
     await writers.come("event", 9)
     await writers.come("status", 5)
@@ -111,11 +111,11 @@ async def test_a_turn_that_is_given_and_cancelled_at_once_is_passed_on():
 
 @given(st.integers(1, 4), st.lists(st.tuples(st.floats(0, 9), st.booleans()), max_size=30))
 async def test_all_get_their_turn_and_never_too_many_at_once(at_once, arrivals):
-    turns, active, most, done = Turns(at_once, lambda: 4.0), 0, 0, 0
+    limiter, active, most, done = WriteLimiter(at_once, lambda: 4.0), 0, 0, 0
 
     async def write(due: float) -> None:
         nonlocal active, most, done
-        async with turns.turn(due):
+        async with limiter.slot(due):
             active += 1
             most = max(most, active)
             try:
