@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from isvc.llmserver.engine import Engine
-from isvc.llmserver.errors import ApiError
+from isvc.llmserver.errors import ApiError, EngineFailed
 from isvc.llmserver.metrics import Metrics
 from isvc.llmserver.responses import Usage, assembled
 from isvc.llmserver.scheduler import Scheduler
@@ -26,6 +26,8 @@ _PENDING_PARTS = 64  # of a client that reads slowly
 
 @dataclass(frozen=True, slots=True)
 class Run:
+    """One sequence: what llama.cpp is asked for, and the LoRA adapter that it needs."""
+
     path: str
     body: Json
     adapter: str = ""
@@ -97,7 +99,7 @@ class Generator:
     async def _parts(self, index: int, run: Run) -> AsyncGenerator[Part]:
         begin = time.monotonic()
         last: float | None = None
-        usage, ending = Usage(), {}
+        usage, ending = Usage(), dict[str, Any]()
         body = {**run.body, "stream_options": {"include_usage": True}}
         async with self._scheduler.sequence(run.adapter):
             self._metrics.started(time.monotonic() - begin)
@@ -114,9 +116,8 @@ class Generator:
                     for choice in event.get("choices") or ():
                         ending = choice
                         yield Part(index, choice)
-        self._finished(ending, usage, begin)
+        if not ending.get("finish_reason"):
+            raise EngineFailed("The model ended before its answer did.")
+        seconds = time.monotonic() - begin
+        self._metrics.answered(ending["finish_reason"], usage.prompt, usage.cached, usage.generated, seconds)
         yield Part(index, usage=usage)
-
-    def _finished(self, choice: Json, usage: Usage, begin: float) -> None:
-        reason = choice.get("finish_reason") or "abort"
-        self._metrics.answered(reason, usage.prompt, usage.cached, usage.generated, time.monotonic() - begin)
