@@ -12,20 +12,11 @@ from isvc.local.home import Home
 from isvc.local.node.process import Reaper, die_with_parent
 from isvc.local.private_files import open_private
 
-_START = """
-import sys
-from pathlib import Path
-from isvc.apiserver.run import CANNOT_RUN, Options, run
-folder, kubeconfig, port, ephemeral = sys.argv[1:]
-try:
-    run(Options(Path(folder), Path(kubeconfig), port=int(port), ephemeral=ephemeral == "True", controllers=True))
-except CANNOT_RUN as error:
-    sys.exit(str(error))
-"""
+_PROGRAM = "isvc.local.api_server_program"
 
 
 class DidNotStart(Exception):
-    """With the last lines of its log."""
+    """The API server ended at its start; the message has the last lines of its log."""
 
 
 class ApiServer:
@@ -38,10 +29,10 @@ class ApiServer:
     def spawn(self, port: int, *, ephemeral: bool) -> None:
         """Starts it; it is ready once it has written the kubeconfig."""
         self._home.kubeconfig.unlink(missing_ok=True)
-        arguments = [str(self._home.api_server), str(self._home.kubeconfig), str(port), str(ephemeral)]
+        arguments = [str(self._home.api_server), str(self._home.kubeconfig), str(port)]
         with open_private(self._log, "wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, *arguments],
+                [sys.executable, "-m", _PROGRAM, *arguments, *(["--ephemeral"] if ephemeral else [])],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

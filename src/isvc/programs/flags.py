@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from isvc.programs.options import TLS, Options, system_namespace
+from isvc.programs.options import TLS, Options, knative_namespace, system_namespace
 from isvc.toolkit.address import Address
 from isvc.toolkit.failure import ClusterError, ConfigError
 
@@ -82,6 +82,7 @@ def chosen(defaults: Options, flags: dict[str, Any]) -> Options:
         leader_elect=flags["leader_elect"],
         tls=TLS(flags["tls_min_version"].strip(), suites),
         system_namespace=system_namespace(os.environ),
+        knative_namespace=knative_namespace(os.environ),
     )
 
 

@@ -22,13 +22,23 @@ from isvc.toolkit.manager import Manager
 
 def _inference_services(context: Context) -> Controller:
     return inferenceservice.controller(
-        context.client, context.cache, context.recorder, context.clock, context.system_namespace
+        context.client,
+        context.cache,
+        context.recorder,
+        context.clock,
+        context.system_namespace,
+        context.options.knative_namespace,
     )
 
 
 def _inference_graphs(context: Context) -> Controller:
     return inferencegraph.controller(
-        context.client, context.cache, context.recorder, context.clock, context.system_namespace
+        context.client,
+        context.cache,
+        context.recorder,
+        context.clock,
+        context.system_namespace,
+        context.options.knative_namespace,
     )
 
 

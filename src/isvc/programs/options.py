@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from isvc.serving.knative_settings import NAMESPACE as KNATIVE_NAMESPACE
 from isvc.serving.llm.presets import PREFIX
 from isvc.toolkit.address import Address
 
@@ -45,7 +46,13 @@ class Options:
     tls: TLS = TLS()
     leader_elect: bool = False
     system_namespace: str = SYSTEM_NAMESPACE
+    knative_namespace: str = KNATIVE_NAMESPACE
     llm: LLMOptions = field(default_factory=LLMOptions)
+
+
+def knative_namespace(environment: Mapping[str, str]) -> str:
+    """Where Knative keeps its settings. The variable is KServe's."""
+    return environment.get("KNATIVE_CONFIG_AUTOSCALER_NAMESPACE") or KNATIVE_NAMESPACE
 
 
 def system_namespace(environment: Mapping[str, str]) -> str:

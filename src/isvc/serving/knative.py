@@ -6,7 +6,6 @@ moved up. Traffic goes to the latest revision, or is split between it and the la
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +19,6 @@ from isvc.kube.quantity import Quantity
 from isvc.serving.hosts import service_host
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
-NAMESPACE = os.environ.get("KNATIVE_CONFIG_AUTOSCALER_NAMESPACE") or "knative-serving"
-"""Where Knative keeps its settings. The variable is KServe's."""
-AUTOSCALER_CONFIG = "config-autoscaler"
-DOMAIN_CONFIG = "config-domain"
 VISIBILITY_LABEL = "networking.knative.dev/visibility"
 CLUSTER_LOCAL = "cluster-local"
 TAG_ROUTING_ANNOTATION = "serving.kserve.io/enable-tag-routing"

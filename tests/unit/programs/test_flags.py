@@ -7,7 +7,12 @@ from isvc.programs import flags, isvc_manager, llmisvc_manager
 from isvc.programs.options import TLS, LLMOptions, Options
 from isvc.toolkit.address import Address
 
-ENVIRONMENT = ("POD_NAMESPACE", "LLM_INFERENCE_SERVICE_CONFIG_PREFIX", "PREVENT_WELL_KNOWN_CONFIG_DELETION")
+ENVIRONMENT = (
+    "POD_NAMESPACE",
+    "LLM_INFERENCE_SERVICE_CONFIG_PREFIX",
+    "PREVENT_WELL_KNOWN_CONFIG_DELETION",
+    "KNATIVE_CONFIG_AUTOSCALER_NAMESPACE",
+)
 
 
 @pytest.fixture
@@ -74,6 +79,12 @@ def test_presets_are_chosen_by_the_environment(started, monkeypatch):
 def test_the_namespace_is_the_pods(started, monkeypatch):
     monkeypatch.setenv("POD_NAMESPACE", "models")
     assert started()[0].system_namespace == "models"
+
+
+def test_knatives_settings_may_be_in_another_namespace(started, monkeypatch):
+    assert started()[0].knative_namespace == "knative-serving"
+    monkeypatch.setenv("KNATIVE_CONFIG_AUTOSCALER_NAMESPACE", "elsewhere")
+    assert started()[0].knative_namespace == "elsewhere"
 
 
 @pytest.mark.parametrize("flag", ["--metrics-addr=localhost", "--webhook-port=x"])

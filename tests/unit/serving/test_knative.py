@@ -1,7 +1,3 @@
-import os
-import subprocess
-import sys
-
 import pytest
 
 from isvc.serving import knative
@@ -105,11 +101,3 @@ def test_what_a_pod_says_by_saying_nothing_is_left_out():
         ],
         "automountServiceAccountToken": False,
     }
-
-
-@pytest.mark.parametrize(("told", "namespace"), [("", "knative-serving"), ("elsewhere", "elsewhere")])
-def test_knatives_settings_may_be_in_another_namespace(told, namespace):
-    program = "from isvc.serving import knative; print(knative.NAMESPACE)"
-    environment = {**os.environ, "KNATIVE_CONFIG_AUTOSCALER_NAMESPACE": told}
-    asked = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert asked.stdout.strip() == namespace

@@ -11,15 +11,13 @@ from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
 from isvc.controllers.inferencegraph.plan import Observed
 from isvc.controllers.inferencegraph.resolve import service_names
 from isvc.kube.objects import Key
-from isvc.kube.resource import CONFIG_MAPS
-from isvc.serving import knative
 from isvc.serving.config import Config
+from isvc.serving.knative_settings import KnativeSettings
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.cache import Reader
-from isvc.toolkit.polled_reads import PolledReads
 
 
-async def observe(reader: Reader, settings: PolledReads, config: Config, key: Key, now: str) -> Observed | None:
+async def observe(reader: Reader, knative: KnativeSettings, config: Config, key: Key, now: str) -> Observed | None:
     graph = reader.get(INFERENCE_GRAPHS, key.name, key.namespace)
     if graph is None:
         return None
@@ -27,9 +25,6 @@ async def observe(reader: Reader, settings: PolledReads, config: Config, key: Ke
     found = {name: reader.get(INFERENCE_SERVICES, name, key.namespace) for name in service_names(spec)}
     services = {name: InferenceService.decode(service) for name, service in found.items() if service is not None}
     has_knative = reader.serves(KNATIVE_SERVICES)
-    scaling = None
-    if has_knative:
-        scaling = await settings.get(CONFIG_MAPS, knative.AUTOSCALER_CONFIG, knative.NAMESPACE)
     return Observed(
         graph=graph,
         spec=spec,
@@ -37,7 +32,7 @@ async def observe(reader: Reader, settings: PolledReads, config: Config, key: Ke
         services=services,
         runtimes=_runtimes(reader, services, key.namespace),
         has_knative=has_knative,
-        zero_initial_scale=knative.zero_initial_scale_allowed(scaling),
+        zero_initial_scale=has_knative and await knative.zero_initial_scale(),
         now=now,
     )
 

@@ -20,12 +20,12 @@ from isvc.kube.objects import Key, Object, is_being_deleted, name_of
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving.config.current import Configuration
 from isvc.serving.events import readiness_events
+from isvc.serving.knative_settings import KnativeSettings
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
-from isvc.toolkit.polled_reads import PolledReads
 from isvc.toolkit.recorder import Recorder
 
 log = logging.getLogger(__name__)
@@ -35,13 +35,19 @@ LOOK_FOR_KNATIVE = 5.0  # no watch reports that it was installed
 
 class Reconciler:
     def __init__(
-        self, client: Client, cache: Cache, recorder: Recorder, clock: Clock, configuration: Configuration
+        self,
+        client: Client,
+        cache: Cache,
+        recorder: Recorder,
+        clock: Clock,
+        configuration: Configuration,
+        knative: KnativeSettings,
     ) -> None:
         self._cache = cache
         self._recorder = recorder
         self._clock = clock
         self._configuration = configuration
-        self._settings = PolledReads(client, clock)
+        self._knative = knative
         self._engine = Engine(client, cache)
         self._commit = Commit(client, cache)
         self._rejected: set[Key] = set()
@@ -51,7 +57,7 @@ class Reconciler:
         if config is None:
             return self._configuration.wait(key)
         try:
-            observed = await observe(self._cache, self._settings, config, key, timestamp(self._clock.now()))
+            observed = await observe(self._cache, self._knative, config, key, timestamp(self._clock.now()))
         except DecodeError as error:
             log.warning("%s cannot be read, nor what it refers to: %s", key, error)
             return None

@@ -12,6 +12,7 @@ from isvc.controllers.inferencegraph.resolve import service_names
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
 from isvc.serving.config.current import Configuration
+from isvc.serving.knative_settings import NAMESPACE, KnativeSettings
 from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
@@ -24,7 +25,13 @@ BY_SERVICE = "graphs by service"
 
 
 def controller(
-    client: Client, cache: Cache, recorder: Recorder, clock: Clock, system_namespace: str, workers: int = 4
+    client: Client,
+    cache: Cache,
+    recorder: Recorder,
+    clock: Clock,
+    system_namespace: str,
+    knative_namespace: str = NAMESPACE,
+    workers: int = 4,
 ) -> Controller:
     reads = (
         Read(INFERENCE_GRAPHS, indexers={BY_SERVICE: _services}, optional=True),
@@ -34,7 +41,9 @@ def controller(
         Read(CLUSTER_SERVING_RUNTIMES, optional=True),
         Read(CONFIG_MAPS, namespace=system_namespace),
     )
-    reconciler = Reconciler(client, cache, recorder, clock, Configuration(cache, system_namespace))
+    configuration = Configuration(cache, system_namespace)
+    knative = KnativeSettings(client, clock, knative_namespace)
+    reconciler = Reconciler(client, cache, recorder, clock, configuration, knative)
     owner = owner_of(INFERENCE_GRAPHS)
 
     def graphs_of(service: Object) -> Iterable[Key]:

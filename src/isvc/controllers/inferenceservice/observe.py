@@ -20,16 +20,14 @@ from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, name_of, namespace_of, resource_version_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, Resource
-from isvc.serving import knative
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
 from isvc.serving.credentials import Lookup, with_lookups
+from isvc.serving.knative_settings import KnativeSettings
 from isvc.serving.runtimes import Runtime, Runtimes
 from isvc.serving.thirdparty import KNATIVE_SERVICES, OPTIONAL
 from isvc.toolkit.cache import OWNER, Reader
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock
-from isvc.toolkit.polled_reads import PolledReads
 
 T = TypeVar("T")
 
@@ -91,9 +89,9 @@ class Observer:
 class Gatherer:
     """Completes what was observed with what has no informer, each read only where a decision needs it."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, knative: KnativeSettings) -> None:
         self._client = client
-        self._settings = PolledReads(client, clock)
+        self._knative = knative
         self._version: tuple[str, str] | None = None
 
     async def gather(self, observed: Observed, decide: Callable[[Observed], T]) -> tuple[Observed, T]:
@@ -114,12 +112,10 @@ class Gatherer:
         """What Knative's own configuration says about scaling from zero and about domains."""
         if observed.mode is DeploymentMode.STANDARD or KNATIVE_SERVICES not in observed.served:
             return observed
-        scaling = await self._settings.get(CONFIG_MAPS, knative.AUTOSCALER_CONFIG, knative.NAMESPACE)
-        domains = await self._settings.get(CONFIG_MAPS, knative.DOMAIN_CONFIG, knative.NAMESPACE)
         return replace(
             observed,
-            zero_initial_scale=knative.zero_initial_scale_allowed(scaling),
-            knative_domains=tuple((domains or {}).get("data") or ()),
+            zero_initial_scale=await self._knative.zero_initial_scale(),
+            knative_domains=await self._knative.domains(),
         )
 
     async def _with_version(self, observed: Observed) -> Observed:

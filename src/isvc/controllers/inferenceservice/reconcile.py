@@ -25,6 +25,7 @@ from isvc.kube.conditions import is_true
 from isvc.kube.equality import equivalent
 from isvc.kube.objects import Key, Object, dig, finalizers_of, is_being_deleted, labels_of, name_of
 from isvc.serving.events import WARNING, Event, failing, readiness_events
+from isvc.serving.knative_settings import KnativeSettings
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
@@ -52,13 +53,19 @@ class Report(NamedTuple):
 
 class Reconciler:
     def __init__(
-        self, client: Client, cache: Cache, recorder: EventRecorder, clock: Clock, system_namespace: str
+        self,
+        client: Client,
+        cache: Cache,
+        recorder: EventRecorder,
+        clock: Clock,
+        system_namespace: str,
+        knative: KnativeSettings,
     ) -> None:
         self._cache = cache
         self._recorder = recorder
         self._clock = clock
         self._observer = Observer(cache, system_namespace)
-        self._gatherer = Gatherer(client, clock)
+        self._gatherer = Gatherer(client, knative)
         self._engine = Engine(client, cache)
         self._commit = Commit(client, cache)
         self._recovering: dict[Key, float] = {}

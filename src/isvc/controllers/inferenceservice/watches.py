@@ -20,6 +20,7 @@ from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.serving.annotations import SERVICE
 from isvc.serving.config.current import Configuration
+from isvc.serving.knative_settings import NAMESPACE, KnativeSettings
 from isvc.serving.thirdparty import KNATIVE_SERVICES, OPENTELEMETRY_COLLECTORS, OPTIONAL, SCALED_OBJECTS
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
@@ -32,9 +33,15 @@ WORKERS: Final = 192  # most of them wait for the API server
 
 
 def controller(
-    client: Client, cache: Cache, recorder: EventRecorder, clock: Clock, system_namespace: str
+    client: Client,
+    cache: Cache,
+    recorder: EventRecorder,
+    clock: Clock,
+    system_namespace: str,
+    knative_namespace: str = NAMESPACE,
 ) -> Controller:
-    reconciler = Reconciler(client, cache, recorder, clock, system_namespace)
+    knative = KnativeSettings(client, clock, knative_namespace)
+    reconciler = Reconciler(client, cache, recorder, clock, system_namespace, knative)
     watches = _watches(cache, Configuration(cache, system_namespace))
     return Controller(
         "inferenceservice",

@@ -1,0 +1,22 @@
+"""The API server as a program of its own: FOLDER KUBECONFIG PORT [--ephemeral]. It imports little, to start quickly."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from isvc.apiserver.run import CANNOT_RUN, Options, run
+
+
+def main(folder: str, kubeconfig: str, port: str, *flags: str) -> None:
+    options = Options(
+        Path(folder), Path(kubeconfig), port=int(port), ephemeral="--ephemeral" in flags, controllers=True
+    )
+    try:
+        run(options)
+    except CANNOT_RUN as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
