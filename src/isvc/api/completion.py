@@ -7,13 +7,17 @@ leave out here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
-from isvc.api.codec import DecodeError
+from isvc.api.codec import DecodeError, decode, without_nulls
 from isvc.api.components import MetricTarget
+from isvc.api.meta import Kind
 from isvc.api.schema import schema_for
+from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity, QuantityError
 from isvc.kube.schemas import Schema
+
+K = TypeVar("K", bound=Kind)
 
 _NAMES = {
     str: "a string",
@@ -51,6 +55,25 @@ def complete(value: Any, schema: Schema, path: str = "") -> Any:
         ]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     return _canonical(value, path) if _is_quantity(schema) else value
+
+
+def read(kind: type[K], obj: Object) -> tuple[Object, K]:
+    """An object from the API server, complete and without nulls, and the same typed.
+
+    What a schema would not have accepted raises `DecodeError` with the path to it, in open parts such as pods, too.
+    """
+    completed = complete(obj, schema_for(kind))
+    if _has_null(completed):
+        completed = without_nulls(completed)
+    return completed, decode(kind, completed)
+
+
+def _has_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_null, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_null, value))
+    return value is None
 
 
 def _completed_object(value: dict[str, Any], schema: Schema, path: str) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from isvc.api.codec import decode
+from isvc.api.codec import DecodeError
+from isvc.api.completion import read
 from isvc.api.models import ModelFormat, ModelSpec
 from isvc.api.protocols import Protocol, rank
-from isvc.api.servingruntime import ServingRuntimeSpec
+from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
 from isvc.kube.objects import Object, annotations_of, dig, name_of
 from isvc.serving.refused import Refused
 
@@ -39,12 +40,17 @@ class Runtime:
     annotations: dict[str, str]  # the object's own, not those for its pods
     created: str
     cluster: bool
+    problem: str = ""  # why its spec could not be read; such a runtime serves nothing
 
     @classmethod
     def of(cls, obj: Object, *, cluster: bool) -> Runtime:
-        spec = decode(ServingRuntimeSpec, obj.get("spec") or {})
+        problem = ""
+        try:
+            _, runtime = read(ServingRuntime, obj)
+        except DecodeError as error:
+            runtime, problem = ServingRuntime(), str(error)
         created = str(dig(obj, "metadata", "creationTimestamp") or "")
-        return cls(name_of(obj), spec, annotations_of(obj), created, cluster)
+        return cls(name_of(obj), runtime.spec, annotations_of(obj), created, cluster, problem)
 
     @property
     def server_type(self) -> str:
@@ -85,6 +91,12 @@ class Runtimes:
                 f"No ServingRuntimes or ClusterServingRuntimes with the name: {name}",
                 reason="RuntimeNotRecognized",
                 summary="Waiting for runtime to become available",
+            )
+        if runtime.problem:
+            raise ModelRefused(
+                f"specified runtime {name} is malformed: {runtime.problem}",
+                reason="InvalidPredictorSpec",
+                summary=f"Specified runtime is malformed: {runtime.problem}",
             )
         if runtime.spec.is_disabled:
             raise ModelRefused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from isvc.api import InferenceService
+from isvc.api.completion import read
 from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
@@ -21,9 +22,10 @@ async def observe(reader: Reader, knative: KnativeSettings, config: Config, key:
     graph = reader.get(INFERENCE_GRAPHS, key.name, key.namespace)
     if graph is None:
         return None
-    spec = InferenceGraph.decode(graph).spec
+    graph, typed = read(InferenceGraph, graph)
+    spec = typed.spec
     found = {name: reader.get(INFERENCE_SERVICES, name, key.namespace) for name in service_names(spec)}
-    services = {name: InferenceService.decode(service) for name, service in found.items() if service is not None}
+    services = {name: read(InferenceService, service)[1] for name, service in found.items() if service is not None}
     has_knative = reader.serves(KNATIVE_SERVICES)
     return Observed(
         graph=graph,
@@ -48,5 +50,5 @@ def _runtimes(
             local = reader.get(SERVING_RUNTIMES, model.runtime, namespace)
             runtime = local or reader.get(CLUSTER_SERVING_RUNTIMES, model.runtime)
             if runtime is not None:
-                runtimes[model.runtime] = ServingRuntime.decode(runtime).spec
+                runtimes[model.runtime] = read(ServingRuntime, runtime)[1].spec
     return runtimes

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from isvc.api import InferenceService
+from isvc.api.codec import DecodeError
+from isvc.api.completion import read
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
@@ -15,10 +18,11 @@ from isvc.api.resources import (
     INFERENCE_SERVICES,
     SERVING_RUNTIMES,
 )
+from isvc.api.storagecontainer import ClusterStorageContainer
 from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, name_of, namespace_of, resource_version_of, uid_of
+from isvc.kube.objects import Key, Object, name_of, resource_version_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, Resource
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
@@ -28,6 +32,8 @@ from isvc.serving.runtimes import Runtime, Runtimes
 from isvc.serving.thirdparty import KNATIVE_SERVICES, OPTIONAL
 from isvc.toolkit.cache import OWNER, Reader
 from isvc.toolkit.client import Client
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -41,13 +47,16 @@ class Observer:
         self._reader = reader
         self._system_namespace = system_namespace
         self.configuration = Configuration(reader, system_namespace)
-        self._runtimes: dict[tuple[Resource, str, str], tuple[str, Runtime]] = {}
+        self._runtimes = _Parsed(lambda obj: Runtime.of(obj, cluster=False))
+        self._cluster_runtimes = _Parsed(lambda obj: Runtime.of(obj, cluster=True))
+        self._storage_containers = _Parsed(_storage_container)
 
     def observe(self, key: Key, config: Config, now: str) -> Observed | None:
         reader = self._reader
         raw = reader.get(INFERENCE_SERVICES, key.name, key.namespace)
         if raw is None:
             return None
+        raw, service = read(InferenceService, raw)
         served = frozenset(resource for resource in OPTIONAL if reader.serves(resource))
         reported = (DEPLOYMENTS, KNATIVE_SERVICES, *INGRESS_KINDS)
         live = {
@@ -59,12 +68,15 @@ class Observer:
         bundle = config.storage_initializer.ca_bundle_config_map_name
         return Observed(
             raw=raw,
-            service=InferenceService.decode(raw),
+            service=service,
             config=config,
             runtimes=Runtimes(
-                self._all(SERVING_RUNTIMES, key.namespace), self._all(CLUSTER_SERVING_RUNTIMES, cluster=True)
+                self._runtimes.all(reader.list(SERVING_RUNTIMES, key.namespace)),
+                self._cluster_runtimes.all(reader.list(CLUSTER_SERVING_RUNTIMES)),
             ),
-            storage_containers=reader.list(CLUSTER_STORAGE_CONTAINERS),
+            storage_containers=[
+                each for each in self._storage_containers.all(reader.list(CLUSTER_STORAGE_CONTAINERS)) if each
+            ],
             live=live,
             pods=reader.by_index(PODS, SERVICE_INDEX, str(key)),
             served=served,
@@ -74,16 +86,32 @@ class Observer:
             now=now,
         )
 
-    def _all(self, resource: Resource, namespace: str = "", *, cluster: bool = False) -> list[Runtime]:
-        return [self._runtime(resource, obj, cluster=cluster) for obj in self._reader.list(resource, namespace)]
 
-    def _runtime(self, resource: Resource, obj: Object, *, cluster: bool) -> Runtime:
-        place = (resource, namespace_of(obj), name_of(obj))
-        version = resource_version_of(obj)
-        parsed = self._runtimes.get(place)
-        if parsed is None or parsed[0] != version or not version:
-            parsed = self._runtimes[place] = (version, Runtime.of(obj, cluster=cluster))
-        return parsed[1]
+class _Parsed(Generic[T]):
+    """Objects of one kind, parsed once for each of their versions."""
+
+    def __init__(self, parse: Callable[[Object], T]) -> None:
+        self._parse = parse
+        self._known: dict[Key, tuple[str, T]] = {}
+
+    def all(self, objects: Iterable[Object]) -> list[T]:
+        return [self._of(obj) for obj in objects]
+
+    def _of(self, obj: Object) -> T:
+        key, version = Key.of(obj), resource_version_of(obj)
+        known = self._known.get(key)
+        if known is None or known[0] != version or not version:
+            known = self._known[key] = (version, self._parse(obj))
+        return known[1]
+
+
+def _storage_container(obj: Object) -> Object | None:
+    """A storage container, or None for one that is malformed: it must not keep others from being used."""
+    try:
+        return read(ClusterStorageContainer, obj)[0]
+    except DecodeError as error:
+        log.warning("ClusterStorageContainer %s is malformed: %s", name_of(obj), error)
+        return None
 
 
 class Gatherer:
@@ -101,11 +129,11 @@ class Gatherer:
         """
         complete = await self._with_version(await self._with_knative_settings(observed))
 
-        async def read(resource: Resource, names: tuple[str, ...]) -> Mapping[str, Object | None]:
+        async def look_up(resource: Resource, names: tuple[str, ...]) -> Mapping[str, Object | None]:
             found = await asyncio.gather(*(self._get(resource, name, observed.namespace) for name in names))
             return dict(zip(names, found, strict=True))
 
-        decision = await with_lookups(lambda lookup: decide(replace(complete, lookup=lookup)), complete.lookup, read)
+        decision = await with_lookups(lambda lookup: decide(replace(complete, lookup=lookup)), complete.lookup, look_up)
         return complete, decision
 
     async def _with_knative_settings(self, observed: Observed) -> Observed:

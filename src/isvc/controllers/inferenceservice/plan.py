@@ -23,6 +23,7 @@ from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.engine.plan import Child, Hold, Part, Plan, Retire, Want
 from isvc.engine.policies import CREATE_ONLY
 from isvc.kube.objects import Object, labels_of
+from isvc.kube.patch import PatchError
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
 from isvc.serving.endpoints import is_multi_model
@@ -52,15 +53,12 @@ def plan(observed: Observed, readiness: Readiness | None = None) -> Planned:
             step()
         except Refused as error:
             draft.stop = _stop(draft.stage, error)
+        except PatchError as error:
+            message = f"the {stage} cannot be merged with its runtime: {error}"
+            draft.stop = Stop(stage, message, reason="InvalidSpec")
         if draft.stop is not None:
             break
     return draft.finished()
-
-
-def unplannable(observed: Observed, error: Exception) -> Planned:
-    """A spec or a runtime that has parts of the wrong shape, which a schema would not have let pass."""
-    message = f"the service or its runtime is malformed: {type(error).__name__}: {error}"
-    return Planned(observed.raw, stop=Stop(Stage.PREDICTOR, message, reason="InvalidSpec"))
 
 
 def _stop(stage: Stage, error: Refused) -> Stop:

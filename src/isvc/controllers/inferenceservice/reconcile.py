@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -12,17 +12,18 @@ from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.controllers.inferenceservice.observe import Gatherer, Observer
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.plan import plan, unplannable
+from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.planned import Planned, Stage
 from isvc.controllers.inferenceservice.status.edit import READY
 from isvc.controllers.inferenceservice.status.events import halt_events, virtual_host_events
-from isvc.controllers.inferenceservice.status.fold import fold, halted, unplanned, unreadable
+from isvc.controllers.inferenceservice.status.fold import fold, halted, undecided, unplanned, unreadable
 from isvc.controllers.inferenceservice.status.revisions import rolled_out
 from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
 from isvc.engine.outcome import Outcome
 from isvc.kube.conditions import is_true
 from isvc.kube.equality import equivalent
+from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, dig, finalizers_of, is_being_deleted, labels_of, name_of
 from isvc.serving.events import WARNING, Event, failing, readiness_events
 from isvc.serving.knative_settings import KnativeSettings
@@ -31,9 +32,8 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
+from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.recorder import EventRecorder
-
-log = logging.getLogger(__name__)
 
 AFTER_REPAIR: Final = 1.0  # who edits one child often edits another, without a watch that reports it
 AFTER_REFUSAL: Final = 30.0  # a namesake may go away, or a quota grow, without a watch that reports it
@@ -71,7 +71,13 @@ class Reconciler:
         self._recovering: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> Result | None:
-        answer = await self._converge(key)
+        try:
+            answer = await self._converge(key)
+        except (ApiError, ClusterError):
+            raise
+        except Exception as error:  # a bug of ours: reported as such, counted as a panic, and tried again
+            await self._report_bug(key, error)
+            raise
         if not isinstance(answer, Report):
             return answer
         await self._write(answer)
@@ -98,7 +104,7 @@ class Reconciler:
             return None
         if observed.mode is DeploymentMode.MODEL_MESH and not observed.predictor_url:
             return Result(requeue_after=WAIT_FOR_MODEL_MESH)
-        observed, planned = await self._gatherer.gather(observed, _plan)
+        observed, planned = await self._gatherer.gather(observed, plan)
         if planned.stop is not None and planned.stop.stage is Stage.MODE:
             return _mode_rejected(observed, planned.stop.message)
         if pause := self._pause(observed, planned):
@@ -139,6 +145,16 @@ class Reconciler:
         known = equivalent(raw.get("status") or {}, status)
         return Report(raw, status, () if known else (Event(WARNING, "InvalidSpec", str(error)),))
 
+    async def _report_bug(self, key: Key, error: Exception) -> None:
+        raw = self._cache.get(INFERENCE_SERVICES, key.name, key.namespace)
+        if raw is None:
+            return
+        message = f"the controller failed, which is no fault of the service: {type(error).__name__}: {error}"
+        status = undecided(raw, timestamp(self._clock.now()), message)
+        known = equivalent(raw.get("status") or {}, status)
+        with suppress(ApiError, ClusterError):
+            await self._write(Report(raw, status, () if known else (Event(WARNING, "InternalError", message),)))
+
     async def _with_finalizer(self, observed: Observed) -> Observed:
         owner = await self._commit.add_finalizer(INFERENCE_SERVICES, observed.raw, FINALIZER)
         return observed if owner is observed.raw else replace(observed, raw=owner)
@@ -152,14 +168,6 @@ class Reconciler:
             if labels_of(model).get("inferenceservice") == observed.name:
                 await self._commit.deletion(TRAINED_MODELS, model)
         await self._commit.remove_finalizer(INFERENCE_SERVICES, observed.raw, FINALIZER)
-
-
-def _plan(observed: Observed) -> Planned:
-    try:
-        return plan(observed)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        log.exception("%s/%s cannot be planned", observed.namespace, observed.name)
-        return unplannable(observed, error)
 
 
 def _report(observed: Observed, planned: Planned, outcome: Outcome) -> Report:

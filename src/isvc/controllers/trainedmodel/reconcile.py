@@ -10,6 +10,7 @@ import logging
 
 from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
+from isvc.api.completion import read
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.api.trainedmodel import TrainedModel
 from isvc.controllers.trainedmodel.model_list import FILE
@@ -56,13 +57,13 @@ class Reconciler:
         return None
 
     async def _observe(self, model: Object) -> Observed:
-        typed = TrainedModel.decode(model)
+        model, typed = read(TrainedModel, model)
         namespace, parent = typed.metadata.namespace, typed.spec.inference_service
         service = self._cache.get(INFERENCE_SERVICES, parent, namespace)
         return Observed(
             raw=model,
             model=typed,
-            service=None if service is None else InferenceService.decode(service),
+            service=None if service is None else read(InferenceService, service)[1],
             siblings=tuple(map(TrainedModel.decode, self._cache.list(TRAINED_MODELS, namespace))),
             config_map=await self._model_list(parent, namespace),
             now=timestamp(self._clock.now()),

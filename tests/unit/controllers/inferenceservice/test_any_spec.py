@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
+from isvc.api.completion import read
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.plan import plan, unplannable
+from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.status.fold import fold, halted
 from isvc.engine.outcome import Outcome
 from isvc.kube.conditions import find
@@ -154,7 +155,7 @@ def test_any_spec_ends_in_a_status(spec: Any, annotations: Any, gateway: bool, s
         {"ingress": ingress % str(gateway).lower(), "deploy": '{"defaultDeploymentMode": "Standard"}'}
     )
     try:
-        service = InferenceService.decode(raw)
+        raw, service = read(InferenceService, raw)
     except DecodeError:
         return
     accounts = {"": None, "default": None}
@@ -174,17 +175,3 @@ def test_any_spec_ends_in_a_status(spec: Any, annotations: Any, gateway: bool, s
     assert stop is None or stop.message
     again = replace(observed, raw={**raw, "status": status})
     assert fold(again, planned, Outcome()) == status
-
-
-def test_a_malformed_spec_is_told() -> None:
-    raw = {
-        "metadata": {"name": "iris", "namespace": "ns"},
-        "spec": {"predictor": {}},
-        "status": {"deploymentMode": "Standard"},
-    }
-    observed = Observed(raw, InferenceService.decode(raw), Config(), now="2026-01-01T00:00:00Z")
-    status = fold(observed, unplannable(observed, KeyError("containerPort")), Outcome())
-    ready = find(status["conditions"], "PredictorReady")
-    assert ready is not None
-    assert ready["reason"] == "InvalidSpec"
-    assert "containerPort" in ready["message"]

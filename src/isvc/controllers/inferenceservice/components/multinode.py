@@ -167,12 +167,12 @@ def _gpus(container: Object, types: Sequence[str]) -> int:
 
 def _request_gpus(container: Object, count: int, types: Sequence[str]) -> None:
     """Ask for that many GPUs, of the type that the container already asks for."""
-    resources = {kind: dict(amounts or {}) for kind, amounts in (container.get("resources") or {}).items()}
-    limits, requests = resources.setdefault("limits", {}), resources.setdefault("requests", {})
+    resources: Object = container.get("resources") or {}
+    limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
     asked = (name for name in types if _nonzero(limits.get(name)) or _nonzero(requests.get(name)))
     name = next(asked, NVIDIA)
     limits[name] = requests[name] = str(count)
-    container["resources"] = resources
+    container["resources"] = {**resources, "limits": limits, "requests": requests}
 
 
 def _nonzero(quantity: object) -> bool:

@@ -6,6 +6,9 @@ fold is repeated until nothing changes: one write then says what several reconci
 
 from __future__ import annotations
 
+from isvc.api import InferenceService
+from isvc.api.codec import DecodeError
+from isvc.api.completion import read
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.builders import Builders, builders_of
 from isvc.controllers.inferenceservice.observed import Observed
@@ -60,11 +63,27 @@ def unplanned(observed: Observed) -> Object:
 
 def unreadable(raw: Object, now: str, message: str) -> Object:
     """The status of a service that cannot even be read: which field is wrong."""
-    status = raw.get("status")
-    edit = StatusEdit(status if isinstance(status, dict) else {}, now)
-    edit.initialize()
+    edit = _edit_of_any(raw, now)
     edit.conditions.mark_false(PREDICTOR_READY, "InvalidSpec", message)
     return edit.result()
+
+
+def undecided(raw: Object, now: str, message: str) -> Object:
+    """The status of a service about which a bug of ours let nothing be decided."""
+    edit = _edit_of_any(raw, now)
+    edit.conditions.mark_unknown(PREDICTOR_READY, "InternalError", message)
+    return edit.result()
+
+
+def _edit_of_any(raw: Object, now: str) -> StatusEdit:
+    """An edit of a status that may itself be malformed, and then starts over."""
+    try:
+        status, _ = read(InferenceService, {"status": raw.get("status") or {}})
+    except DecodeError:
+        status = {}
+    edit = StatusEdit(status.get("status") or {}, now)
+    edit.initialize()
+    return edit
 
 
 def _once(status: Object, observed: Observed, planned: Planned, outcome: Outcome, builders: Builders) -> Object:

@@ -1,0 +1,56 @@
+"""A bug in planning is reported as ours, counted, and tried again until it is gone."""
+
+from __future__ import annotations
+
+from tests.cluster.lifecycles.stage import Running, running, set_up
+from tests.cluster.test_lifecycles import service
+from tests.waiting import until
+
+from isvc.api.resources import INFERENCE_SERVICES
+from isvc.controllers.inferenceservice import reconcile
+from isvc.kube.conditions import find
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Object
+from isvc.kube.resource import DEPLOYMENTS
+from isvc.toolkit import kubeconfig
+from isvc.toolkit.client import Client
+
+
+def panics(controller: Running) -> float:
+    samples = controller.manager.metrics.panics.collect()[0].samples
+    return sum(sample.value for sample in samples if sample.name.endswith("_total"))
+
+
+async def test_a_bug_is_reported(cluster, client, namespace, monkeypatch) -> None:
+    plan = reconcile.plan
+
+    def broken(observed: object) -> None:
+        raise TypeError("'NoneType' object is not subscriptable")
+
+    async def ready() -> Object:
+        stored = await client.get(INFERENCE_SERVICES, "life", namespace)
+        return find((stored.get("status") or {}).get("conditions") or (), "Ready") or {}
+
+    async def reported() -> bool:
+        return (await ready()).get("reason") == "InternalError"
+
+    async def deployed() -> bool:
+        try:
+            return bool(await client.get(DEPLOYMENTS, "life-predictor", namespace))
+        except NotFound:
+            return False
+
+    await set_up(client, namespace, "Standard")
+    monkeypatch.setattr(reconcile, "plan", broken)
+    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, running(own, namespace) as controller:
+        await client.create(INFERENCE_SERVICES, service(namespace))
+        await until(reported, "the status says that the fault is ours")
+        await until(lambda: panics(controller) > 1, "it is tried again")
+        condition = await ready()
+        assert condition["status"] == "Unknown"
+        assert "TypeError: 'NoneType' object is not subscriptable" in condition["message"]
+        monkeypatch.setattr(reconcile, "plan", plan)
+        await until(deployed, "the service is deployed once the bug is gone")
+        assert not await reported()
+    await client.patch(INFERENCE_SERVICES, "life", {"metadata": {"finalizers": None}}, namespace)
+    await client.delete(INFERENCE_SERVICES, "life", namespace)
