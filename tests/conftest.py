@@ -22,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="embedded",
         help="the API server that cluster suites run on",
     )
+    parser.addoption("--record", action="store_true", help="write tests/golden/recordings anew")
     parser.addoption("--owners", type=int, default=200, help="how many owners the engine has to keep children for")
 
 

@@ -76,7 +76,10 @@ def foreign_crd(resource: Resource) -> Object:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "metadata": {
+            "name": f"{resource.plural}.{resource.group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},  # asked for below k8s.io
+        },
         "spec": {
             "group": resource.group,
             "scope": "Namespaced",
@@ -207,7 +210,7 @@ class Platform:
         revision = f"{name}-{len(history):05d}"
         traffic = [
             {**target, "revisionName": revision} if target.get("latestRevision") else target
-            for target in service["spec"]["traffic"]
+            for target in service["spec"].get("traffic") or [{"latestRevision": True, "percent": 100}]
         ]
         return {
             "observedGeneration": service["metadata"]["generation"],

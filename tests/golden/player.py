@@ -1,0 +1,205 @@
+"""Plays a case of this repository on an API server: objects are applied, the controllers work, the platform reports.
+
+A case is a list of steps in `cases/`; what is there after each step is in `recordings/`, under the same name.
+`Platform` of the lifecycles plays Kubernetes and Knative; routes are accepted here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.cluster.lifecycles.stage import PATIENCE, Platform, foreign_crd, is_served
+from tests.waiting import until
+
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    CLUSTER_STORAGE_CONTAINERS,
+    INFERENCE_GRAPHS,
+    INFERENCE_SERVICES,
+    SERVING_RUNTIMES,
+    TRAINED_MODELS,
+)
+from isvc.kube.errors import AlreadyExists, Conflict, NotFound
+from isvc.kube.objects import Object, deep_copy, name_of, namespace_of
+from isvc.kube.resource import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    INGRESSES,
+    SERVICES,
+    Resource,
+)
+from isvc.programs.isvc_manager import PROGRAM
+from isvc.programs.options import Options
+from isvc.programs.program import Context
+from isvc.serving.thirdparty import HTTP_ROUTES, KNATIVE_SERVICES, VIRTUAL_SERVICES
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.failure import Unreachable
+from isvc.toolkit.manager import Manager
+from isvc.toolkit.recorder import Recorder
+
+HERE = Path(__file__).parent
+CRDS = HERE.parents[1] / "manifests" / "crds" / "full"
+OURS = (
+    INFERENCE_SERVICES,
+    INFERENCE_GRAPHS,
+    TRAINED_MODELS,
+    SERVING_RUNTIMES,
+    CLUSTER_SERVING_RUNTIMES,
+    CLUSTER_STORAGE_CONTAINERS,
+)
+FOREIGN = (HTTP_ROUTES, KNATIVE_SERVICES, VIRTUAL_SERVICES)
+RECORDED = (*OURS[:3], CONFIG_MAPS, DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, *FOREIGN)
+_BY_KIND = {(each.api_version, each.kind): each for each in (*OURS, *RECORDED)}
+_OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "namespace")
+
+
+def case_names() -> list[str]:
+    return sorted(path.stem for path in (HERE / "cases").glob("*.yaml"))
+
+
+def read_case(name: str) -> Any:
+    return _load(HERE / "cases" / f"{name}.yaml")
+
+
+def read_recording(name: str) -> list[Object]:
+    """All objects after each step. The file holds, per step, those that are new or changed, and null for each gone."""
+    states: list[Object] = []
+    objects: Object = {}
+    for state in _load(HERE / "recordings" / f"{name}.yaml"):
+        objects = {key: obj for key, obj in {**objects, **state["changed"]}.items() if obj is not None}
+        states.append({"step": state["step"], "objects": objects})
+    return states
+
+
+def write_recording(name: str, states: list[Object]) -> None:
+    written, before = [], {}
+    for state in states:
+        objects = state["objects"]
+        changed = {key: obj for key, obj in objects.items() if before.get(key) != obj}
+        written.append({"step": state["step"], "changed": {**changed, **dict.fromkeys(before.keys() - objects.keys())}})
+        before = objects
+    text = yaml.dump(written, Dumper=yaml.CSafeDumper, width=120)
+    (HERE / "recordings" / f"{name}.yaml").write_text(text)
+
+
+def _load(path: Path) -> Any:
+    return yaml.load(path.read_text(), yaml.CSafeLoader)
+
+
+class Player:
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client, self.namespace = client, namespace
+        self.platform = Platform(client)
+
+    async def set_up(self, case: Object) -> None:
+        for resource in OURS:
+            await self._create(CUSTOM_RESOURCE_DEFINITIONS, _our_crd(resource))
+        for resource in FOREIGN:
+            await self._create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(resource))
+        for resource in (*OURS, *FOREIGN):
+            await until(lambda resource=resource: is_served(self.client, resource), f"{resource} is served", PATIENCE)
+        sections = {name: json.dumps(section) for name, section in case["config"].items()}
+        metadata = {"name": "inferenceservice-config", "namespace": self.namespace}
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": sections}
+        await self.client.create(CONFIG_MAPS, config)
+
+    async def _create(self, resource: Resource, obj: Object) -> None:
+        with contextlib.suppress(AlreadyExists, Unreachable):
+            await self.client.create(resource, obj)
+
+    async def play(self, step: Object) -> None:
+        for obj in step.get("apply", ()):
+            resource = _BY_KIND[obj["apiVersion"], obj["kind"]]
+            try:
+                await self.client.patch(resource, name_of(obj), obj, self.namespace)
+            except NotFound:
+                await self.client.create(
+                    resource, {**obj, "metadata": {**obj["metadata"], "namespace": self.namespace}}
+                )
+        for obj in step.get("delete", ()):
+            await self.client.delete(_BY_KIND[obj["apiVersion"], obj["kind"]], name_of(obj), self.namespace)
+
+    async def make_ready(self) -> None:
+        await self.platform.make_ready(self.namespace)
+        for route in (await self.client.list(HTTP_ROUTES, self.namespace)).items:
+            status = {"parents": [_accepted(route, parent) for parent in route["spec"]["parentRefs"]]}
+            if route.get("status") != status:
+                with contextlib.suppress(NotFound, Conflict):
+                    await self.client.patch(
+                        HTTP_ROUTES, name_of(route), {"status": status}, namespace_of(route), subresource="status"
+                    )
+
+    async def picture(self) -> Object:
+        """Everything in the namespace, whatever it is called and whenever it was made."""
+        seen: Object = {}
+        for resource in RECORDED:
+            for obj in (await self.client.list(resource, self.namespace)).items:
+                if name_of(obj) not in ("inferenceservice-config", "kube-root-ca.crt"):
+                    group = f".{resource.group}" if resource.group else ""
+                    seen[f"{resource.kind}{group}/{name_of(obj)}"] = _normal(resource, obj, self.namespace)
+        return seen
+
+
+@contextlib.asynccontextmanager
+async def controllers(client: Client, namespace: str) -> AsyncIterator[Manager]:
+    """All controllers of the manager, without its webhooks: objects are written as the defaulter would leave them."""
+    cache, clock = Cache(client), SystemClock()
+    recorder = Recorder(client, "test", clock)
+    context = Context(client, cache, recorder, clock, Options(system_namespace=namespace))
+    manager = Manager(client, cache, controllers=[make(context) for make in PROGRAM.controllers], services=[recorder])
+    task = asyncio.create_task(manager.run(handle_signals=False))
+    try:
+        await until(lambda: task.done() or manager.ready, "the controllers are ready")
+        yield manager
+    finally:
+        manager.stop()
+        await task
+
+
+def _our_crd(resource: Resource) -> Object:
+    definition: Object = _load(CRDS / f"{resource.group}_{resource.plural}.yaml")
+    return definition
+
+
+def _accepted(route: Object, parent: Object) -> Object:
+    condition = {
+        "type": "Accepted",
+        "status": "True",
+        "reason": "Accepted",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "observedGeneration": route["metadata"]["generation"],
+    }
+    return {"parentRef": parent, "controllerName": "example.com/gateway", "conditions": [condition]}
+
+
+def _normal(resource: Resource, obj: Object, namespace: str) -> Object:
+    obj = deep_copy(obj)
+    for field in _OF_THE_SERVER:
+        obj["metadata"].pop(field, None)
+    for owner in obj["metadata"].get("ownerReferences", ()):
+        owner.pop("uid")
+    if resource not in OURS:
+        obj.pop("status", None)
+    if resource is SERVICES:
+        for field in ("clusterIP", "clusterIPs"):
+            if obj["spec"].get(field) not in ("None", ["None"]):
+                obj["spec"].pop(field, None)
+    normal: Object = json.loads(json.dumps(_without_times(obj)).replace(namespace, "NAMESPACE"))
+    return normal
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_times(item) for key, item in value.items() if key not in ("lastTransitionTime", "time")}
+    return [_without_times(item) for item in value] if isinstance(value, list) else value
