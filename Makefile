@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run test soak test-conformance test-sdk check bench-up manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-api
+.PHONY: run fuzz test soak test-conformance test-sdk check bench-up manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -57,6 +57,9 @@ soak: .venv envtest ## a day of trouble, compressed: isvc-manager on a real kube
 
 test-conformance: .venv ## the recorded cases on the embedded API server
 	$(BIN)/pytest tests/conformance -n 2 --dist load --cluster=embedded
+
+fuzz: .venv ## look for inputs that break something, with new random seeds, for MINUTES=10
+	$(BIN)/python tools/fuzz --minutes $(or $(MINUTES),10)
 
 MANAGER := $(CURDIR)/$(BIN)/isvc-manager --leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port} \
   --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.servers import Cluster, discard, start
+from tests.skips import pytest_runtest_makereport
+
+__all__ = ["pytest_runtest_makereport"]  # a hook of pytest's
 
 FOREIGN = {"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE", "ISVC_HOME"}
 

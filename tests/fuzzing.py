@@ -8,6 +8,13 @@ from collections.abc import Callable
 from hypothesis import settings
 
 FUZZ_EXAMPLES = "ISVC_FUZZ_EXAMPLES"
+FUZZ_SEED = "ISVC_FUZZ_SEED"
+
+
+def seeds(count: int) -> list[int]:
+    """For tests with dice of their own: the same seeds at every run, others with each run of `make fuzz`."""
+    first = int(os.environ.get(FUZZ_SEED, "0"))
+    return list(range(first, first + count))
 
 
 def budget(examples: int) -> Callable[[Callable[..., object]], Callable[..., object]]:

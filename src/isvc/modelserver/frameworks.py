@@ -178,5 +178,7 @@ def _frame(instances: list[Any], columns: list[str] | None) -> Any:
     except ModuleNotFoundError:
         raise InvalidInput("instances with named columns need pandas, which is not installed") from None
     rows = [row for instance in instances for row in (instance if isinstance(instance, list) else [instance])]
+    if not all(isinstance(row, dict) for row in rows):
+        raise InvalidInput("either all instances have named columns, or none has")
     scalar = [{k: v[0] if isinstance(v, list) and len(v) == 1 else v for k, v in row.items()} for row in rows]
     return pandas.DataFrame(scalar, columns=columns)

@@ -97,7 +97,7 @@ class InferResponse:
 
 def decode_request(body: bytes, header_length: str | None) -> InferRequest:
     """A request body; `header_length` is the value of the binary extension's header, when it was sent."""
-    if header_length is not None and not header_length.isdigit():
+    if header_length is not None and not (header_length.isascii() and header_length.isdigit()):
         raise InvalidInput(f"{BINARY_HEADER} is not a number: {header_length}")
     end = len(body) if header_length is None else int(header_length)
     document = json_object(body[:end])
@@ -111,7 +111,11 @@ def decode_request(body: bytes, header_length: str | None) -> InferRequest:
         binary = binary[used:]
         tensors.append(tensor)
     outputs = document.get("outputs") or []
-    return InferRequest(tensors, str(document.get("id") or ""), document.get("parameters") or {}, outputs)
+    if not isinstance(outputs, list) or not all(isinstance(output, dict) for output in outputs):
+        raise InvalidInput('Expected "outputs" to be a list of objects')
+    for output in outputs:
+        _parameters(output, "an output")
+    return InferRequest(tensors, str(document.get("id") or ""), _parameters(document, "the request"), outputs)
 
 
 def decode_response(document: dict[str, Any]) -> InferResponse:
@@ -146,16 +150,23 @@ def json_object(body: bytes) -> dict[str, Any]:
     return document
 
 
+def _parameters(holder: dict[str, Any], what: str) -> dict[str, Any]:
+    parameters = holder.get("parameters") or {}
+    if not isinstance(parameters, dict):
+        raise InvalidInput(f'Expected "parameters" of {what} to be an object')
+    return parameters
+
+
 def _decode_tensor(item: Any, binary: memoryview) -> tuple[Tensor, int]:
     if not isinstance(item, dict):
         raise InvalidInput("each input has to be an object with name, shape, datatype and data")
     name, shape, datatype = item.get("name"), item.get("shape"), item.get("datatype")
-    parameters = item.get("parameters") or {}
     if not isinstance(name, str):
         raise InvalidInput("an input has no name")
-    if datatype not in _DTYPES:
+    parameters = _parameters(item, f"input {name}")
+    if not isinstance(datatype, str) or datatype not in _DTYPES:
         raise InvalidInput(f"input {name} has the unknown datatype {datatype}: one of {', '.join(_DTYPES)}")
-    if not isinstance(shape, list) or not all(isinstance(n, int) and n >= 0 for n in shape):
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         raise InvalidInput(f"input {name} has no valid shape")
     size = parameters.get("binary_data_size")
     if size is None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.fuzzing import seeds
 
 from isvc.apiserver.refusals import Unspecific
 from isvc.apiserver.request import Request
@@ -178,7 +179,7 @@ def requests(dice: random.Random) -> Iterator[tuple[str, str, str, Any, str]]:
         )
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 async def test_no_body_is_answered_with_500(http, seed):
     server = http.server
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -45,6 +45,9 @@ def convert(objects: list[Object], version: str) -> list[Object]:
 def _converted(obj: Object, version: str) -> Object:
     if not isinstance(obj, dict) or obj.get("kind") not in KINDS:
         raise ValueError(f"only {' and '.join(KINDS)} can be converted")
+    metadata = obj.get("metadata", {})
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("annotations") or {}, dict):
+        raise ValueError("metadata and its annotations have to be maps")
     match obj.get("apiVersion"), version:
         case (have, want) if have == want:
             return obj

@@ -69,7 +69,7 @@ def parse(review: Any) -> AdmissionRequest:
     if not isinstance(request, dict) or not request.get("uid"):
         raise BadRequest("the AdmissionReview has no request")
     kind = request.get("kind") or {}
-    obj = request.get("object") or {}
+    obj = _object(request, "object", needed=request.get("operation") in ("CREATE", "UPDATE"))
     return AdmissionRequest(
         uid=request["uid"],
         operation=request.get("operation", ""),
@@ -77,11 +77,25 @@ def parse(review: Any) -> AdmissionRequest:
         name=request.get("name") or (obj.get("metadata") or {}).get("name", ""),
         kind=GVK(kind.get("group", ""), kind.get("version", ""), kind.get("kind", "")),
         object=obj,
-        old_object=request.get("oldObject") or {},
+        old_object=_object(request, "oldObject"),
         dry_run=bool(request.get("dryRun")),
         user=request.get("userInfo") or {},
         subresource=request.get("subResource", ""),
     )
+
+
+def _object(request: Object, field: str, *, needed: bool = False) -> Object:
+    """One of a request's objects, checked as far as every handler relies on it."""
+    obj = request.get(field) or {}
+    if not isinstance(obj, dict) or not isinstance(obj.get("metadata", {}), dict):
+        raise BadRequest(f"{field} of the AdmissionReview is no object")
+    if needed and "metadata" not in obj:
+        raise BadRequest(f"{field} of the AdmissionReview has no metadata")
+    try:
+        orjson.dumps(obj)
+    except TypeError as error:  # nested deeper than it can be copied
+        raise BadRequest(f"{field} of the AdmissionReview cannot be handled: {error}") from None
+    return obj
 
 
 def answer(api_version: str, uid: str, response: AdmissionResponse) -> Object:
