@@ -26,6 +26,7 @@ NAME_RULES: dict[str, Callable[[str], list[str]]] = {
     "label": names.dns_label,
     "label1035": names.dns_1035,
     "path": names.path_segment,
+    "address": names.ip_address,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -138,3 +139,12 @@ def qualified_name(value: str) -> list[str]:
 def label_value(value: str) -> list[str]:
     problems = _too_long(value, 63)
     return problems if not value or _QUALIFIED.fullmatch(value) else [*problems, _VALUE_WORDS]
+
+
+def ip_address(value: str) -> list[str]:
+    """What is wrong with an IP address as a name: it has one spelling."""
+    try:
+        canonical = str(ipaddress.ip_address(value))
+    except ValueError:
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    return [] if canonical == value else ["must be a valid canonical IP address"]

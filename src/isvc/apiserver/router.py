@@ -19,10 +19,23 @@ _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOpti
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
 
 
+_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_VERBS: Mapping[str, Callable[[Api, Call], Awaitable[Response]]] = {
+    "create": create.create,
+    "delete": delete.delete,
+    "deletecollection": delete.delete_collection,
+    "get": read.get,
+    "list": read.list_objects,
+    "patch": patch.patch,
+    "update": update.update,
+    "watch": watch.watch,
+}
 _WHOLE = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
 _CONNECT = {"GET": node.connect, "POST": node.connect}
 #: What answers a subresource, by method. Which kinds have it is for their descriptions to say.
 _SUBRESOURCES: Mapping[str, Mapping[str, Callable[[Api, Call], Awaitable[Response]]]] = {
+    "approval": _WHOLE,
     "attach": _CONNECT,
     "binding": {"POST": update.bind},
     "ephemeralcontainers": _WHOLE,
@@ -103,29 +116,19 @@ class Router:
         return self._object(call) if target.name else self._collection(call)
 
     def _collection(self, call: Call) -> Awaitable[Response]:
-        api, request = self._api, call.request
         _require_namespace(call)
-        match request.method:
-            case "GET":
-                return watch.watch(api, call) if request.flag("watch") else read.list_objects(api, call)
-            case "POST":
-                return create.create(api, call)
-            case "DELETE" if "deletecollection" in call.description.verbs:
-                return delete.delete_collection(api, call)
-        raise refusals.method_not_allowed()
+        verb = _COLLECTION_VERBS.get(call.request.method, "")
+        if verb == "list" and call.request.flag("watch"):
+            verb = "watch"
+        return self._verb(call, verb)
 
     def _object(self, call: Call) -> Awaitable[Response]:
-        api = self._api
-        match call.request.method:
-            case "GET":
-                return read.get(api, call)
-            case "PUT":
-                return update.update(api, call)
-            case "PATCH":
-                return patch.patch(api, call)
-            case "DELETE":
-                return delete.delete(api, call)
-        raise refusals.method_not_allowed()
+        return self._verb(call, _OBJECT_VERBS.get(call.request.method, ""))
+
+    def _verb(self, call: Call, verb: str) -> Awaitable[Response]:
+        if verb not in call.description.verbs:
+            raise refusals.method_not_allowed()
+        return _VERBS[verb](self._api, call)
 
     def _subresource(self, call: Call) -> Awaitable[Response]:
         if not call.description.has_subresource(call.subresource):

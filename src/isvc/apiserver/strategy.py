@@ -8,9 +8,12 @@ overrides only what is special about it. Methods that take `obj` may change it i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from isvc.kube.objects import Object
+
+if TYPE_CHECKING:
+    from isvc.apiserver.request import User
 
 Release: TypeAlias = Callable[[], None]
 
@@ -70,8 +73,8 @@ class Strategy:
         `epoch` differs from the one the object was written under."""
         return obj
 
-    def prepare_for_create(self, obj: Object) -> None:
-        """Last touch before validation: fields that clients may not set, allocated values."""
+    def prepare_for_create(self, obj: Object, user: User) -> None:
+        """Last touch before validation of what `user` creates: fields that clients may not set."""
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         """As above for an update; `status`, `metadata` and `generation` are already taken care of by the pipeline."""

@@ -25,7 +25,7 @@ class Wire:
         return http.client.HTTPSConnection(self.host, context=ssl._create_unverified_context(), timeout=60)
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
-        sent = None if body is None else json.dumps(body)
+        sent = None if body is None else json.dumps(body, separators=(",", ":"))
         self._connection.request(method, path, sent, {**self.headers, "Content-Type": content_type})
         response = self._connection.getresponse()
         content = response.read()

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from isvc.apiserver.addresses import ServiceAddresses
 from isvc.apiserver.builtin.kind import Kind
+from isvc.apiserver.request import User
 from isvc.apiserver.strategy import FieldError, Strategy
 from isvc.kube.builtin.defaults import DEFAULTS, Default
 from isvc.kube.builtin.shape import shape
@@ -49,7 +50,7 @@ class BuiltIn(Strategy):
         self.default(shaped)
         return shaped
 
-    def prepare_for_create(self, obj: Object) -> None:
+    def prepare_for_create(self, obj: Object, user: User) -> None:
         for field in self.message.always if self.message else ():
             if field.name not in obj:
                 obj[field.name] = zero(field)

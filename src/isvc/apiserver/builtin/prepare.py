@@ -103,6 +103,10 @@ def volume(obj: Object) -> None:
     obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": now}
 
 
+def attributes_class(obj: Object) -> None:
+    _protect(obj, "kubernetes.io/vac-protection")
+
+
 def _protect(obj: Object, finalizer: str) -> None:
     finalizers = obj["metadata"].setdefault("finalizers", [])
     if finalizer not in finalizers:
@@ -135,3 +139,13 @@ def changed_pod(new: Object, old: Object) -> None:
     for key in ("priority", "preemptionPolicy"):
         if key in old["spec"]:
             new["spec"].setdefault(key, old["spec"][key])
+
+
+def api_service(obj: Object) -> None:
+    """An API that this server serves itself is available from the start."""
+    obj["status"] = {}
+    if "service" not in obj["spec"]:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        message = "Local APIServices are always available"
+        condition = {"type": "Available", "status": "True", "reason": "Local", "message": message}
+        obj["status"] = {"conditions": [{**condition, "lastTransitionTime": now}]}

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from isvc.apiserver.addresses import fixed_address_errors
 from isvc.apiserver.builtin.base import BuiltIn
+from isvc.apiserver.metadata import now
+from isvc.apiserver.request import User
 from isvc.apiserver.strategy import FieldError, Release
 from isvc.kube.objects import Object, dig
 
@@ -81,6 +83,13 @@ class Deployments(BuiltIn):
         return annotations or super().is_new_generation(new, old)
 
 
+class EndpointSlices(BuiltIn):
+    def is_new_generation(self, new: Object, old: Object) -> bool:
+        """Labels count, because they say which Service a slice belongs to."""
+        labels = (new["metadata"].get("labels") or {}) != (old["metadata"].get("labels") or {})
+        return labels or super().is_new_generation(new, old)
+
+
 class Nodes(BuiltIn):
     def for_selection(self, obj: Object) -> Object:
         obj.setdefault("spec", {}).setdefault("unschedulable", False)
@@ -92,3 +101,41 @@ class Events(BuiltIn):
         source = obj.get("source") or {}
         obj["source"] = source.get("component") or obj.get("reportingComponent", "")
         return obj
+
+
+class CertificateRequests(BuiltIn):
+    """Who asks is the server's to say; who approves does that, and who signs the rest of the status."""
+
+    def prepare_for_create(self, obj: Object, user: User) -> None:
+        super().prepare_for_create(obj, user)
+        spec = {key: value for key, value in obj["spec"].items() if key not in _REQUESTER}
+        obj["spec"] = {**spec, **user.info()}
+        obj["status"] = {}
+
+    def restrict(self, new: Object, old: Object, subresource: str) -> None:
+        new["spec"] = old["spec"]
+        status, before = dict(new.get("status") or {}), old.get("status") or {}
+        if subresource == "approval":
+            status.pop("certificate", None)
+            if before.get("certificate"):
+                status["certificate"] = before["certificate"]
+        if subresource:
+            status["conditions"] = [_stamped(each, before) for each in status.get("conditions") or ()]
+            new["status"] = {key: value for key, value in status.items() if value}
+
+
+_REQUESTER = ("username", "uid", "groups", "extra")
+
+
+def _stamped(condition: Object, before: Object) -> Object:
+    """The condition with its times: of now, or of when it last became what it is."""
+    earlier: Object = next(
+        (each for each in before.get("conditions") or () if each.get("type") == condition.get("type")), {}
+    )
+    same = earlier.get("status") == condition.get("status")
+    changed = earlier.get("lastTransitionTime") if same else None
+    return {
+        **condition,
+        "lastUpdateTime": condition.get("lastUpdateTime") or now(),
+        "lastTransitionTime": condition.get("lastTransitionTime") or changed or now(),
+    }

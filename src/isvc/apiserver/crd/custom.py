@@ -17,6 +17,7 @@ from isvc.apiserver.crd.prune import prune
 from isvc.apiserver.crd.rules import Rules
 from isvc.apiserver.crd.scale import check_scale
 from isvc.apiserver.crd.validate import validate
+from isvc.apiserver.request import User
 from isvc.apiserver.strategy import FieldError, Strategy
 from isvc.kube.builtin.shape import WrongType, shape_metadata
 from isvc.kube.errors import BadRequest
@@ -73,7 +74,7 @@ class Custom(Strategy):
         apply_defaults(obj, self.own_schema)
         return obj
 
-    def prepare_for_create(self, obj: Object) -> None:
+    def prepare_for_create(self, obj: Object, user: User) -> None:
         apply_defaults(obj, self.own_schema)  # of a status too, where there was one that may not be set
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:

@@ -9,6 +9,7 @@ from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.base import BuiltIn
 from isvc.apiserver.crd.structure import check_structure
 from isvc.apiserver.names import dns_1035, subdomain
+from isvc.apiserver.request import User
 from isvc.apiserver.strategy import FieldError
 from isvc.kube.objects import Object, annotations_of, name_of
 
@@ -29,7 +30,7 @@ class Definitions(BuiltIn):
         if service is not None:
             service.setdefault("port", 443)
 
-    def prepare_for_create(self, obj: Object) -> None:
+    def prepare_for_create(self, obj: Object, user: User) -> None:
         obj["status"] = _accepted(obj, {})
 
     def begin_deletion(self, obj: Object) -> bool:

@@ -1,7 +1,8 @@
-"""Columns of what a cluster consists of beside workloads: nodes, events, configuration, access."""
+"""Columns of what a cluster consists of beside workloads: nodes, events, configuration, devices, priorities."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from isvc.apiserver.tables.columns import (
@@ -11,9 +12,7 @@ from isvc.apiserver.tables.columns import (
     NONE,
     UNKNOWN,
     Column,
-    age,
     at,
-    count,
     listed,
     since,
     wide,
@@ -45,14 +44,21 @@ def _event_object(event: Object) -> str:
     return f"{target.get('kind', '').lower()}/{target.get('name', '')}"
 
 
+def _first_seen(event: Object) -> str:
+    return since(event.get("firstTimestamp") or event.get("deprecatedFirstTimestamp") or event.get("eventTime"))
+
+
 def _last_seen(event: Object) -> str:
-    moment = dig(event, "series", "lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    return since(moment) if moment else age(event)
+    last = event.get("lastTimestamp") or event.get("deprecatedLastTimestamp")
+    moment = dig(event, "series", "lastObservedTime") or last
+    return since(moment) if moment else _first_seen(event)
 
 
-def _role(binding: Object) -> str:
-    role = binding.get("roleRef") or {}
-    return f"{role.get('kind')}/{role.get('name')}"
+def _source(event: Object) -> str:
+    source = event.get("source") or event.get("deprecatedSource") or {}
+    controller = event.get("reportingComponent") or event.get("reportingController")
+    found = (source.get("component") or controller, source.get("host") or event.get("reportingInstance"))
+    return ", ".join(filter(None, found))
 
 
 def _claim_state(claim: Object) -> str:
@@ -63,9 +69,25 @@ def _claim_state(claim: Object) -> str:
     return ",".join(states or ["pending"])
 
 
+def _quota(limits: bool) -> Callable[[Object], str]:
+    """How much of a quota is used: `pods: 1/10, requests.cpu: 1/4`."""
+
+    def cell(obj: Object) -> str:
+        hard, used = dig(obj, "status", "hard") or {}, dig(obj, "status", "used") or {}
+        names = sorted(name for name in hard if name.startswith("limits.") is limits)
+        return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
+
+    return cell
+
+
+def _missing_level(obj: Object) -> str:
+    conditions = dig(obj, "status", "conditions") or ()
+    return next((each.get("status", "?") for each in conditions if each.get("type") == "Dangling"), "?")
+
+
 CONFIG_MAPS = (NAME, Column("Data", lambda o: len(o.get("data") or ()) + len(o.get("binaryData") or ())), AGE)
-SECRETS = (NAME, at("Type", "type"), count("Data", "data"), AGE)
-SERVICE_ACCOUNTS = (NAME, count("Secrets", "secrets"), AGE)
+SECRETS = (NAME, at("Type", "type"), Column("Data", lambda o: len(o.get("data") or ())), AGE)
+LIMIT_RANGES = (NAME, CREATED_AT)
 NAMESPACES = (NAME, at("Status", "status", "phase"), AGE)
 NODES = (
     NAME,
@@ -85,22 +107,19 @@ EVENTS = (
     at("Reason", "reason"),
     Column("Object", _event_object),
     wide("Subobject", lambda o: dig(o, "involvedObject", "fieldPath") or ""),
-    wide("Source", lambda o: dig(o, "source", "component") or o.get("reportingComponent", "")),
+    wide("Source", _source),
     Column("Message", lambda o: (o.get("message") or o.get("note") or "").strip()),
-    wide("First Seen", lambda o: since(o.get("firstTimestamp") or dig(o, "metadata", "creationTimestamp"))),
+    wide("First Seen", _first_seen),
     wide("Count", lambda o: dig(o, "series", "count") or o.get("count") or 1),
     Column("Name", NAME.cell, priority=1, format="name"),
 )
 LEASES = (NAME, at("Holder", "spec", "holderIdentity"), AGE)
-ROLES = (NAME, CREATED_AT)
-ROLE_BINDINGS = (NAME, Column("Role", _role), AGE)
-DEFINITIONS = (NAME, CREATED_AT)
-WEBHOOKS = (NAME, count("Webhooks", "webhooks"), AGE)
 PRIORITY_CLASSES = (
     NAME,
     at("Value", "value", default=0, kind="integer"),
     Column("Global-Default", lambda o: bool(o.get("globalDefault")), "boolean"),
     AGE,
+    at("PreemptionPolicy", "preemptionPolicy"),
 )
 RESOURCE_CLAIMS = (NAME, Column("State", _claim_state), AGE)
 RESOURCE_SLICES = (
@@ -108,5 +127,25 @@ RESOURCE_SLICES = (
     at("Node", "spec", "nodeName"),
     at("Driver", "spec", "driver"),
     at("Pool", "spec", "pool", "name"),
+    AGE,
+)
+RESOURCE_QUOTAS = (NAME, Column("Request", _quota(False)), Column("Limit", _quota(True)), AGE)
+COMPONENT_STATUSES = (NAME, at("Status", "status"), at("Message", "message"), at("Error", "error"))
+RUNTIME_CLASSES = (NAME, at("Handler", "handler"), AGE)
+FLOW_SCHEMAS = (
+    NAME,
+    at("PriorityLevel", "spec", "priorityLevelConfiguration", "name"),
+    at("MatchingPrecedence", "spec", "matchingPrecedence", default=0),
+    at("DistinguisherMethod", "spec", "distinguisherMethod", "type", default=NONE),
+    AGE,
+    Column("MissingPL", _missing_level),
+)
+PRIORITY_LEVELS = (
+    NAME,
+    at("Type", "spec", "type"),
+    at("NominalConcurrencyShares", "spec", "limited", "nominalConcurrencyShares", default=NONE),
+    at("Queues", "spec", "limited", "limitResponse", "queuing", "queues", default=NONE),
+    at("HandSize", "spec", "limited", "limitResponse", "queuing", "handSize", default=NONE),
+    at("QueueLengthLimit", "spec", "limited", "limitResponse", "queuing", "queueLengthLimit", default=NONE),
     AGE,
 )

@@ -60,7 +60,7 @@ def age(obj: Object) -> str:
 
 
 AGE = Column("Age", age)
-CREATED_AT = at("Created At", "metadata", "creationTimestamp")
+CREATED_AT = at("Created At", "metadata", "creationTimestamp", kind="date")
 
 
 def since(timestamp: Any) -> str:

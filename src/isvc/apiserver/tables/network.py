@@ -65,6 +65,22 @@ def _points(ingress: Object) -> str:
     return ",".join(point.get("ip") or point.get("hostname") or "" for point in points)
 
 
+def _parameters(obj: Object) -> str:
+    parameters = dig(obj, "spec", "parameters")
+    if not parameters:
+        return NONE
+    group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") else ""
+    return f"{parameters.get('kind')}{group}/{parameters.get('name')}"
+
+
+def _parent(obj: Object) -> str:
+    parent = dig(obj, "spec", "parentRef")
+    if not parent:
+        return NONE
+    resource = ".".join(filter(None, (parent.get("resource"), parent.get("group")))).lower()
+    return "/".join(filter(None, (resource, parent.get("namespace"), parent.get("name"))))
+
+
 SERVICES = (
     NAME,
     at("Type", "spec", "type"),
@@ -91,3 +107,6 @@ INGRESSES = (
     AGE,
 )
 NETWORK_POLICIES = (NAME, Column("Pod-Selector", _matches_all), AGE)
+INGRESS_CLASSES = (NAME, at("Controller", "spec", "controller"), Column("Parameters", _parameters), AGE)
+IP_ADDRESSES = (NAME, Column("ParentRef", _parent))
+SERVICE_CIDRS = (NAME, Column("CIDRs", lambda obj: ",".join(dig(obj, "spec", "cidrs") or ())), AGE)

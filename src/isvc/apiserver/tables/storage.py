@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.apiserver.tables.columns import AGE, NAME, Column, at
+from isvc.apiserver.tables.columns import AGE, CREATED_AT, NAME, Column, at, count, listed
 from isvc.kube.objects import Object, dig
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
@@ -12,17 +12,30 @@ def _modes(obj: Object, part: str) -> str:
     return ",".join(_MODES.get(mode, mode) for mode in dig(obj, part, "accessModes") or ())
 
 
+def _is_bound(claim: Object) -> bool:
+    return bool(dig(claim, "spec", "volumeName"))
+
+
 def _claim(volume: Object) -> str:
     reference = dig(volume, "spec", "claimRef") or {}
     return "/".join(reference[key] for key in ("namespace", "name") if reference.get(key))
+
+
+def _flag(name: str, path: str, default: bool = False) -> Column:
+    return at(name, "spec", path, default=default, kind="boolean")
+
+
+def _audiences(driver: Object) -> str:
+    requests = dig(driver, "spec", "tokenRequests")
+    return "<unset>" if requests is None else ",".join(each.get("audience", "") for each in requests)
 
 
 CLAIMS = (
     NAME,
     at("Status", "status", "phase"),
     at("Volume", "spec", "volumeName"),
-    at("Capacity", "status", "capacity", "storage"),
-    Column("Access Modes", lambda o: _modes(o, "status")),
+    Column("Capacity", lambda o: dig(o, "status", "capacity", "storage") or "" if _is_bound(o) else ""),
+    Column("Access Modes", lambda o: _modes(o, "status") if _is_bound(o) else ""),
     at("StorageClass", "spec", "storageClassName"),
     at("VolumeAttributesClass", "spec", "volumeAttributesClassName", default="<unset>"),
     AGE,
@@ -46,6 +59,27 @@ STORAGE_CLASSES = (
     at("Provisioner", "provisioner"),
     at("ReclaimPolicy", "reclaimPolicy"),
     at("VolumeBindingMode", "volumeBindingMode"),
-    Column("AllowVolumeExpansion", lambda o: bool(o.get("allowVolumeExpansion")), "boolean"),
+    Column("AllowVolumeExpansion", lambda o: bool(o.get("allowVolumeExpansion"))),
     AGE,
 )
+DRIVERS = (
+    NAME,
+    _flag("AttachRequired", "attachRequired", default=True),
+    _flag("PodInfoOnMount", "podInfoOnMount"),
+    _flag("StorageCapacity", "storageCapacity"),
+    Column("TokenRequests", _audiences),
+    _flag("RequiresRepublish", "requiresRepublish"),
+    Column("Modes", lambda obj: listed(dig(obj, "spec", "volumeLifecycleModes") or ())),
+    AGE,
+)
+DRIVER_NODES = (NAME, count("Drivers", "spec", "drivers"), AGE)
+CAPACITIES = (NAME, CREATED_AT)
+ATTACHMENTS = (
+    NAME,
+    Column("Attacher", lambda o: dig(o, "spec", "attacher") or "", format="name"),
+    at("PV", "spec", "source", "persistentVolumeName"),
+    at("Node", "spec", "nodeName"),
+    at("Attached", "status", "attached", default=False, kind="boolean"),
+    AGE,
+)
+ATTRIBUTES_CLASSES = (NAME, at("DriverName", "driverName"), AGE)

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from isvc.apiserver.tables.columns import AGE, NAME, NONE, UNKNOWN, Column, at, duration, selector, since, wide
+from isvc.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    NONE,
+    UNKNOWN,
+    Column,
+    at,
+    count,
+    duration,
+    listed,
+    selector,
+    since,
+    wide,
+)
 from isvc.kube.objects import Object, dig
+from isvc.kube.owners import controller_of
 
 
 def _of(first: tuple[str, ...], second: tuple[str, ...]) -> Any:
@@ -14,7 +29,13 @@ def _of(first: tuple[str, ...], second: tuple[str, ...]) -> Any:
 
 
 def _containers(obj: Object) -> list[Object]:
-    return dig(obj, "spec", "template", "spec", "containers") or []
+    spec = dig(obj, "spec", "jobTemplate", "spec") or obj.get("spec") or obj
+    return dig(spec, "template", "spec", "containers") or []
+
+
+def _labels(obj: Object) -> str:
+    labels = dig(obj, "template", "metadata", "labels") or {}
+    return listed(f"{key}={labels[key]}" for key in sorted(labels))
 
 
 CONTAINERS = wide("Containers", lambda obj: ",".join(each["name"] for each in _containers(obj)))
@@ -70,6 +91,28 @@ def _reference(obj: Object) -> str:
     return f"{target.get('kind', '')}/{target.get('name', '')}"
 
 
+def _controller(obj: Object) -> str:
+    owner = controller_of(obj)
+    if owner is None:
+        return NONE
+    group = owner.get("apiVersion", "").rpartition("/")[0]
+    return f"{owner.get('kind', '').lower()}{f'.{group}' if group else ''}/{owner.get('name')}"
+
+
+def _or_not_applicable(*path: str) -> Callable[[Object], str]:
+    return lambda obj: "N/A" if (value := dig(obj, *path)) is None else str(value)
+
+
+def _last_schedule(obj: Object) -> str:
+    moment = dig(obj, "status", "lastScheduleTime")
+    return since(moment) if moment else NONE
+
+
+def _suspended(obj: Object) -> str:
+    suspend = dig(obj, "spec", "suspend")
+    return "<unset>" if suspend is None else "True" if suspend else "False"
+
+
 _COMMON = (AGE, CONTAINERS, IMAGES, SELECTOR)
 _SPEC_REPLICAS, _READY = ("spec", "replicas"), ("status", "readyReplicas")
 DEPLOYMENTS = (
@@ -104,12 +147,43 @@ JOBS = (
     Column("Duration", _job_duration),
     *_COMMON,
 )
+CRON_JOBS = (
+    NAME,
+    at("Schedule", "spec", "schedule"),
+    at("Timezone", "spec", "timeZone", default=NONE),
+    Column("Suspend", _suspended, "boolean"),
+    count("Active", "status", "active"),
+    Column("Last Schedule", _last_schedule),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    wide("Selector", lambda obj: selector(dig(obj, "spec", "jobTemplate", "spec", "selector"))),
+)
+CONTROLLER_REVISIONS = (
+    NAME,
+    Column("Controller", _controller),
+    at("Revision", "revision", default=0),
+    AGE,
+)
+POD_TEMPLATES = (
+    NAME,
+    Column("Containers", CONTAINERS.cell),
+    Column("Images", IMAGES.cell),
+    Column("Pod Labels", _labels),
+)
+DISRUPTION_BUDGETS = (
+    NAME,
+    Column("Min Available", _or_not_applicable("spec", "minAvailable")),
+    Column("Max Unavailable", _or_not_applicable("spec", "maxUnavailable")),
+    at("Allowed Disruptions", "status", "disruptionsAllowed", default=0, kind="integer"),
+    AGE,
+)
 AUTOSCALERS = (
     NAME,
     Column("Reference", _reference),
     Column("Targets", _hpa_targets),
     at("MinPods", "spec", "minReplicas", default="<unset>"),
-    at("MaxPods", "spec", "maxReplicas", default=0, kind="integer"),
-    at("Replicas", "status", "currentReplicas", default=0, kind="integer"),
+    at("MaxPods", "spec", "maxReplicas", default=0),
+    at("Replicas", "status", "currentReplicas", default=0),
     AGE,
 )

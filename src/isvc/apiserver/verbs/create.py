@@ -40,7 +40,9 @@ async def create_object(api: Api, call: Call, obj: Object, tracked: bool = False
     if without_status:
         obj.pop("status", None)
     if not tracked:
-        track(call, obj, description.strategy.blank)
+        track(
+            call, {k: v for k, v in obj.items() if k != "status" or not description.status}, description.strategy.blank
+        )
     request = admission_request(call, "CREATE", meta.get("name", ""))
     obj = await api.admission.mutate(request, obj, None) or obj
     metadata.prepare_for_create(obj, call.namespace)
@@ -48,7 +50,7 @@ async def create_object(api: Api, call: Call, obj: Object, tracked: bool = False
         obj.pop("status", None)
     if description.strategy.generation:
         obj["metadata"]["generation"] = 1
-    description.strategy.prepare_for_create(obj)
+    description.strategy.prepare_for_create(obj, call.user)
     release = description.strategy.allocate(obj, None)
     try:
         errors = metadata.validate(obj, description.names, description.resource.namespaced)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from isvc.apiserver.builtin.kind import CREATE_ONLY, Kind
 from isvc.apiserver.builtin.validation import access as rules
-from isvc.apiserver.tables import cluster
+from isvc.apiserver.tables import access
 from isvc.kube.resource import Resource
 
 
@@ -28,13 +28,13 @@ REVIEWS: Final = (
     _review("authorization", "subjectaccessreviews", "SubjectAccessReview"),
 )
 _BINDING: Final[dict[str, Any]] = {
-    "columns": cluster.ROLE_BINDINGS,
+    "columns": access.ROLE_BINDINGS,
     "check": rules.role_binding,
     "check_update": rules.role_binding_update,
 }
 KINDS: Final = (
     _rbac("clusterrolebindings", "ClusterRoleBinding", namespaced=False, **_BINDING),
-    _rbac("clusterroles", "ClusterRole", namespaced=False, columns=cluster.ROLES, check=rules.role),
+    _rbac("clusterroles", "ClusterRole", namespaced=False, columns=access.ROLES, check=rules.role),
     _rbac("rolebindings", "RoleBinding", namespaced=True, **_BINDING),
-    _rbac("roles", "Role", namespaced=True, columns=cluster.ROLES, check=rules.role),
+    _rbac("roles", "Role", namespaced=True, columns=access.ROLES, check=rules.role),
 )

@@ -11,7 +11,11 @@ from isvc.apiserver.tables import workloads
 from isvc.kube.resource import DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, Resource
 
 KINDS: Final = (
-    Kind(resource=Resource("apps", "v1", "controllerrevisions", "ControllerRevision")),
+    Kind(
+        resource=Resource("apps", "v1", "controllerrevisions", "ControllerRevision"),
+        columns=workloads.CONTROLLER_REVISIONS,
+        check_update=rules.revision_update,
+    ),
     Kind(
         resource=Resource("apps", "v1", "daemonsets", "DaemonSet"),
         short_names=("ds",),

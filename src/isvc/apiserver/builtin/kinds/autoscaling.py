@@ -30,6 +30,7 @@ KINDS: Final = (
     Kind(
         resource=Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
         short_names=("pdb",),
+        columns=workloads.DISRUPTION_BUDGETS,
         status=True,
         generation=True,
         version_required=True,

@@ -15,6 +15,7 @@ KINDS: Final = (
         resource=Resource("batch", "v1", "cronjobs", "CronJob"),
         short_names=("cj",),
         categories=("all",),
+        columns=workloads.CRON_JOBS,
         status=True,
         generation=True,
         check=rules.cron_job,

@@ -1,4 +1,4 @@
-"""coordination.k8s.io, events.k8s.io and scheduling.k8s.io."""
+"""Groups of a kind or two: coordination, events, scheduling, node, certificates and flowcontrol."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Final
 
 from isvc.apiserver.builtin import conversion, strategies
 from isvc.apiserver.builtin.kind import Kind
+from isvc.apiserver.builtin.validation import certificates as certificate_rules
 from isvc.apiserver.builtin.validation import storage as rules
-from isvc.apiserver.tables import cluster
+from isvc.apiserver.description import READ_WRITE, Subresource
+from isvc.apiserver.tables import access, cluster
 from isvc.kube.resource import EVENTS, LEASES, Resource
 
 _SELECT_EVENTS: Final = (
@@ -22,6 +24,8 @@ _SELECT_EVENTS: Final = (
     "reportingController",
     "type",
 )
+_FLOW: Final = "flowcontrol.apiserver.k8s.io"
+_REQUESTS: Final = "certificatesigningrequests"
 KINDS: Final = (
     Kind(
         resource=LEASES,
@@ -45,6 +49,34 @@ KINDS: Final = (
         resource=Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False),
         short_names=("pc",),
         columns=cluster.PRIORITY_CLASSES,
+        generation=True,
+    ),
+    Kind(
+        resource=Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False),
+        columns=cluster.RUNTIME_CLASSES,
+        created_by_update=True,
+        version_required=True,
+    ),
+    Kind(
+        resource=Resource("certificates.k8s.io", "v1", _REQUESTS, "CertificateSigningRequest", namespaced=False),
+        short_names=("csr",),
+        columns=access.CERTIFICATE_REQUESTS,
+        selectable=("spec.signerName",),
+        status=True,
+        subresources=(Subresource("approval", "CertificateSigningRequest", READ_WRITE),),
+        check=certificate_rules.request,
+        strategy=strategies.CertificateRequests,
+    ),
+    Kind(
+        resource=Resource(_FLOW, "v1", "flowschemas", "FlowSchema", namespaced=False),
+        columns=cluster.FLOW_SCHEMAS,
+        status=True,
+        generation=True,
+    ),
+    Kind(
+        resource=Resource(_FLOW, "v1", "prioritylevelconfigurations", "PriorityLevelConfiguration", namespaced=False),
+        columns=cluster.PRIORITY_LEVELS,
+        status=True,
         generation=True,
     ),
 )

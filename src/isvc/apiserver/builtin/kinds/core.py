@@ -54,6 +54,14 @@ def _kind(plural: str, name: str, *, namespaced: bool = True, **record: Any) -> 
 KINDS: Final = (
     _kind("bindings", "Binding", verbs=CREATE_ONLY),
     _kind(
+        "componentstatuses",
+        "ComponentStatus",
+        namespaced=False,
+        short_names=("cs",),
+        verbs=("get", "list"),
+        columns=cluster.COMPONENT_STATUSES,
+    ),
+    _kind(
         "configmaps",
         "ConfigMap",
         short_names=("cm",),
@@ -79,7 +87,13 @@ KINDS: Final = (
         convert=conversion.event,
         strategy=strategies.Events,
     ),
-    _kind("limitranges", "LimitRange", short_names=("limits",), created_by_update=True),
+    _kind(
+        "limitranges",
+        "LimitRange",
+        short_names=("limits",),
+        columns=cluster.LIMIT_RANGES,
+        created_by_update=True,
+    ),
     Kind(
         resource=NAMESPACES,
         short_names=("ns",),
@@ -141,7 +155,7 @@ KINDS: Final = (
         check_update=pod_rules.pod_update,
         strategy=strategies.Pods,
     ),
-    _kind("podtemplates", "PodTemplate", returns_deleted=True),
+    _kind("podtemplates", "PodTemplate", columns=workloads.POD_TEMPLATES, generation=True, returns_deleted=True),
     _kind(
         "replicationcontrollers",
         "ReplicationController",
@@ -153,7 +167,14 @@ KINDS: Final = (
         scale=True,
         generation=True,
     ),
-    _kind("resourcequotas", "ResourceQuota", short_names=("quota",), status=True, returns_deleted=True),
+    _kind(
+        "resourcequotas",
+        "ResourceQuota",
+        short_names=("quota",),
+        columns=cluster.RESOURCE_QUOTAS,
+        status=True,
+        returns_deleted=True,
+    ),
     _kind(
         "secrets",
         "Secret",
@@ -166,7 +187,6 @@ KINDS: Final = (
         "serviceaccounts",
         "ServiceAccount",
         short_names=("sa",),
-        columns=cluster.SERVICE_ACCOUNTS,
         returns_deleted=True,
     ),
     Kind(

@@ -1,13 +1,14 @@
-"""admissionregistration.k8s.io and apiextensions.k8s.io: how the API is extended."""
+"""admissionregistration.k8s.io, apiextensions.k8s.io and apiregistration.k8s.io: how the API is extended."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from isvc.apiserver.builtin import prepare
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.validation import access as rules
 from isvc.apiserver.crd.definition import Definitions
-from isvc.apiserver.tables import cluster
+from isvc.apiserver.tables import access
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 
 
@@ -16,20 +17,29 @@ def _admission(plural: str, name: str, **record: Any) -> Kind:
     return Kind(resource=resource, categories=("api-extensions",), generation=True, version_required=True, **record)
 
 
-_WEBHOOKS: Final[dict[str, Any]] = {"columns": cluster.WEBHOOKS, "check": rules.webhooks}
+_WEBHOOKS: Final[dict[str, Any]] = {"columns": access.WEBHOOKS, "check": rules.webhooks}
 KINDS: Final = (
     _admission("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", **_WEBHOOKS),
-    _admission("validatingadmissionpolicies", "ValidatingAdmissionPolicy", status=True),
-    _admission("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+    _admission("validatingadmissionpolicies", "ValidatingAdmissionPolicy", columns=access.POLICIES, status=True),
+    _admission("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", columns=access.POLICY_BINDINGS),
     _admission("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", **_WEBHOOKS),
     Kind(
         resource=CUSTOM_RESOURCE_DEFINITIONS,
         short_names=("crd", "crds"),
         categories=("api-extensions",),
-        columns=cluster.DEFINITIONS,
+        columns=access.DEFINITIONS,
         status=True,
         generation=True,
         version_required=True,
         strategy=Definitions,
+    ),
+    Kind(
+        resource=Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False),
+        categories=("api-extensions",),
+        columns=access.API_SERVICES,
+        names="path",
+        status=True,
+        version_required=True,
+        on_create=prepare.api_service,
     ),
 )

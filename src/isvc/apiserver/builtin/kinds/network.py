@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from isvc.apiserver.builtin import strategies
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.validation import services as rules
 from isvc.apiserver.tables import network
@@ -17,8 +18,13 @@ KINDS: Final = (
         generation=True,
         check=rules.endpoint_slice,
         check_update=rules.endpoint_slice_update,
+        strategy=strategies.EndpointSlices,
     ),
-    Kind(resource=Resource(_GROUP, "v1", "ingressclasses", "IngressClass", namespaced=False), generation=True),
+    Kind(
+        resource=Resource(_GROUP, "v1", "ingressclasses", "IngressClass", namespaced=False),
+        columns=network.INGRESS_CLASSES,
+        generation=True,
+    ),
     Kind(
         resource=INGRESSES,
         short_names=("ing",),
@@ -28,10 +34,21 @@ KINDS: Final = (
         check=rules.ingress,
     ),
     Kind(
+        resource=Resource(_GROUP, "v1", "ipaddresses", "IPAddress", namespaced=False),
+        short_names=("ip",),
+        columns=network.IP_ADDRESSES,
+        names="address",
+    ),
+    Kind(
         resource=Resource(_GROUP, "v1", "networkpolicies", "NetworkPolicy"),
         short_names=("netpol",),
         columns=network.NETWORK_POLICIES,
         generation=True,
         check=rules.network_policy,
+    ),
+    Kind(
+        resource=Resource(_GROUP, "v1", "servicecidrs", "ServiceCIDR", namespaced=False),
+        columns=network.SERVICE_CIDRS,
+        status=True,
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from isvc.apiserver.builtin import prepare
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.validation import storage as rules
 from isvc.apiserver.tables import storage
@@ -15,7 +16,15 @@ def _kind(plural: str, name: str, *, namespaced: bool = False, **record: Any) ->
 
 
 KINDS: Final = (
-    _kind("csidrivers", "CSIDriver", version_required=True, returns_deleted=True),
+    _kind("csidrivers", "CSIDriver", columns=storage.DRIVERS, version_required=True, returns_deleted=True),
+    _kind("csinodes", "CSINode", columns=storage.DRIVER_NODES, version_required=True, returns_deleted=True),
+    _kind(
+        "csistoragecapacities",
+        "CSIStorageCapacity",
+        namespaced=True,
+        columns=storage.CAPACITIES,
+        version_required=True,
+    ),
     _kind(
         "storageclasses",
         "StorageClass",
@@ -23,5 +32,21 @@ KINDS: Final = (
         columns=storage.STORAGE_CLASSES,
         returns_deleted=True,
         check=rules.storage_class,
+    ),
+    _kind(
+        "volumeattachments",
+        "VolumeAttachment",
+        columns=storage.ATTACHMENTS,
+        status=True,
+        version_required=True,
+        returns_deleted=True,
+    ),
+    _kind(
+        "volumeattributesclasses",
+        "VolumeAttributesClass",
+        short_names=("vac",),
+        columns=storage.ATTRIBUTES_CLASSES,
+        returns_deleted=True,
+        on_create=prepare.attributes_class,
     ),
 )

@@ -149,6 +149,10 @@ def stateful_set(obj: Object) -> Errors:
     yield from _always(spec, "StatefulSet")
 
 
+def revision_update(new: Object, old: Object) -> Errors:
+    yield from unchanged("data", new.get("data"), old.get("data"))
+
+
 def selector_unchanged(new: Object, old: Object) -> Errors:
     yield from unchanged("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
 

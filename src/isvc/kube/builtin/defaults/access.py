@@ -40,3 +40,44 @@ def webhooks(obj: Object) -> None:
 
 def priority_class(obj: Object) -> None:
     obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
+def admission_policy(obj: Object) -> None:
+    obj["spec"].setdefault("failurePolicy", "Fail")
+    _match(obj["spec"].get("matchConstraints"))
+
+
+def admission_policy_binding(obj: Object) -> None:
+    _match(obj["spec"].get("matchResources"))
+
+
+def _match(match: Object | None) -> None:
+    if match is None:
+        return
+    match.setdefault("matchPolicy", "Equivalent")
+    match.setdefault("namespaceSelector", {})
+    match.setdefault("objectSelector", {})
+    for rule in (*(match.get("resourceRules") or ()), *(match.get("excludeResourceRules") or ())):
+        rule.setdefault("scope", "*")
+
+
+def api_service(obj: Object) -> None:
+    if "service" in obj["spec"]:
+        obj["spec"]["service"].setdefault("port", 443)
+
+
+def flow_schema(obj: Object) -> None:
+    obj["spec"]["matchingPrecedence"] = obj["spec"].get("matchingPrecedence") or 1000
+
+
+def priority_level(obj: Object) -> None:
+    for name, shares in (("exempt", 0), ("limited", 30)):
+        level = obj["spec"].get(name)
+        if level is not None:
+            if level.get("nominalConcurrencyShares") is None:
+                level["nominalConcurrencyShares"] = shares
+            level.setdefault("lendablePercent", 0)
+            queuing = (level.get("limitResponse") or {}).get("queuing")
+            if queuing is not None:
+                for key, value in (("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)):
+                    queuing[key] = queuing.get(key) or value

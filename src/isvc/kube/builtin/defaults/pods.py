@@ -40,8 +40,12 @@ def _addresses(status: Object) -> None:
 
 
 def node(obj: Object) -> None:
-    """All that a node has is for pods, unless it says otherwise."""
-    status = obj["status"]
+    """All that a node has is for pods, unless it says otherwise; the one range of addresses begins the list of them."""
+    spec, status = obj["spec"], obj["status"]
+    if spec.get("podCIDR") and not spec.get("podCIDRs"):
+        spec["podCIDRs"] = [spec["podCIDR"]]
+    elif spec.get("podCIDRs") and not spec.get("podCIDR"):
+        spec["podCIDR"] = spec["podCIDRs"][0]
     if status.get("capacity") and status.get("allocatable") is None:
         status["allocatable"] = dict(status["capacity"])
 

@@ -44,7 +44,7 @@ def endpoint_slice(obj: Object) -> None:
 def ingress_class(obj: Object) -> None:
     parameters = obj["spec"].get("parameters")
     if parameters is not None:
-        parameters.setdefault("scope", "Cluster")
+        parameters["scope"] = parameters.get("scope") or "Cluster"
 
 
 def network_policy(obj: Object) -> None:

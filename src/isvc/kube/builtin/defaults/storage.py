@@ -43,6 +43,16 @@ def storage_class(obj: Object) -> None:
     obj.setdefault("volumeBindingMode", "Immediate")
 
 
+def driver(obj: Object) -> None:
+    spec = obj["spec"]
+    spec.setdefault("attachRequired", True)
+    for name in ("podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"):
+        spec.setdefault(name, False)
+    spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
+    if not spec.get("volumeLifecycleModes"):
+        spec["volumeLifecycleModes"] = ["Persistent"]
+
+
 def limit_range(obj: Object) -> None:
     for limit in obj["spec"].get("limits") or ():
         if limit.get("type") == "Container":
