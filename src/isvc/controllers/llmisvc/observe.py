@@ -16,7 +16,7 @@ from isvc.controllers.llmisvc.observed import Merged, Observed
 from isvc.controllers.llmisvc.plan import CHILDREN
 from isvc.controllers.llmisvc.presets import Sources, combine, pins
 from isvc.controllers.llmisvc.router.observe import observe_network
-from isvc.kube.objects import Key, Object, labels_of, name_of, namespace_of, resource_version_of, uid_of
+from isvc.kube.objects import Key, Object, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, PODS, RESOURCE_CLAIM_TEMPLATES, SERVICE_ACCOUNTS, Resource
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
@@ -111,13 +111,8 @@ class Observer:
     def _ingredients(self, raw: Object, settings: Settings, merged: Merged, reads: Reads) -> object:
         """What a merge was made of: equal ingredients give an equal merge."""
         metadata = raw["metadata"]
-        configs = tuple(
-            resource_version_of(
-                self._reader.get(LLM_INFERENCE_SERVICE_CONFIGS, applied.name, place) or {"metadata": {}}
-            )
-            for applied in merged.applied
-            for place in (namespace_of(raw), self._system_namespace)
-        )
+        places = (namespace_of(raw), self._system_namespace)
+        configs = [_edition(self.config(place, applied.name)) for applied in merged.applied for place in places]
         sources = self.sources(reads)
         scheduler = merged.scheduler_config_map
         config_map = scheduler and sources.config_map(scheduler.namespace, scheduler.name)
@@ -158,6 +153,11 @@ class Observer:
                 continue
             for child in self._reader.by_index(resource, OWNER, uid_of(raw)):
                 yield (resource, name_of(child)), child
+
+
+def _edition(config: Object | None) -> tuple[str, int] | None:
+    """What changes with the spec of an object, and not with its status."""
+    return (uid_of(config), int(config["metadata"].get("generation") or 0)) if config else None
 
 
 def service_of_pod(pod: Object) -> Iterable[Key]:

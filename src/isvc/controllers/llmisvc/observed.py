@@ -13,7 +13,6 @@ from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
 from isvc.serving.llm.presets import Settings
-from isvc.toolkit.certificates import Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,14 @@ class Merged:
     spec: Object
     applied: tuple[AppliedConfig, ...] = ()
     scheduler_config_map: Key | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Certificate:
+    """A certificate and its key, both PEM."""
+
+    certificate: bytes
+    key: bytes
 
 
 class CertificateNeeded(Exception):
@@ -69,7 +76,7 @@ class Observed:
     served: frozenset[Resource] = frozenset()
     ca_bundle: Object | None = None
     lookup: Lookup = field(default_factory=lambda: Lookup(""))
-    certificate: Pair | None = None  # made when planning asked for one
+    certificate: Certificate | None = None  # made when planning asked for one
     system_namespace: str = "kserve"
     kubernetes: tuple[str, str] | None = None  # its version, where that matters
     now: str = ""

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
+
+import orjson
 
 from isvc.api import DecodeError
 from isvc.api.resources import GROUP
@@ -21,7 +24,7 @@ from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.patch import PatchError
 from isvc.serving.llm import names
 from isvc.serving.llm.labels import workload_selector
-from isvc.serving.llm.merge import merge_specs
+from isvc.serving.llm.merge import lay_over, merge_specs
 from isvc.serving.llm.presets import PREFIX, PresetError, Settings, preset_names, render_preset
 from isvc.serving.refused import Refused
 
@@ -76,7 +79,7 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
         own = {**own, "model": {**own["model"], "name": name}}
     pinned = pins(raw.get("status") or {}, sources)
     chosen = [_find(name, raw, sources) for name in _resolved(outline, pinned, sources)]
-    merged = merge_specs(*(config.get("spec") or {} for config in (*chosen, *referred)), own)
+    merged = lay_over(_merged(*(orjson.dumps(config.get("spec") or {}) for config in (*chosen, *referred))), own)
     merged = _with_defaults(merged, name_of(raw))
     rendered = _render(merged, {**raw, "spec": own}, settings)
     spec = with_backends(rendered, name_of(raw))
@@ -88,6 +91,12 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
         *(AppliedConfig(name_of(config), namespace_of(config), "UserRef") for config in referred),
     )
     return Merged(spec, applied, config_map)
+
+
+@lru_cache(maxsize=256)
+def _merged(*specs: bytes) -> Object:
+    """Configurations in one: few combinations of them serve many services."""
+    return merge_specs(*map(orjson.loads, specs))
 
 
 # -- which presets --------------------------------------------------------------------------------------------------
@@ -164,10 +173,16 @@ def _with_defaults(spec: Object, service: str) -> Object:
 
 
 def _render(spec: Object, service: Object, settings: Settings) -> Object:
+    """The spec with its templates filled in.
+
+    The model stands aside meanwhile: without it services of one shape have one template, which is parsed once.
+    """
     metadata = {key: value for key, value in service["metadata"].items() if key != "managedFields"}
-    config = {"metadata": {"name": metadata["name"], "namespace": metadata.get("namespace", "")}, "spec": spec}
+    model = spec["model"]
+    aside = {key: model[key] for key in ("uri", "name") if key in model and "{{" not in model[key]}
+    config = {"spec": {**spec, "model": {**model, **dict.fromkeys(aside, "")}}}
     rendered: Object = render_preset(config, {**service, "metadata": metadata}, settings)["spec"]
-    return rendered
+    return {**rendered, "model": {**rendered["model"], **aside}}
 
 
 def _with_scheduler_config(spec: Object, raw: Object, sources: Sources) -> tuple[Object, Key | None]:

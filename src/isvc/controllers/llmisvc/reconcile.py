@@ -13,7 +13,7 @@ from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.dependencies import Dependencies
 from isvc.controllers.llmisvc.events import child_events
 from isvc.controllers.llmisvc.observe import Observer, PresetSettings, Reads
-from isvc.controllers.llmisvc.observed import CertificateNeeded, Merged, Observed
+from isvc.controllers.llmisvc.observed import Certificate, CertificateNeeded, Merged, Observed
 from isvc.controllers.llmisvc.plan import plan
 from isvc.controllers.llmisvc.planned import Planned, Shared
 from isvc.controllers.llmisvc.presets import NotCombined, pins
@@ -167,7 +167,7 @@ class Reconciler:
             except CertificateNeeded as needed:
                 now = self._clock.now()
                 pair = await asyncio.to_thread(issue_self_signed, needed.hosts, now, needed.life)
-                observed = replace(observed, certificate=pair)
+                observed = replace(observed, certificate=Certificate(pair.certificate, pair.key))
 
     async def _with_version(self, observed: Observed) -> Observed:
         """The version of Kubernetes, asked for once and only if models may come as image volumes."""

@@ -7,6 +7,7 @@ checked when the service was admitted.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -36,16 +37,17 @@ class RenderedSpecs:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._good: dict[int, None] = {}
+        self._asking: dict[int, asyncio.Lock] = {}
 
     async def check(self, raw: Object, merged: Merged) -> None:
         """Raises `NotCombined` for a spec that is refused, and `ApiError` where nobody could say."""
         spec = storable(merged.spec)
         fingerprint = hash(_anonymous(spec, raw))
-        if fingerprint in self._good:
-            return
-        if not _was_good(raw, merged):
-            await self._dry_run(raw, merged, spec)
-        self._good[fingerprint] = None
+        async with self._asking.setdefault(fingerprint, asyncio.Lock()):  # many may come up with the same at once
+            if fingerprint not in self._good and not _was_good(raw, merged):
+                await self._dry_run(raw, merged, spec)
+            self._good[fingerprint] = None
+        self._asking.pop(fingerprint, None)
         if len(self._good) > _MOST:
             del self._good[next(iter(self._good))]
 

@@ -10,7 +10,14 @@ from isvc.controllers.llmisvc.dependencies import Dependencies
 from isvc.controllers.llmisvc.observe import POD_INDEX, PresetSettings, service_of_pod
 from isvc.controllers.llmisvc.reconcile import Reconciler
 from isvc.controllers.llmisvc.router.group import traffic_changed
-from isvc.controllers.llmisvc.router.observe import GROUP_INDEX, INDEXERS, SERVICE_INDEXERS, gateway_of
+from isvc.controllers.llmisvc.router.observe import (
+    GROUP_INDEX,
+    INDEXERS,
+    MODEL_INDEX,
+    SERVICE_INDEXERS,
+    gateway_of,
+    models_of,
+)
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, users_of
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.owners import controller_of
@@ -108,6 +115,10 @@ def _watches(cache: Cache, dependencies: Dependencies, system_namespace: str) ->
         members = cache.keys(LLM_INFERENCE_SERVICES, GROUP_INDEX, f"{namespace_of(service)}/{group}") if group else ()
         return (member for member in members if member != Key.of(service))
 
+    def namesakes(service: Object) -> Iterable[Key]:
+        found = (cache.keys(LLM_INFERENCE_SERVICES, MODEL_INDEX, model) for model in models_of(service))
+        return {key for keys in found for key in keys if key != Key.of(service)}
+
     def neighbours(account: Object) -> Iterable[Key]:
         return map(Key.of, cache.list(LLM_INFERENCE_SERVICES, namespace_of(account)))
 
@@ -125,6 +136,7 @@ def _watches(cache: Cache, dependencies: Dependencies, system_namespace: str) ->
     return (
         Watch(LLM_INFERENCE_SERVICES),
         Watch(LLM_INFERENCE_SERVICES, to=members, when=_traffic_changed),
+        Watch(LLM_INFERENCE_SERVICES, to=namesakes, when=_models_changed),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=users, when=_spec_changed),
         *(Watch(resource, to=owner) for resource in owned),
         *(Watch(resource, to=owner, optional=True) for resource in (*owned_if_there, *shared)),
@@ -144,6 +156,11 @@ def _spec_changed(before: Object | None, after: Object | None) -> bool:
 
 def _traffic_changed(before: Object | None, after: Object | None) -> bool:
     return before is None or after is None or traffic_changed(before, after)
+
+
+def _models_changed(before: Object | None, after: Object | None) -> bool:
+    """A service that comes to serve a model of the same name takes requests from another."""
+    return before is None or after is None or set(models_of(before)) != set(models_of(after))
 
 
 def _account_changed(before: Object | None, after: Object | None) -> bool:

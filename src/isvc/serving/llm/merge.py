@@ -19,15 +19,14 @@ from isvc.serving.llm.gotypes import go_type
 
 def merge_specs(*specs: Object) -> Object:
     """Raises `DecodeError` for a spec that is not of its types, and `PatchError` for ones that do not go together."""
-    return _typed(reduce(_lay_over, map(_typed, specs)))
+    return reduce(lay_over, specs, {})
 
 
-def _typed(spec: Object) -> Object:
-    typed: Object = gojson.written(spec, go_type("llm.LLMInferenceServiceSpec"))
-    return typed
-
-
-def _lay_over(base: Object, overlay: Object) -> Object:
+def lay_over(base: Object, spec: Object) -> Object:
+    """The base, which is merged already, with one more spec over it."""
+    overlay: Object = gojson.written(spec, go_type("llm.LLMInferenceServiceSpec"))
+    if not base:
+        return overlay
     model = {key: value for key, value in overlay["model"].items() if value != ""}
     return strategic.apply(base, _said({**overlay, "model": model}), _schema())
 

@@ -30,9 +30,10 @@ def render(template: str, values: Mapping[str, Any], *, missing: str = "<no valu
 def fill(template: str, root: Value, functions: Mapping[str, Function]) -> str:
     """Fill the template in with typed values and functions beside the built-in ones; an absent map key is an error."""
     known = {**BUILTIN, **functions}
-    return Execution(parse(template, known), known, strict=True, missing="<no value>", escape=False).run(root)
+    parsed = _parsed(template, frozenset(functions))
+    return Execution(parsed, known, strict=True, missing="<no value>", escape=False).run(root)
 
 
 @lru_cache(maxsize=256)
-def _parsed(template: str) -> nodes.Template:
-    return parse(template, BUILTIN)
+def _parsed(template: str, functions: frozenset[str] = frozenset()) -> nodes.Template:
+    return parse(template, {*BUILTIN, *functions})

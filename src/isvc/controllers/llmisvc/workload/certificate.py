@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from isvc.controllers.llmisvc.observed import CertificateNeeded, Observed
+from isvc.controllers.llmisvc.observed import Certificate, CertificateNeeded, Observed
 from isvc.controllers.llmisvc.scheduler.features import wants_tokenizer
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.engine.plan import Child
@@ -21,7 +21,6 @@ from isvc.kube.objects import Object, annotations_of, dig, labels_of
 from isvc.kube.resource import SECRETS, SERVICES
 from isvc.serving.llm import labels, names
 from isvc.serving.thirdparty import INFERENCE_POOLS
-from isvc.toolkit.certificates import Pair
 
 LIFE: Final = timedelta(days=3650)
 _MARGIN: Final = LIFE / 5
@@ -154,7 +153,7 @@ def _time(written: str) -> datetime | None:
         return None
 
 
-def _data(pair: Pair) -> dict[str, str]:
+def _data(pair: Certificate) -> dict[str, str]:
     certificate = base64.b64encode(pair.certificate).decode()
     # It signs itself, so it is its own authority.
     return {"tls.key": base64.b64encode(pair.key).decode(), "tls.crt": certificate, "ca.crt": certificate}
