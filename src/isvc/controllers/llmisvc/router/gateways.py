@@ -8,6 +8,7 @@ from isvc.controllers.llmisvc.observed import Network
 from isvc.controllers.llmisvc.router.readiness import is_gateway_programmed
 from isvc.controllers.llmisvc.router.validation import gateway_key
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
 
 
@@ -22,16 +23,15 @@ def observed_gateways(routes: Iterable[Object]) -> list[Object]:
     return [_observed(key, routes) for key in sorted(gateways_of(routes), key=str)]
 
 
-def class_problem(route: Object, network: Network) -> str | None:
-    """A gateway whose class does not exist has no controller, and nobody will ever take the route there."""
+def check_classes(route: Object, network: Network) -> None:
+    """Raises `Refused` for a gateway whose class does not exist: it has no controller that could take the route."""
     for key in gateways_of([route]):
         name = str(dig(network.gateways[key], "spec", "gatewayClassName") or "")
         if name not in network.gateway_classes:
-            return (
+            raise Refused(
                 f"failed to discover gateways for route {Key.of(route)}: failed to get GatewayClass"
                 f' "{name}" for gateway {key}: GatewayClass.gateway.networking.k8s.io "{name}" not found'
             )
-    return None
 
 
 def unready(keys: Iterable[Key], network: Network) -> list[Key]:

@@ -2,51 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.planned import Area, OnRefusal, Stop
 from isvc.controllers.llmisvc.router.backends import pool_reference
+from isvc.controllers.llmisvc.router.gateways import check_classes
 from isvc.controllers.llmisvc.router.group import Group, group_of
 from isvc.controllers.llmisvc.router.models import model_name
 from isvc.controllers.llmisvc.router.pools import ABSENT
 from isvc.controllers.llmisvc.router.route import managed_route
+from isvc.controllers.llmisvc.router.urls import Discovered, discover
 from isvc.controllers.llmisvc.status.conditions import HTTP_ROUTES_READY, INFERENCE_POOL_READY
 from isvc.engine.plan import Part, Want
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of
 from isvc.serving.events import Event
+from isvc.serving.llm import names
+from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import INFERENCE_POOLS
 
 ROUTE = "route"
+FAILED = "HTTPRouteReconcileError"
 DIVERGENCE = "MemberDivergence"
 
 
 @dataclass(frozen=True, slots=True)
 class RouterFacts:
-    """What the report wants to know again: the route that is wanted, if any, and the group."""
+    """What the report wants to know again: the route that is wanted, the group, and where the routes answer."""
 
     route: Object | None = None
     group: Group | None = None
+    urls: tuple[Discovered, ...] | None = None
 
 
 def plan(observed: Observed) -> Area:
+    """A gateway that cannot serve the routes, or a pool that does not exist, is found only after the route is made."""
     if observed.stopped or dig(observed.spec, "router", "route") is None:
         return Area(stop=_missing_pool(observed), complete=True, facts=RouterFacts())
     group = group_of(observed)
     events = [_divergence(group)] if group and group.divergent else []
-    if dig(observed.spec, "router", "route", "http", "spec") is None:
-        return Area(stop=_missing_pool(observed), complete=True, events=tuple(events), facts=RouterFacts(group=group))
-    child = managed_route(observed, group)
-    if namesakes := _namesakes(observed):
+    managed = dig(observed.spec, "router", "route", "http", "spec") is not None
+    child = managed_route(observed, group) if managed else None
+    if child and (namesakes := _namesakes(observed)):
         events.insert(0, _collision(observed, namesakes))
+    routes = [*observed.network.routes.values(), *([child.manifest] if child else [])]
+    urls, stop = _discovered(observed, routes)
     return Area(
-        parts=(Part(ROUTE, Want((child,)), frozenset()),),
-        stop=_missing_pool(observed),
+        parts=(Part(ROUTE, Want((child,)), frozenset()),) if child else (),
+        stop=stop or _missing_pool(observed),
         complete=True,
         events=tuple(events),
-        refusals={ROUTE: OnRefusal(HTTP_ROUTES_READY, "HTTPRouteReconcileError", "Failed to reconcile HTTPRoute")},
-        facts=RouterFacts(child.manifest, group),
+        refusals={ROUTE: OnRefusal(HTTP_ROUTES_READY, FAILED, _context(observed))},
+        facts=RouterFacts(child.manifest if child else None, group, urls),
     )
+
+
+def _context(observed: Observed) -> str:
+    name = f"{observed.namespace}/{names.route(observed.name)}"
+    return f"Failed to reconcile HTTPRoute: failed to reconcile HTTPRoute {name}"
+
+
+def _discovered(observed: Observed, routes: Sequence[Object]) -> tuple[tuple[Discovered, ...] | None, Stop | None]:
+    """Where the routes answer, sorted, or why there is no saying."""
+    settings, scheme = observed.settings, observed.config.ingress.url_scheme
+    found: list[Discovered] = []
+    try:
+        for route in routes:
+            check_classes(route, observed.network)
+            found += discover(route, observed.network, scheme, settings.model_based_routing_header_name)
+    except Refused as refused:
+        return None, Stop(HTTP_ROUTES_READY, FAILED, f"Failed to reconcile HTTPRoute: {refused.message}")
+    return tuple(sorted(found, key=lambda each: each.url)), None
 
 
 def _missing_pool(observed: Observed) -> Stop | None:

@@ -12,7 +12,7 @@ from isvc.controllers.llmisvc.router.backends import pool_reference
 from isvc.controllers.llmisvc.router.group import Group
 from isvc.controllers.llmisvc.router.plan import DIVERGENCE, RouterFacts
 from isvc.controllers.llmisvc.router.readiness import route_problem
-from isvc.controllers.llmisvc.router.urls import discover
+from isvc.controllers.llmisvc.router.urls import Discovered
 from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.status.conditions import (
     GATEWAYS_READY,
@@ -24,7 +24,6 @@ from isvc.controllers.llmisvc.status.conditions import (
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.kube.objects import Key, Object, dig, name_of
 from isvc.serving.llm import names
-from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
 STOPPED = ("Stopped", "Service is stopped")
@@ -43,11 +42,8 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     if applied.is_refused(area):
         return
     routes = _routes(area.facts, applied)
-    try:
-        _report_addresses(edit, observed, routes)
-    except Refused as refused:
-        edit.mark(HTTP_ROUTES_READY, "False", "HTTPRouteReconcileError", refused.message)
-        return
+    if area.facts.urls is not None:
+        _report_addresses(edit, observed, routes, area.facts.urls)
     if area.stop is not None:
         return
     reached = gateways.gateways_of(routes)
@@ -91,24 +87,13 @@ def _report_no_route(edit: StatusEdit, observed: Observed) -> None:
         edit.fields["addresses"] = [workload_address(observed.namespace, observed.name, encrypted=encrypted)]
 
 
-def _report_addresses(edit: StatusEdit, observed: Observed, routes: Sequence[Object]) -> None:
-    """Raises `Refused` when a gateway of a route cannot serve it."""
-    if not routes:
-        return
-    settings, scheme = observed.settings, observed.config.ingress.url_scheme
-    found = []
-    for route in routes:
-        title = f"Failed to reconcile HTTPRoute: failed to discover URL for route {Key.of(route)}"
-        if problem := gateways.class_problem(route, observed.network):
-            raise Refused(f"Failed to reconcile HTTPRoute: {problem}")
-        try:
-            found += discover(route, observed.network, scheme, settings.model_based_routing_header_name)
-        except Refused as refused:
-            raise Refused(f"{title}: {refused.message}") from refused
-    found.sort(key=lambda each: each.url)
-    edit.fields["router"] = {**edit.fields.get("router", {}), "gateways": gateways.observed_gateways(routes)}
-    edit.fields["url"] = url_of(found, observed.namespace, observed.name, scheme)
-    edit.fields["addresses"] = sourced_addresses(found, observed.spec, observed.namespace, observed.name)
+def _report_addresses(
+    edit: StatusEdit, observed: Observed, routes: Sequence[Object], urls: Sequence[Discovered]
+) -> None:
+    name, namespace, scheme = observed.name, observed.namespace, observed.config.ingress.url_scheme
+    edit.fields["router"] = {**(edit.fields.get("router") or {}), "gateways": gateways.observed_gateways(routes)}
+    edit.fields["url"] = url_of(urls, namespace, name, scheme)
+    edit.fields["addresses"] = sourced_addresses(urls, observed.spec, namespace, name)
 
 
 def _report_pool(edit: StatusEdit, applied: Applied, reached: Sequence[Key]) -> None:

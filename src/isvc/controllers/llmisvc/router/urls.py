@@ -53,24 +53,25 @@ def discover(route: Object, network: Network, scheme: str, model_header: str) ->
 
     Raises `Refused` for a gateway that cannot take HTTP for this route.
     """
+    paths = base_paths(route, model_header)
     found: list[Discovered] = []
     for parent in dig(route, "spec", "parentRefs") or ():
         key = gateway_key(parent, namespace_of(route))
-        gateway = network.gateways[key]
-        listeners = _listeners(gateway, parent.get("sectionName"), scheme)
-        paths = base_paths(route, model_header)
-        urls = [url for path in paths for url in _gateway_urls(route, gateway, listeners, network, path)]
+        try:
+            listeners = _listeners(network.gateways[key], parent.get("sectionName"), scheme)
+            urls = [url for path in paths for url in _gateway_urls(route, key, listeners, network, path)]
+        except Refused as refused:
+            raise Refused(f"failed to discover URL for route {Key.of(route)}: {refused.message}") from None
         found += [Discovered(url, key) for url in dict.fromkeys(urls)]
     return found
 
 
-def _gateway_urls(
-    route: Object, gateway: Object, listeners: Sequence[Object], network: Network, path: str
-) -> Iterator[str]:
+def _gateway_urls(route: Object, key: Key, listeners: Sequence[Object], network: Network, path: str) -> Iterator[str]:
+    gateway = network.gateways[key]
     for listener in listeners if dig(gateway, "status", "addresses") else ():
         for host in sorted(_hosts(route, listener, gateway)):
             yield _url(host, _scheme(listener, gateway), listener["port"], path)
-    service = network.gateway_services.get(Key.of(gateway))
+    service = network.gateway_services.get(key)
     if service is None:
         return
     host, ports = service_host(name_of(service), namespace_of(service)), dig(service, "spec", "ports")

@@ -14,6 +14,7 @@ from isvc.engine.plan import Child
 from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from isvc.serving.llm import labels, names
+from isvc.serving.llm.accounts import inherited_secrets
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
@@ -54,8 +55,9 @@ def account(observed: Observed) -> Object:
     source = observed.lookup.service_account(servers or "default") or {}
     given = labels.labels(observed.name, labels.SCHEDULER)
     annotations = annotations_of(source) if servers else {}
-    metadata = child_metadata(observed, names.scheduler_account(observed.name), given, annotations)
-    inherited = {key: source[key] for key in ("secrets", "imagePullSecrets") if source.get(key)}
+    name = names.scheduler_account(observed.name)
+    metadata = child_metadata(observed, name, given, annotations)
+    inherited = inherited_secrets(source, observed.live.get((SERVICE_ACCOUNTS, name)))
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, **inherited}
 
 

@@ -10,6 +10,7 @@ from isvc.controllers.llmisvc.scheduler.config import flags, migrations
 from isvc.controllers.llmisvc.scheduler.config.rewrite import TOKENIZER_CONTAINER, edit_configs, rewrite
 from isvc.controllers.llmisvc.scheduler.config.source import config_arguments
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
+from isvc.controllers.llmisvc.workload.steps import context
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model
 from isvc.engine.plan import Child
 from isvc.engine.policies import MARKED_SHARED, MARKED_WORKLOAD
@@ -19,11 +20,12 @@ from isvc.serving.llm import labels, names
 from isvc.serving.llm.tracing import trace_scheduler
 
 _ELECTION: Final = "-ha-enable-leader-election"
+_BUILDING: Final = "failed to build expected scheduler deployment"
 MODEL_PATH: Final = "/mnt/models/base"
 
 
 def picker_deployment(observed: Observed, account: Object) -> Child:
-    """Raises `NotMigrated` for flags and configurations that the picker's version would refuse."""
+    """Raises `Refused` for flags and configurations that the picker's version would refuse."""
     scheduler = observed.spec["router"]["scheduler"]
     name = names.scheduler(observed.name)
     live = observed.live.get((DEPLOYMENTS, name)) or {}
@@ -45,7 +47,8 @@ def picker_deployment(observed: Observed, account: Object) -> Child:
         "spec": spec,
     }
     url = tokenizer.url(observed) if features.wants_tokenizer(observed.spec) else None
-    rewrite(manifest, url)
+    with context(f"{_BUILDING}: failed to apply scheduler migrations"):
+        rewrite(manifest, url)
     return Child(DEPLOYMENTS, manifest, policy=MARKED_WORKLOAD if "replicas" in spec else MARKED_SHARED)
 
 
@@ -58,7 +61,8 @@ def _pod(observed: Observed, account: Object, live: Object) -> Object:
         pod["containers"] = [configured if each is main else each for each in pod["containers"]]
     if flags.container(pod, TOKENIZER_CONTAINER):
         target = Target(TOKENIZER_CONTAINER, MODEL_PATH, tokenizer_only=True)
-        attach_model(observed, pod, target, account, live_pod)
+        with context(f"{_BUILDING}: failed to attach model artifacts to scheduler deployment"):
+            attach_model(observed, pod, target, account, live_pod)
         edit_configs(pod, migrations.use_tokenizer_beside)
     return pod
 

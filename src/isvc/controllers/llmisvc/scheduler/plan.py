@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
+from typing import Final
 
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.planned import Area, OnRefusal, Shared, Stop
@@ -10,20 +11,27 @@ from isvc.controllers.llmisvc.router.backends import pool_reference
 from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.scheduler import features
 from isvc.controllers.llmisvc.scheduler.accounts import account, permissions
-from isvc.controllers.llmisvc.scheduler.config.rewrite import NotMigrated
 from isvc.controllers.llmisvc.scheduler.deployment import picker_deployment
 from isvc.controllers.llmisvc.scheduler.pools import pools
 from isvc.controllers.llmisvc.scheduler.service import picker_service
 from isvc.controllers.llmisvc.scheduler.tokenizer import tokenizer
 from isvc.controllers.llmisvc.status.conditions import SCHEDULER_WORKLOAD_READY
 from isvc.engine.plan import Child, Part, Want
-from isvc.kube.objects import dig
-from isvc.kube.resource import CLUSTER_ROLE_BINDINGS
+from isvc.kube.objects import dig, name_of
+from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, DEPLOYMENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from isvc.serving.events import Event
 from isvc.serving.llm import names
 from isvc.serving.refused import Refused
 
 FAILED = "SchedulerReconcileError"
+_CONTEXT: Final = "Failed to reconcile scheduler"
+_NAMED_IN_CONTEXT: Final[dict[Resource, str]] = {
+    SERVICE_ACCOUNTS: "service account",
+    CLUSTER_ROLE_BINDINGS: "clusterrolebinding",
+    ROLES: "role",
+    ROLE_BINDINGS: "rolebinding",
+    DEPLOYMENTS: "deployment",
+}
 
 
 def plan(observed: Observed) -> Area:
@@ -34,12 +42,18 @@ def plan(observed: Observed) -> Area:
     if not is_managed(observed):
         binding = names.scheduler_cluster_role_binding(observed.namespace, observed.name)
         return Area(removals=(Shared(CLUSTER_ROLE_BINDINGS, binding),))
+    children: list[Child] = []
+    stop: Stop | None = None
     try:
-        parts = _parts(observed)
-    except (Refused, NotMigrated) as error:
-        return Area(stop=Stop(SCHEDULER_WORKLOAD_READY, FAILED, f"Failed to reconcile scheduler: {error}"))
-    refused = OnRefusal(SCHEDULER_WORKLOAD_READY, FAILED, "Failed to reconcile scheduler")
-    return Area(parts=parts, events=_events(observed), refusals={part.name: refused for part in parts})
+        children.extend(_children(observed))  # what comes before a problem is made
+    except Refused as error:
+        stop = Stop(SCHEDULER_WORKLOAD_READY, FAILED, f"{_CONTEXT}: {error}")
+    parts = tuple(Part(f"scheduler's {_title(child)}", Want((child,)), frozenset()) for child in children)
+    refusals = {
+        part.name: OnRefusal(SCHEDULER_WORKLOAD_READY, FAILED, _context(child, observed))
+        for part, child in zip(parts, children, strict=True)
+    }
+    return Area(parts, stop, events=_events(observed), refusals=refusals)
 
 
 def is_managed(observed: Observed) -> bool:
@@ -52,15 +66,29 @@ def has_tokenizer(observed: Observed) -> bool:
     return is_managed(observed) and features.wants_tokenizer(observed.spec)
 
 
-def _parts(observed: Observed) -> tuple[Part, ...]:
+def _children(observed: Observed) -> Iterator[Child]:
+    """In the order in which they are made: the tokenizer answers before the picker asks it."""
     used = account(observed)
-    children: list[tuple[str, Callable[[], Iterable[Child]]]] = [
-        ("permissions", lambda: permissions(observed, used)),
-        ("tokenizer", lambda: tokenizer(observed, used) if has_tokenizer(observed) else ()),
-        ("scheduler", lambda: (picker_deployment(observed, used), picker_service(observed))),
-        ("pools", lambda: pools(observed)),
-    ]
-    return tuple(Part(name, Want(tuple(build())), frozenset()) for name, build in children)
+    yield from permissions(observed, used)
+    if has_tokenizer(observed):
+        yield from tokenizer(observed, used)
+    yield picker_deployment(observed, used)
+    yield picker_service(observed)
+    yield from pools(observed)
+
+
+def _title(child: Child) -> str:
+    return f"{child.resource} {name_of(child.manifest)}"
+
+
+def _context(child: Child, observed: Observed) -> str:
+    """What was being done, for a child that the API server refuses."""
+    if child.resource not in _NAMED_IN_CONTEXT:
+        return _CONTEXT
+    name = name_of(child.manifest)
+    whose = "tokenizer" if name == names.tokenizer(observed.name) else "scheduler"
+    where = f"{observed.namespace}/{name}" if child.resource.namespaced else name
+    return f"{_CONTEXT}: failed to reconcile {whose} {_NAMED_IN_CONTEXT[child.resource]} {where}"
 
 
 def _events(observed: Observed) -> tuple[Event, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from isvc.api.llm.conversion import pool_from_v1
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
+from isvc.controllers.llmisvc.workload.steps import require
 from isvc.engine.plan import Child
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import Resource
@@ -18,7 +19,9 @@ from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
 
 def pools(observed: Observed) -> Iterator[Child]:
+    """Raises `Refused` in a cluster that does not have the newer ones."""
     spec = dig(observed.spec, "router", "scheduler", "pool", "spec") or {}
+    require(observed, INFERENCE_POOLS, names.inference_pool(observed.name))
     yield _pool(observed, INFERENCE_POOLS, spec)
     if INFERENCE_POOLS_V1ALPHA2 in observed.served:
         yield _pool(observed, INFERENCE_POOLS_V1ALPHA2, pool_from_v1(spec))

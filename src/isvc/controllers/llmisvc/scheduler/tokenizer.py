@@ -7,6 +7,7 @@ from typing import Final
 
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
+from isvc.controllers.llmisvc.workload.steps import context
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model
 from isvc.engine.plan import Child
 from isvc.engine.policies import MARKED_WORKLOAD
@@ -31,7 +32,9 @@ def tokenizer(observed: Observed, account: Object) -> Iterator[Child]:
     live = observed.live.get((DEPLOYMENTS, name)) or {}
     given = labels.labels(observed.name, labels.TOKENIZER)
     pod = deep_copy(dig(observed.spec, "router", "scheduler", "tokenizer", "template") or {})
-    attach_model(observed, pod, Target(path=_MODEL_PATH), account, dig(live, "spec", "template", "spec"))
+    building = "failed to build expected tokenizer deployment"
+    with context(f"{building}: failed to attach model artifacts to tokenizer deployment"):
+        attach_model(observed, pod, Target(path=_MODEL_PATH), account, dig(live, "spec", "template", "spec"))
     deployment = {
         "apiVersion": DEPLOYMENTS.api_version,
         "kind": DEPLOYMENTS.kind,

@@ -15,7 +15,6 @@ from isvc.controllers.llmisvc.router.backends import with_backends
 from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.engine.plan import Want
-from isvc.kube.conditions import find
 from isvc.kube.objects import Object
 from isvc.serving.thirdparty import HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
@@ -167,9 +166,11 @@ def test_a_stopped_service_has_no_addresses_and_says_so_in_every_condition() -> 
 
 def test_a_gateway_whose_class_does_not_exist_is_named() -> None:
     observed = observe(routed(path("/models/llama", POOL)), network=Network(gateways={GATEWAY: gateway()}))
-    condition = find(told(observed)["conditions"], "HTTPRoutesReady") or {}
-    assert condition["reason"] == "HTTPRouteReconcileError"
-    assert 'failed to get GatewayClass "example" for gateway kserve/gate' in condition["message"]
+    area = router.plan(observed)
+    assert area.stop is not None
+    assert (area.stop.condition, area.stop.reason) == ("HTTPRoutesReady", "HTTPRouteReconcileError")
+    assert 'failed to get GatewayClass "example" for gateway kserve/gate' in area.stop.message
+    assert told(observed, area).get("addresses") is None
 
 
 def test_a_pool_of_the_users_that_does_not_exist_stops_the_report_there() -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from isvc.controllers.llmisvc.scheduler.config import text
 from isvc.controllers.llmisvc.scheduler.config.migrations import use_tokenizer_beside
-from isvc.controllers.llmisvc.scheduler.config.rewrite import NotMigrated, rewrite
+from isvc.controllers.llmisvc.scheduler.config.rewrite import rewrite
 from isvc.controllers.llmisvc.scheduler.config.source import config_arguments
 from isvc.controllers.llmisvc.scheduler.features import wants_latency_predictor, wants_tokenizer
 from isvc.kube.objects import Object
+from isvc.serving.refused import Refused
 
 URL = "http://tokens:8000"
 TOKENS = "{plugins: [{type: token-producer}]}"
@@ -134,7 +135,7 @@ def test_nothing_is_rewritten_for_programs_that_know_the_older_names(version: st
 
 
 def test_a_version_that_is_none_is_refused() -> None:
-    with pytest.raises(NotMigrated, match=r'failed to parse version "v0\.9"'):
+    with pytest.raises(Refused, match=r'failed to parse version "v0\.9"'):
         rewrite(deployment("v0.9", []), URL)
 
 
@@ -195,12 +196,12 @@ def test_flags_for_reading_metrics_become_parameters_and_the_port_goes() -> None
 @pytest.mark.parametrize(
     ("version", "flag", "problem"),
     [
-        ("0.7.0", "--lora-info-metric=l", "metric flags"),
-        ("0.10.0", "--model-server-metrics-path=/m", "--model-server-metrics-path"),
+        ("0.7.0", "--lora-info-metric=l", "uses deprecated metric flags"),
+        ("0.10.0", "--model-server-metrics-path=/m", "sets deprecated --model-server-metrics-path"),
     ],
 )
 def test_flags_that_cannot_move_are_not_lost_in_silence(version: str, flag: str, problem: str) -> None:
-    with pytest.raises(NotMigrated, match=f"n/d sets {problem}.*use --config-text, or remove the flags"):
+    with pytest.raises(Refused, match=f"n/d {problem}.*convert to --config-text or remove the"):
         rewrite(deployment(version, ["--config-file", "/f", flag]), None)
 
 

@@ -15,7 +15,7 @@ from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.engine.plan import Want
 from isvc.kube.conditions import find
 from isvc.kube.objects import Object, name_of
-from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, DEPLOYMENTS
+from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, DEPLOYMENTS, SERVICE_ACCOUNTS
 from isvc.serving.credentials import Lookup
 from isvc.serving.thirdparty import INFERENCE_POOLS
 
@@ -111,6 +111,14 @@ def test_the_own_account_takes_over_what_the_servers_account_brings_for_download
     assert (made["secrets"], made["imagePullSecrets"]) == (servers["secrets"], servers["imagePullSecrets"])
 
 
+def test_pull_secrets_that_the_cluster_added_to_the_own_account_stay() -> None:
+    default = {"metadata": {"name": "default"}, "imagePullSecrets": [{"name": "of-default"}]}
+    live = {"imagePullSecrets": [{"name": "of-default"}, {"name": "of-cluster"}]}
+    observed = observe(scheduled(), live={(SERVICE_ACCOUNTS, "llama-epp-sa"): live})
+    observed = replace(observed, lookup=Lookup(NAMESPACE, service_accounts={"default": default}))
+    assert children(observed)["serviceaccounts/llama-epp-sa"]["imagePullSecrets"] == live["imagePullSecrets"]
+
+
 def test_an_account_that_does_not_exist_stops_the_scheduler() -> None:
     template = {"serviceAccountName": "nobody", "containers": []}
     observed = replace(observe(scheduled(template=template)), lookup=Lookup(NAMESPACE, {"nobody": None}))
@@ -123,9 +131,10 @@ def test_an_account_that_does_not_exist_stops_the_scheduler() -> None:
 def test_flags_that_cannot_be_migrated_stop_the_scheduler() -> None:
     template = {"containers": [{"name": "main", "args": ["--config-file", "/f", "--lora-info-metric=l"]}]}
     given = {"template": template, "annotations": {"app.kubernetes.io/version": "0.9.0"}}
-    stop = scheduler.plan(observe(scheduled(**given))).stop
-    assert stop is not None
-    assert "use --config-text, or remove the flags" in stop.message
+    area = scheduler.plan(observe(scheduled(**given)))
+    assert area.stop is not None
+    assert "convert to --config-text or remove the deprecated flags" in area.stop.message
+    assert len(area.parts) == 4  # what comes before is made
 
 
 def test_nothing_of_the_scheduler_changes_while_references_are_wrong_unless_the_service_is_stopped() -> None:

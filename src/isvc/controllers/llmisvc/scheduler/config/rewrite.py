@@ -12,6 +12,7 @@ from typing import Any
 from isvc.controllers.llmisvc.scheduler.config import flags, migrations, plugins, text, version
 from isvc.controllers.llmisvc.scheduler.config.version import Version
 from isvc.kube.objects import Object
+from isvc.serving.refused import Refused
 
 TOKENIZER_CONTAINER = "tokenizer"
 _DATA_SOURCE_SINCE = Version(0, 10, 0)
@@ -24,17 +25,13 @@ _TRUE, _FALSE = (
 )
 
 
-class NotMigrated(Exception):
-    """The endpoint picker would refuse its flags or its configuration, and nothing here can mend that."""
-
-
 def rewrite(deployment: Object, tokenizer_url: str | None) -> None:
-    """Changes the deployment's pod in place. Raises `NotMigrated`."""
+    """Changes the pod in place. Raises `Refused` for flags that its version refuses and that cannot move."""
     template = deployment["spec"]["template"]
     try:
         runs = version.of_template(template)
     except ValueError as error:
-        raise NotMigrated(str(error)) from None
+        raise Refused(str(error)) from None
     if runs < migrations.FIRST_MIGRATED:
         return
     pod, name = template["spec"], f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
@@ -74,7 +71,8 @@ def _take_metric_flags(pod: Object, name: str, is_writable: bool) -> dict[str, s
     containers = pod.get("containers") or []
     if not is_writable:
         if any(flags.names_any(each.get("args") or [], migrations.METRIC_FLAGS) for each in containers):
-            raise NotMigrated(_unmovable(name, "metric flags", "core-metrics-extractor"))
+            says = "uses deprecated metric flags"
+            raise Refused(_unmovable(name, says, "core-metrics-extractor", "deprecated flags"))
         return {}
     found: dict[str, str] = {}
     for each in containers:
@@ -95,7 +93,8 @@ def _take_source_flags(pod: Object, name: str, is_writable: bool) -> Object:
                 found |= taken
     found.pop(_PORT, None)
     if found and not is_writable:
-        raise NotMigrated(_unmovable(name, ", ".join(f"--{flag}" for flag in sorted(found)), _DATA_SOURCE))
+        says = f"sets deprecated {', '.join(f'--{flag}' for flag in sorted(found))}"
+        raise Refused(_unmovable(name, says, f"the {_DATA_SOURCE}", "flags"))
     return _source_parameters(found)
 
 
@@ -108,12 +107,12 @@ def _source_parameters(found: dict[str, str]) -> Object:
 
 def _boolean(value: str) -> bool:
     if value and value not in _TRUE | _FALSE:
-        raise NotMigrated(f'invalid value "{value}" for --{_INSECURE}: expected true or false')
+        raise Refused(f'invalid value "{value}" for --{_INSECURE}: expected true or false')
     return value not in _FALSE
 
 
-def _unmovable(name: str, what: str, plugin: str) -> str:
+def _unmovable(name: str, says: str, plugin: str, remedy: str) -> str:
     return (
-        f"scheduler deployment {name} sets {what}, which its version refuses, and has no --config-text that they could"
-        f" move to as parameters of the {plugin} plugin: use --config-text, or remove the flags"
+        f"scheduler deployment {name} {says} but has no inline --config-text; automatic migration to {plugin} plugin is"
+        f" not possible — convert to --config-text or remove the {remedy} manually"
     )

@@ -24,7 +24,7 @@ def parse(text: str) -> Version:
     """Raises `ValueError` for anything but three numbers and an optional pre-release."""
     match = _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(f'failed to parse version "{text}": expected three numbers, such as 0.9.0')
+        raise ValueError(f'failed to parse version "{text}": {text} is not in dotted-tri format')
     return Version(int(match[1]), int(match[2]), int(match[3]), match[4] is None)
 
 
