@@ -1,10 +1,20 @@
 from __future__ import annotations
 
+import ssl
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import pytest
 from cryptography import x509
 
-from isvc.toolkit.certificates import SERVING_LIFE, is_due, issue_authority, issue_serving, unexpired
+from isvc.toolkit.certificates import (
+    SERVING_LIFE,
+    is_due,
+    issue_authority,
+    issue_self_signed,
+    issue_serving,
+    unexpired,
+)
 from isvc.toolkit.rotation import bundle_patch
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,6 +51,32 @@ def test_a_bundle_sheds_what_has_expired():
     assert unexpired(bundle, NOW) == bundle
     assert unexpired(bundle, NOW + timedelta(days=2)) == new.certificate
     assert unexpired(b"nonsense", NOW) == b""
+
+
+def test_a_self_signed_certificate_is_trusted_for_its_hosts_by_who_has_it(tmp_path: Path) -> None:
+    pair = issue_self_signed(HOSTS, datetime.now(UTC), timedelta(days=1))
+    (tmp_path / "tls.crt").write_bytes(pair.certificate)
+    (tmp_path / "tls.key").write_bytes(pair.key)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    client = ssl.create_default_context(cadata=pair.certificate.decode())
+    for host in HOSTS:
+        shake_hands(server, client, host)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shake_hands(server, client, "another.example")
+
+
+def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> None:
+    """A TLS handshake in memory."""
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(down, up, server_hostname=host), server.wrap_bio(up, down, server_side=True)]
+    for _ in range(3):
+        for end in ends:
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    assert ends[0].version() == "TLSv1.3"
 
 
 def test_keys_do_not_show():

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from isvc.api.annotations import DEVICE_CLASS, DEVICE_CONTAINER, DEVICE_COUNT, DEVICE_SELECTOR
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.engine.drift import drifted
 from isvc.engine.plan import Child
 from isvc.engine.policies import SPEC
-from isvc.kube.objects import Object, annotations_of
+from isvc.kube.objects import Object, annotations_of, dig
 from isvc.kube.resource import RESOURCE_CLAIM_TEMPLATES
 from isvc.serving.containers import find_container, listed, named
 from isvc.serving.names import child
@@ -67,7 +66,13 @@ def _name(observed: Observed, spec: Object) -> str:
     if (RESOURCE_CLAIM_TEMPLATES, second) in observed.live:
         return second
     live = observed.live.get((RESOURCE_CLAIM_TEMPLATES, usual))
-    return second if live is not None and drifted(live.get("spec"), spec) else usual
+    return usual if live is None or _asked(live.get("spec") or {}) == _asked(spec) else second
+
+
+def _asked(spec: Object) -> tuple[Any, ...]:
+    """What a template claims, whatever defaults the API server spelled out."""
+    exactly = dig(spec, "spec", "devices", "requests", 0, "exactly") or {}
+    return exactly.get("deviceClassName"), exactly.get("count", 1), exactly.get("selectors") or []
 
 
 def _spec(annotations: Mapping[str, str]) -> Object:

@@ -1,0 +1,119 @@
+"""The certificate of a service: when it is made anew, and what it is good for."""
+
+from __future__ import annotations
+
+import base64
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from tests.unit.controllers.llmisvc.workload.workloads import live, observed_with, workload
+
+from isvc.controllers.llmisvc.observed import CertificateNeeded, Observed
+from isvc.controllers.llmisvc.workload.certificate import LIFE, certificate_secret, renew_in
+from isvc.kube.objects import Object, annotations_of
+from isvc.kube.resource import SECRETS, SERVICES
+from isvc.serving.config import Config
+from isvc.serving.llm import labels
+from isvc.toolkit.certificates import issue_self_signed
+
+NOW = datetime.fromisoformat("2026-01-01T00:00:00Z")
+EXPIRATION = "certificates.kserve.io/expiration"
+
+
+def asked(observed: Observed) -> tuple[str, ...]:
+    with pytest.raises(CertificateNeeded) as needed:
+        certificate_secret(observed_with(observed, certificate=None))
+    return needed.value.hosts
+
+
+def certified(observed: Observed, *, life: timedelta = LIFE, hosts: tuple[str, ...] = ()) -> Observed:
+    """The same service with a Secret that has a certificate for what it asks for now."""
+    pair = issue_self_signed(hosts or asked(observed), NOW, life)
+    secret = certificate_secret(observed_with(observed, certificate=pair)).manifest
+    return observed_with(observed, certificate=None, live={**observed.live, **live(SECRETS, secret)})
+
+
+def cluster_service(address: str, component: str = labels.WORKLOAD, name: str = "svc") -> dict[Any, Object]:
+    metadata = {"name": name, "labels": {labels.COMPONENT: component}}
+    return live(SERVICES, {"metadata": metadata, "spec": {"clusterIP": address, "clusterIPs": [address]}})
+
+
+def test_it_names_the_service_and_localhost() -> None:
+    service = "llama-kserve-workload-svc.models.svc"
+    assert asked(workload()) == (service, f"{service}.cluster.local", "localhost", "127.0.0.1")
+
+
+def test_it_names_the_scheduler_and_the_tokenizer() -> None:
+    scheduler = {"pool": {"spec": {"endpointPickerRef": {"name": "picker"}}}, "tokenizer": {}}
+    hosts = asked(workload(router={"scheduler": scheduler}))
+    assert {"picker.models.svc", "llama-tokenizer.models.svc.cluster.local"} <= {*hosts}
+
+
+def test_it_names_addresses_of_pods_and_services_but_for_the_scheduler() -> None:
+    pods = [
+        {"metadata": {}, "status": {"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]}},
+        {"metadata": {"labels": {labels.COMPONENT: labels.SCHEDULER}}, "status": {"podIP": "10.0.0.2"}},
+        {"metadata": {}, "status": {}},
+    ]
+    services = {
+        **cluster_service("10.96.0.1"),
+        **cluster_service("None", name="headless"),
+        **cluster_service("10.96.0.2", labels.SCHEDULER, name="picker"),
+    }
+    found = asked(workload(more={"pods": pods, "live": services}))
+    assert found[3:] == ("10.0.0.1", "10.96.0.1", "127.0.0.1", "fd00::1")
+
+
+def test_one_that_will_do_is_kept_as_it_is() -> None:
+    observed = certified(workload())
+    kept = certificate_secret(observed).manifest
+    assert kept == observed.live[(SECRETS, "llama-kserve-self-signed-certs")]
+    later = observed_with(observed, now="2026-06-01T00:00:00Z")
+    assert certificate_secret(later).manifest == kept
+
+
+def test_another_address_makes_it_due_and_one_too_many_does_not() -> None:
+    with_address = workload(more={"live": cluster_service("10.96.0.1")})
+    observed = certified(with_address)
+    secret = {key: value for key, value in observed.live.items() if key[0] == SECRETS}
+    certificate_secret(observed_with(observed, live=secret))
+    moved = observed_with(observed, live={**secret, **cluster_service("10.96.0.9")})
+    assert "10.96.0.9" in asked(moved)
+
+
+def test_it_is_due_when_its_annotation_says_so_or_it_has_expired() -> None:
+    observed = certified(workload())
+    expiry = annotations_of(certificate_secret(observed).manifest)[EXPIRATION]
+    assert expiry == "2033-12-30T00:00:00Z"
+    asked(observed_with(observed, now="2033-12-31T00:00:00Z"))
+    brief = certified(workload(), life=timedelta(days=1))
+    asked(observed_with(brief, now="2026-01-03T00:00:00Z"))
+
+
+def test_it_is_due_when_it_cannot_be_read() -> None:
+    observed = certified(workload())
+    secret = observed.live[(SECRETS, "llama-kserve-self-signed-certs")]
+    for spoiled in ({"tls.key": "bm9uZQ=="}, {"tls.crt": ""}):
+        asked(observed_with(observed, live=live(SECRETS, {**secret, "data": {**secret["data"], **spoiled}})))
+
+
+def test_the_expiry_is_read_from_every_annotation_and_written_to_the_first() -> None:
+    scheduler = msgspec.structs.replace(Config().scheduler, expiration_annotations=("new", EXPIRATION))
+    config = msgspec.structs.replace(Config(), scheduler=scheduler)
+    observed = observed_with(certified(workload()), config=config)
+    assert annotations_of(certificate_secret(observed).manifest) == {"new": "2033-12-30T00:00:00Z"}
+    asked(observed_with(observed, now="2033-12-31T00:00:00Z"))
+
+
+def test_a_new_one_is_its_own_authority_and_says_when_to_look_again() -> None:
+    observed = workload()
+    secret = certificate_secret(observed)
+    assert secret.manifest["type"] == "kubernetes.io/tls"
+    assert {key: base64.b64decode(value) for key, value in secret.manifest["data"].items()} == {
+        "tls.key": b"key",
+        "tls.crt": b"certificate",
+        "ca.crt": b"certificate",
+    }
+    assert renew_in(observed, secret) == (LIFE - LIFE / 5).total_seconds()

@@ -1,0 +1,203 @@
+"""Which objects a workload consists of, in which shape of service, and where planning stops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from tests.unit.controllers.llmisvc.workload.workloads import POD, account, children, live, observed_with, workload
+
+from isvc.controllers.llmisvc.workload import plan
+from isvc.kube.objects import Object, annotations_of, labels_of
+from isvc.kube.resource import DEPLOYMENTS
+from isvc.serving.config import Config
+from isvc.serving.thirdparty import LEADER_WORKER_SETS, SCALED_OBJECTS
+
+SIDECAR = {**POD, "initContainers": [{"name": "llm-d-routing-sidecar"}]}
+GROUPS = {"more": {}, "worker": POD, "parallelism": {"data": 4, "dataLocal": 2}}
+
+
+def kinds(**spec: Any) -> list[tuple[str, str]]:
+    return list(children(planned(**spec)))
+
+
+def planned(*served: Any, **spec: Any) -> Any:
+    observed = workload(spec.pop("uri", "pvc://c/m"), **spec)
+    return plan(observed_with(observed, served=frozenset(served or (LEADER_WORKER_SETS, SCALED_OBJECTS))))
+
+
+def deployment(**spec: Any) -> Object:
+    return children(planned(**spec))["Deployment", spec.pop("name", "llama-kserve")]
+
+
+def worker_set(name: str = "llama-kserve-mn", **spec: Any) -> Object:
+    return children(planned(**{**GROUPS, **spec}))["LeaderWorkerSet", name]
+
+
+def test_a_server_on_one_node() -> None:
+    assert kinds() == [
+        ("Secret", "llama-kserve-self-signed-certs"),
+        ("Deployment", "llama-kserve"),
+        ("Service", "llama-kserve-workload-svc"),
+    ]
+
+
+def test_prompts_read_apart_on_one_node_each() -> None:
+    assert kinds(template=SIDECAR, prefill={"template": POD})[1:] == [
+        ("ServiceAccount", "llama-kserve"),
+        ("Role", "llama-kserve-role"),
+        ("RoleBinding", "llama-kserve-rb"),
+        ("Deployment", "llama-kserve"),
+        ("Deployment", "llama-kserve-prefill"),
+        ("Service", "llama-kserve-workload-svc"),
+    ]
+
+
+def test_servers_that_span_nodes() -> None:
+    prefill = {"template": POD, "worker": POD, "parallelism": {"pipeline": 2}}
+    assert kinds(**GROUPS, prefill=prefill)[1:] == [
+        ("ServiceAccount", "llama-kserve-mn"),
+        ("ServiceAccount", "llama-kserve-mn-prefill"),
+        ("LeaderWorkerSet", "llama-kserve-mn"),
+        ("LeaderWorkerSet", "llama-kserve-mn-prefill"),
+        ("Service", "llama-kserve-workload-svc"),
+    ]
+
+
+def test_a_stopped_service_wants_nothing() -> None:
+    area = planned(metadata={"annotations": {"serving.kserve.io/stop": "true"}})
+    assert (area.parts, area.stop) == ((), None)
+
+
+def test_the_users_own_account_is_used_and_not_made() -> None:
+    accounts = {"mine": account("mine")}
+    given = {**SIDECAR, "serviceAccountName": "mine"}
+    found = children(planned(template=given, accounts=accounts))
+    assert not [name for kind, name in found if kind == "ServiceAccount"]
+    assert found["RoleBinding", "llama-kserve-rb"]["subjects"][0]["name"] == "mine"
+    assert found["Deployment", "llama-kserve"]["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
+
+
+def test_an_account_that_is_made_inherits_secrets_of_the_default_one() -> None:
+    default = account("default", "token", imagePullSecrets=[{"name": "pull"}])
+    found = children(planned(template=SIDECAR, accounts={"default": default}))["ServiceAccount", "llama-kserve"]
+    assert (found["secrets"], found["imagePullSecrets"]) == ([{"name": "token"}], [{"name": "pull"}])
+
+
+# -- metadata -------------------------------------------------------------------------------------------------------
+
+
+def test_labels_of_pods_never_reach_the_selector() -> None:
+    found = deployment(labels={"team": "a"})
+    assert "team" not in found["spec"]["selector"]["matchLabels"]
+    assert found["spec"]["template"]["metadata"]["labels"]["team"] == "a"
+
+
+def test_a_live_selector_is_kept_and_pods_carry_its_labels() -> None:
+    selector = {**deployment()["spec"]["selector"]["matchLabels"], "team": "a"}
+    there = {"metadata": {"name": "llama-kserve"}, "spec": {"selector": {"matchLabels": selector}}}
+    for spec in ({"labels": {"team": "b"}}, {"prefill": {"template": POD}}):
+        found = deployment(more={"live": live(DEPLOYMENTS, there)}, **spec)
+        assert found["spec"]["selector"]["matchLabels"] == selector
+        assert found["spec"]["template"]["metadata"]["labels"].items() >= selector.items()
+
+
+def test_of_the_services_metadata_only_what_others_read_on_workloads_is_passed_on() -> None:
+    metadata = {
+        "labels": {"kueue.x-k8s.io/queue-name": "q", "cost": "7"},
+        "annotations": {"prometheus.io/port": "8000", "note": "n", "leaderworkerset.sigs.k8s.io/x": "y"},
+    }
+    found = deployment(
+        metadata=metadata, annotations={"serving.kserve.io/model-based-routing-enabled": "true", "a": "b"}
+    )
+    assert labels_of(found)["kueue.x-k8s.io/queue-name"] == "q"
+    assert "cost" not in labels_of(found)
+    assert annotations_of(found) == {"prometheus.io/port": "8000"}
+    assert annotations_of(found["spec"]["template"]) == {"prometheus.io/port": "8000", "a": "b"}
+    assert "leaderworkerset.sigs.k8s.io/x" in annotations_of(worker_set(metadata=metadata))
+
+
+# -- shapes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "size"),
+    [({"data": 16, "dataLocal": 8}, 2), ({"data": 4}, 4), ({"pipeline": 3, "tensor": 8}, 3), ({"tensor": 8}, None)],
+)
+def test_a_group_is_as_large_as_the_model_is_spread(parallelism: Object, size: int | None) -> None:
+    assert worker_set(parallelism=parallelism)["spec"]["leaderWorkerTemplate"].get("size") == size
+
+
+def test_groups_of_data_parallel_prefill_stay_together() -> None:
+    prefill = {"template": POD, "worker": POD, "parallelism": {"data": 4, "dataLocal": 1}}
+    found = worker_set("llama-kserve-mn-prefill", prefill=prefill)["spec"]["leaderWorkerTemplate"]
+    assert found["subGroupPolicy"] == {"subGroupSize": 4}
+    assert "subGroupPolicy" not in worker_set(prefill=prefill)["spec"]["leaderWorkerTemplate"]
+
+
+def test_workers_answer_requests_where_there_is_no_leader() -> None:
+    found = worker_set(template=None)["spec"]["leaderWorkerTemplate"]
+    assert "leaderTemplate" not in found
+    assert labels_of(found["workerTemplate"])["kserve.io/component"] == "workload"
+    assert "kserve.io/component" not in labels_of(worker_set()["spec"]["leaderWorkerTemplate"]["workerTemplate"])
+
+
+@pytest.mark.parametrize(
+    ("given", "of_deployment", "of_group"),
+    [
+        ({}, None, None),
+        ({"maxSurge": 1}, {"maxSurge": 1}, {"maxUnavailable": 1, "maxSurge": 1}),
+        ({"maxUnavailable": 0, "maxSurge": "50%"}, {"maxUnavailable": 0, "maxSurge": "50%"}, None),
+    ],
+)
+def test_how_new_pods_replace_old_ones(given: Object, of_deployment: Object | None, of_group: Object | None) -> None:
+    strategy = deployment(rolloutStrategy=given)["spec"].get("strategy")
+    assert strategy == ({"type": "RollingUpdate", "rollingUpdate": of_deployment} if of_deployment else None)
+    rollout = worker_set(rolloutStrategy=given)["spec"]["rolloutStrategy"]
+    assert rollout.get("rollingUpdateConfiguration") == (of_group or given or None)
+
+
+def test_the_service_speaks_as_the_servers_do() -> None:
+    ingress = msgspec.structs.replace(Config().ingress, enable_llm_inference_service_tls=True)
+    secure = observed_with(workload("pvc://c/m"), config=msgspec.structs.replace(Config(), ingress=ingress))
+    for observed, protocol in ((workload("pvc://c/m"), "http"), (secure, "https")):
+        port = children(plan(observed))["Service", "llama-kserve-workload-svc"]["spec"]["ports"][0]
+        assert (port["name"], port["appProtocol"], port["port"]) == (protocol, protocol, 8000)
+
+
+# -- where it stops -------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_account_stops_before_anything_runs() -> None:
+    area = planned(template={**POD, "serviceAccountName": "ghost"}, accounts={"ghost": None})
+    assert list(children(area)) == [("Secret", "llama-kserve-self-signed-certs")]
+    assert area.stop.condition == "WorkerWorkloadReady"
+    assert area.stop.message.endswith('models/ghost: ServiceAccount "ghost" not found')
+
+
+def test_a_model_that_cannot_be_brought_stops_the_servers() -> None:
+    area = planned(uri="gs://b/m")
+    assert area.stop.condition == "MainWorkloadReady"
+    assert area.stop.reason == "ReconcileSingleNodeWorkloadError"
+    assert area.stop.message.endswith("unsupported schema in model URI: gs://b/m")
+
+
+def test_a_missing_kind_is_named() -> None:
+    area = planned(SCALED_OBJECTS, **GROUPS)
+    assert 'no matches for kind "LeaderWorkerSet"' in area.stop.message
+    area = planned(LEADER_WORKER_SETS, scaling={"maxReplicas": 2, "keda": {"triggers": []}})
+    assert area.stop.reason == "ScalingCRDNotFound"
+    assert [event.reason for event in area.events] == ["ScalingCRDNotFound"]
+    assert ("Service", "llama-kserve-workload-svc") in children(area)
+
+
+def test_a_bundle_that_is_not_there_stops_everything() -> None:
+    storage = msgspec.structs.replace(Config().storage_initializer, ca_bundle_config_map_name="house")
+    config = msgspec.structs.replace(Config(), storage_initializer=storage)
+    missing = plan(observed_with(workload("pvc://c/m"), config=config))
+    assert missing.stop is not None
+    assert "configmap house does not exist in kserve" in missing.stop.message
+    bundle = {"data": {"cabundle.crt": "PEM"}}
+    found = children(plan(observed_with(workload("pvc://c/m"), config=config, ca_bundle=bundle)))
+    assert found["ConfigMap", "global-ca-bundle"]["data"] == bundle["data"]
