@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.kube.conditions import ConditionSet
+from isvc.serving.storage.image_volumes import CONDITION
 
 READY: Final = "Ready"
 PRESETS_COMBINED: Final = "PresetsCombined"
@@ -26,7 +27,7 @@ TOKENIZER_READY: Final = "TokenizerReady"
 
 GROUP_READY: Final = "GroupReady"
 GROUP_DEGRADED: Final = "GroupDegraded"
-IMAGE_VOLUMES_COMPATIBLE: Final = "OciImageVolumeCompatible"
+IMAGE_VOLUMES_COMPATIBLE: Final = CONDITION
 
 WORKLOAD_CONDITIONS: Final = (
     MAIN_WORKLOAD_READY,

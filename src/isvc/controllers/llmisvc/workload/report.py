@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.planned import Applied, Area
 from isvc.controllers.llmisvc.status import conditions
 from isvc.controllers.llmisvc.status.edit import StatusEdit
@@ -13,6 +14,7 @@ from isvc.controllers.llmisvc.workload.plan import STEPS, Facts
 from isvc.kube.conditions import find
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
+from isvc.serving.storage.image_volumes import image_volume_problem
 from isvc.serving.thirdparty import LEADER_WORKER_SETS, SCALED_OBJECTS
 
 
@@ -34,6 +36,7 @@ _OF_STEP: Final[Mapping[str, tuple[str, ...]]] = {
 
 def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     """Mark the condition of everything that is there and clear those of what is not; what was not reached stays."""
+    _report_image_volumes(edit, applied.observed)
     if applied.observed.stopped:
         for condition in conditions.WORKLOAD_CONDITIONS:
             if condition in _SCALING:
@@ -49,6 +52,14 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
                 edit.clear(condition)
             elif condition != failed:
                 edit.mark(condition, *verdicts[condition])
+
+
+def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:
+    problem = image_volume_problem(observed.config.storage_initializer, observed.kubernetes)
+    if problem is None:
+        edit.clear(conditions.IMAGE_VOLUMES_COMPATIBLE)
+    else:
+        edit.mark(conditions.IMAGE_VOLUMES_COMPATIBLE, "False", *problem)
 
 
 def _progress(area: Area, applied: Applied) -> tuple[list[str], str]:

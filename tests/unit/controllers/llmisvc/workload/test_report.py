@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.controllers.llmisvc.workload.workloads import POD, observed_with, workload
 
@@ -14,6 +15,7 @@ from isvc.controllers.llmisvc.workload import plan, report
 from isvc.engine.outcome import ChildKey, Outcome, Refusal, Taken
 from isvc.kube.objects import Object
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
+from isvc.serving.config import Config
 from isvc.serving.thirdparty import LEADER_WORKER_SETS, SCALED_OBJECTS
 
 NOW = "2026-01-01T00:00:00Z"
@@ -120,3 +122,13 @@ def test_what_applying_did_not_reach_stays_as_it_was() -> None:
     refused = Refusal("Deployment llama-kserve", ChildKey(DEPLOYMENTS, "llama-kserve"), Taken("not ours"))
     found = conditions(workload("pvc://c/m"), Outcome(refusal=refused), BEFORE)
     assert found == {"MainWorkloadReady": ("True", ""), "PrefillWorkloadReady": ("True", "")}
+
+
+def test_image_volumes_that_kubernetes_cannot_mount_are_warned_of() -> None:
+    storage = msgspec.structs.replace(Config().storage_initializer, oci_model_mode="native")
+    config = msgspec.structs.replace(Config(), storage_initializer=storage)
+    for minor, reason in (("30", "ImageVolumeUnsupported"), ("34", "ImageVolumeAlpha")):
+        old = observed_with(workload("pvc://c/m"), config=config, kubernetes=("1", minor))
+        assert conditions(old)["OciImageVolumeCompatible"] == ("False", reason)
+    today = observed_with(workload("pvc://c/m"), config=config, kubernetes=("1", "35"))
+    assert "OciImageVolumeCompatible" not in conditions(today, before=[said("OciImageVolumeCompatible", "False")])
