@@ -13,10 +13,12 @@ from isvc.toolkit.clock import Clock
 
 
 class PolledReads:
-    def __init__(self, client: Client, clock: Clock, seconds: float = 30) -> None:
+    def __init__(self, client: Client, clock: Clock, seconds: float = 30, absent: float = 1) -> None:
+        """`absent` is for how many seconds something stays unasked for that does not exist: somebody waits for it."""
         self._client = client
         self._clock = clock
         self._seconds = seconds
+        self._absent = absent
         self._read: dict[tuple[Resource, Key], tuple[float, Object | None]] = {}  # valid until, object
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
@@ -29,5 +31,5 @@ class PolledReads:
             found: Object | None = await self._client.get(resource, name, namespace)
         except NotFound:
             found = None
-        self._read[place] = self._clock.monotonic() + self._seconds, found
+        self._read[place] = self._clock.monotonic() + (self._seconds if found else self._absent), found
         return found

@@ -12,6 +12,7 @@ from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.controllers.llmisvc.status.workloads import workloads
 from isvc.engine.outcome import Outcome, Refusal, Taken
 from isvc.kube.objects import Object, dig
+from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SECRETS
 
 REPORTS: Final = {"workload": workload.report, "scheduler": scheduler.report, "router": router.report}
 OTHERWISE: Final = {
@@ -20,6 +21,10 @@ OTHERWISE: Final = {
     "router": (c.HTTP_ROUTES_READY, "HTTPRouteReconcileError"),
 }
 """What a refused child turns False where its area says nothing of its own."""
+
+
+_SEEN_BY_LABEL: Final = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS)
+"""Kinds of which only objects with our label are watched: somebody else's shows when ours is created."""
 
 
 def begun(raw: Object, now: str, annotations: dict[str, str]) -> StatusEdit:
@@ -91,6 +96,8 @@ def _refusal(observed: Observed, refusal: Refusal) -> str:
     resource, name = refusal.child
     child = f"{resource.version}.{resource.kind} {observed.namespace}/{name}"
     if isinstance(refusal.result, Taken):
+        if resource in _SEEN_BY_LABEL:
+            return f'failed to create {child}: {resource} "{name}" already exists'
         owner = f"v1alpha2.LLMInferenceService {observed.namespace}/{observed.name}"
         return f"failed to update {child}: it is not controlled by {owner}"
     existed = (resource, name) in observed.live

@@ -18,6 +18,7 @@ from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from isvc.serving.containers import find_init_container
 from isvc.serving.llm import labels, names
+from isvc.serving.llm.accounts import inherited_secrets
 from isvc.serving.refused import Refused
 
 ROUTING_SIDECAR: Final = "llm-d-routing-sidecar"
@@ -94,7 +95,7 @@ def _account(observed: Observed, named: str, own: str, given: Mapping[str, str],
         return Account(_existing(observed, named, which), is_users=True)
     manifest: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": child_metadata(observed, own, given)}
     default = observed.lookup.service_account("default") or {}
-    inherited = {key: default[key] for key in ("secrets", "imagePullSecrets") if default.get(key)}
+    inherited = inherited_secrets(default, observed.live.get((SERVICE_ACCOUNTS, own)))
     return Account({**manifest, **inherited}, is_users=False)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.workload.steps import context
 from isvc.kube import gojson
 from isvc.kube.objects import Object, dig
 from isvc.serving.containers import find_container
@@ -41,6 +42,11 @@ class Adapter:
 
 def resolve_adapters(spec: Object) -> tuple[Adapter, ...]:
     """The adapters of a merged spec, sorted by name so that their order in the spec changes nothing."""
+    with context("failed to enumerate LoRA adapters"):
+        return _resolved(spec)
+
+
+def _resolved(spec: Object) -> tuple[Adapter, ...]:
     given = dig(spec, "model", "lora", "adapters") or []
     disabled = dig(spec, "storageInitializer", "enabled") is False
     found: list[Adapter] = []

@@ -23,7 +23,7 @@ def multi_node(observed: Observed) -> Iterator[Wanted]:
     with context(_DEVICES):
         devices = claim_template(observed)
     if devices is not None:
-        yield Wanted(devices, _DEVICES)
+        yield Wanted(devices, f"{_DEVICES}: failed to reconcile Managed DRA ResourceClaimTemplate")
     main, prefill = main_phase(observed), prefill_phase(observed)
     account = _account(observed, main)
     if main.spans_nodes and not account.is_users:

@@ -14,6 +14,7 @@ from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.phases import Phase, phases
 from isvc.controllers.llmisvc.workload.steps import Wanted, context, require
 from isvc.engine.plan import Child
+from isvc.engine.policies import SPEC_AND_METADATA
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import HORIZONTAL_POD_AUTOSCALERS
 from isvc.serving.config.configmap import VARIANT_AUTOSCALER
@@ -75,7 +76,7 @@ def _hpa(observed: Observed, phase: Phase, scaling: Object, settings: Object, an
         "metadata": child_metadata(observed, phase.hpa, _variant_labels(observed, phase), annotations),
         "spec": spec,
     }
-    return Child(HORIZONTAL_POD_AUTOSCALERS, manifest)
+    return Child(HORIZONTAL_POD_AUTOSCALERS, manifest, SPEC_AND_METADATA)
 
 
 def _scaled_object(
