@@ -107,7 +107,9 @@ def _source_parameters(found: dict[str, str]) -> Object:
 
 def _boolean(value: str) -> bool:
     if value and value not in _TRUE | _FALSE:
-        raise Refused(f'invalid value "{value}" for --{_INSECURE}: expected true or false')
+        raise Refused(
+            f'invalid value "{value}" for --{_INSECURE}: strconv.ParseBool: parsing "{value}": invalid syntax'
+        )
     return value not in _FALSE
 
 
