@@ -13,8 +13,8 @@ from isvc.toolkit.clock import Clock
 
 
 class PolledReads:
-    def __init__(self, client: Client, clock: Clock, seconds: float = 30, absent: float = 1) -> None:
-        """`absent` is for how many seconds something stays unasked for that does not exist: somebody waits for it."""
+    def __init__(self, client: Client, clock: Clock, seconds: float = 30, absent: float = 30) -> None:
+        """`absent` says for how long it is remembered that something does not exist."""
         self._client = client
         self._clock = clock
         self._seconds = seconds

@@ -75,7 +75,7 @@ class Reconciler:
         self._commit = Commit(client, cache)
         self._rendered = RenderedSpecs(client)
         self._reporter = Reporter(self._commit, recorder, clock)
-        self._others = PolledReads(client, clock)
+        self._others = PolledReads(client, clock, absent=1)
         self._version: tuple[str, str] | None = None
 
     async def reconcile(self, key: Key) -> Result | None:
