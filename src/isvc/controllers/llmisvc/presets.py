@@ -80,9 +80,8 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
     pinned = pins(raw.get("status") or {}, sources)
     chosen = [_find(name, raw, sources) for name in _resolved(outline, pinned, sources)]
     merged = lay_over(_merged(*(orjson.dumps(config.get("spec") or {}) for config in (*chosen, *referred))), own)
-    merged = _with_defaults(merged, name_of(raw))
     rendered = _render(merged, {**raw, "spec": own}, settings)
-    spec = with_backends(rendered, name_of(raw))
+    spec = with_backends(_with_defaults(rendered, merged, name_of(raw)), name_of(raw))
     spec, config_map = _with_scheduler_config(spec, raw, sources)
     spec = _with_picker_port(spec)
     resolve_adapters(spec)  # raises where they cannot be
@@ -158,15 +157,17 @@ def _find(name: str, raw: Object, sources: Sources) -> Object:
 # -- what is filled in ----------------------------------------------------------------------------------------------
 
 
-def _with_defaults(spec: Object, service: str) -> Object:
-    scheduler = dig(spec, "router", "scheduler")
-    if scheduler is None:
+def _with_defaults(spec: Object, merged: Object, service: str) -> Object:
+    """The spec with the selector of its pool and the account of its scheduler, where what was merged says neither."""
+    given, scheduler = dig(merged, "router", "scheduler"), dig(spec, "router", "scheduler")
+    if given is None:
         return spec
-    pool, template = dig(scheduler, "pool", "spec"), scheduler.get("template")
-    if pool is not None and not dig(pool, "selector", "matchLabels"):
+    pool = dig(scheduler, "pool", "spec")
+    if pool is not None and not dig(given, "pool", "spec", "selector", "matchLabels"):
         selector = {**(pool.get("selector") or {}), "matchLabels": workload_selector(service)}
         scheduler = {**scheduler, "pool": {**scheduler["pool"], "spec": {**pool, "selector": selector}}}
-    if template is not None and not template.get("serviceAccountName"):
+    template = scheduler.get("template")
+    if template is not None and not dig(given, "template", "serviceAccountName"):
         account = {"serviceAccountName": names.scheduler_account(service)}
         scheduler = {**scheduler, "template": {**template, **account}}
     return _with_scheduler(spec, scheduler)

@@ -17,7 +17,7 @@ from isvc.toolkit.controller import Result
 from isvc.toolkit.recorder import EventRecorder
 
 FINALIZER: Final = f"{GROUP}/llmisvcconfig-finalizer"
-PAUSE: Final = 1.0  # between two statuses of one configuration
+PAUSE: Final = 0.5  # between two looks at one configuration
 PAUSE_PER_USER: Final = 0.1  # a preset has every service as its user: they come and go without end
 LONGEST_PAUSE: Final = 30.0
 
@@ -36,16 +36,15 @@ class Reconciler:
         if raw is None:
             self._due.pop(key, None)
             return None
-        users = self._users.of(raw)
         if is_being_deleted(raw):
-            await self._delete(raw, users)
+            await self._delete(raw, self._users.of(raw))
             return None
         if (pause := self._due.get(key, 0.0) - self._clock.monotonic()) > 0:
             return Result(requeue_after=pause)
         raw = await self._commit.add_finalizer(LLM_INFERENCE_SERVICE_CONFIGS, raw, FINALIZER)
-        if await self._commit.status(LLM_INFERENCE_SERVICE_CONFIGS, raw, self._status(raw, users)):
-            pause = min(PAUSE + PAUSE_PER_USER * len(users), LONGEST_PAUSE)
-            self._due[key] = self._clock.monotonic() + pause
+        users = self._users.of(raw)
+        await self._commit.status(LLM_INFERENCE_SERVICE_CONFIGS, raw, self._status(raw, users))
+        self._due[key] = self._clock.monotonic() + min(PAUSE + PAUSE_PER_USER * len(users), LONGEST_PAUSE)
         return None
 
     async def _delete(self, raw: Object, users: list[Key]) -> None:

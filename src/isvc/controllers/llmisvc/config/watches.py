@@ -8,7 +8,7 @@ from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERV
 from isvc.controllers.llmisvc.config.reconcile import Reconciler
 from isvc.controllers.llmisvc.config.users import Users
 from isvc.controllers.llmisvc.observe import PresetSettings
-from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, configs_of
+from isvc.controllers.llmisvc.usage import CONFIG_INDEX, PLACE_INDEX, config_indexer, configs_of, places_of
 from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.serving.llm.presets import preset_names
 from isvc.toolkit.cache import Cache
@@ -46,6 +46,7 @@ def controller(
             return True
         return list(configs_of(before, presets.prefix)) != list(configs_of(after, presets.prefix))
 
+    indexers = {CONFIG_INDEX: config_indexer(presets.prefix), PLACE_INDEX: places_of}
     watches = (
         Watch(LLM_INFERENCE_SERVICE_CONFIGS),
         Watch(LLM_INFERENCE_SERVICES, to=configs, when=usage_changed),
@@ -55,7 +56,7 @@ def controller(
         reconciler.reconcile,
         watches,
         workers=WORKERS,
-        reads=(Read(LLM_INFERENCE_SERVICES, indexers={CONFIG_INDEX: config_indexer(presets.prefix)}),),
+        reads=(Read(LLM_INFERENCE_SERVICES, indexers=indexers),),
         ignore_own_writes_for=LLM_INFERENCE_SERVICE_CONFIGS,
         clock=clock,
     )

@@ -11,6 +11,7 @@ from isvc.serving.status import StatusEditor
 class StatusEdit(StatusEditor):
     def __init__(self, status: Object, now: str) -> None:
         super().__init__(CONDITIONS, status, now)
+        self._before = {condition["type"]: condition for condition in status.get("conditions") or ()}
 
     def clear(self, condition: str) -> None:
         self.conditions.clear(condition)
@@ -23,3 +24,16 @@ class StatusEdit(StatusEditor):
                 self.mark(condition, FALSE, found.get("reason", ""), found.get("message", ""))
                 return
         self.mark(condition, TRUE)
+
+    def result(self) -> Object:
+        """The new status. A condition that is what it was before did not change meanwhile, if it was also cleared."""
+        status = super().result()
+        if conditions := status.get("conditions"):
+            status["conditions"] = [self._with_old_time(condition) for condition in conditions]
+        return status
+
+    def _with_old_time(self, condition: Object) -> Object:
+        before = self._before.get(condition["type"], {})
+        if before.get("status") != condition["status"] or "lastTransitionTime" not in before:
+            return condition
+        return {**condition, "lastTransitionTime": before["lastTransitionTime"]}
