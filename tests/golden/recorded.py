@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,12 +17,18 @@ from tests.unit.api.conformance import base_objects, configuration
 import isvc.api.resources
 import isvc.kube.resource
 import isvc.serving.thirdparty
-from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    CLUSTER_STORAGE_CONTAINERS,
+    LLM_INFERENCE_SERVICE_CONFIGS_V1ALPHA1,
+    LLM_INFERENCE_SERVICES_V1ALPHA1,
+)
 from isvc.controllers.inferenceservice.watches import reads
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import CONFIG_MAP
 from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.reads import Read
 
 FOLDER = Path(os.environ.get("CONFORMANCE", Path(__file__).parents[3] / "shared" / "conformance"))
 CRDS = {
@@ -33,11 +39,12 @@ CRDS = {
     "leaderworkersets.leaderworkerset.x-k8s.io": ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
     "inferencepools.inference.networking.x-k8s.io": ("inference.networking.x-k8s.io", "InferencePool"),
 }
+OLDER = (LLM_INFERENCE_SERVICES_V1ALPHA1, LLM_INFERENCE_SERVICE_CONFIGS_V1ALPHA1)
 RESOURCES = {
     (resource.group, resource.kind): resource
     for module in (isvc.kube.resource, isvc.serving.thirdparty, isvc.api.resources)
     for resource in vars(module).values()
-    if isinstance(resource, Resource)
+    if isinstance(resource, Resource) and resource not in OLDER
 }
 
 
@@ -73,11 +80,11 @@ def states(profiles: str) -> Iterator[State]:
 class Memory(MemoryReader):
     """A reader of one state. Uids follow from names, so that owner references hold."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, declared: Iterable[Read] | None = None) -> None:
         absent = {
             RESOURCES[CRDS[name]] for name in load_profile(state.profile).get("withoutCrds") or () if name in CRDS
         }
-        super().__init__(reads=reads("kserve"), absent=absent)
+        super().__init__(reads=reads("kserve") if declared is None else declared, absent=absent)
         metadata = {"name": CONFIG_MAP, "namespace": "kserve"}
         self._add({"kind": "ConfigMap", "metadata": metadata, "data": configuration(state.profile)})
         for kind in (CLUSTER_SERVING_RUNTIMES.kind, CLUSTER_STORAGE_CONTAINERS.kind):
