@@ -39,7 +39,7 @@ def planned_route(observed: Observed) -> Object:
     return part.answer.children[0].manifest
 
 
-def told(observed: Observed, area: Area | None = None) -> Object:
+def reported(observed: Observed, area: Area | None = None) -> Object:
     area = area or router.plan(observed)
     edit = StatusEdit(observed.status, observed.now)
     router.report(edit, area, Applied(observed))
@@ -144,7 +144,7 @@ def test_what_a_service_refers_to_has_to_be_there(spec: Object, condition: str, 
 
 def test_a_service_without_a_route_is_reached_at_its_workload_and_has_no_url() -> None:
     raw = service(status={"url": "http://old", "router": {"gateways": []}})
-    status = told(observe({}, raw=raw))
+    status = reported(observe({}, raw=raw))
     assert [address["url"] for address in status["addresses"]] == [
         f"http://llama-kserve-workload-svc.{NAMESPACE}.svc.cluster.local"
     ]
@@ -159,7 +159,7 @@ def test_a_stopped_service_has_no_addresses_and_says_so_in_every_condition() -> 
     )
     observed = observe(routed(path("/models/llama", POOL)), raw=raw)
     assert router.plan(observed).parts == ()
-    status = told(observed)
+    status = reported(observed)
     assert {"url", "addresses", "router"} & status.keys() == set()
     assert {condition["reason"] for condition in status["conditions"]} == {"Stopped"}
 
@@ -170,7 +170,7 @@ def test_a_gateway_whose_class_does_not_exist_is_named() -> None:
     assert area.stop is not None
     assert (area.stop.condition, area.stop.reason) == ("HTTPRoutesReady", "HTTPRouteReconcileError")
     assert 'failed to get GatewayClass "example" for gateway kserve/gate' in area.stop.message
-    assert told(observed, area).get("addresses") is None
+    assert reported(observed, area).get("addresses") is None
 
 
 def test_a_pool_of_the_users_that_does_not_exist_stops_the_report_there() -> None:
@@ -179,7 +179,7 @@ def test_a_pool_of_the_users_that_does_not_exist_stops_the_report_there() -> Non
     assert area.stop is not None
     assert area.stop.condition == "InferencePoolReady"
     assert area.complete
-    assert told(observe(spec), area).get("conditions") is None
+    assert reported(observe(spec), area).get("conditions") is None
 
 
 def test_services_that_are_routed_for_the_same_model_are_warned_of_each_other_unless_they_share_it() -> None:

@@ -19,7 +19,7 @@ NEW = {**OLD, "group": INFERENCE_POOLS.group}
 
 
 def condition(kind: str, status: str = "True", reason: str = "Fine", generation: int = 0) -> Object:
-    found: Object = {"type": kind, "status": status, "reason": reason, "message": "told"}
+    found: Object = {"type": kind, "status": status, "reason": reason, "message": "why"}
     return {**found, "observedGeneration": generation} if generation else found
 
 
@@ -50,7 +50,7 @@ def test_an_answer_of_a_policy_controller_is_none() -> None:
 @pytest.mark.parametrize(
     ("conditions", "problem"),
     [
-        ((condition("Accepted", "False", "No"), READY[1]), '"False" (reason "No", message "told")'),
+        ((condition("Accepted", "False", "No"), READY[1]), '"False" (reason "No", message "why")'),
         ((READY[0], condition("ResolvedRefs", "False", "BackendNotFound")), '(reason "BackendNotFound"'),
         ((READY[0],), '"Unknown" (reason "ConditionMissing"'),
         ((condition("Accepted", generation=1), READY[1]), '"True" (reason "Fine"'),

@@ -191,11 +191,11 @@ def test_the_plugin_that_was_split_is_warned_of() -> None:
 )
 def test_one_picker_that_answers_is_enough(status: Object, expected: tuple[str, ...]) -> None:
     observed = observe(scheduled(), live={(DEPLOYMENTS, DEPLOYMENT): {"status": status}})
-    condition = told(observed, scheduler.plan(observed), "SchedulerWorkloadReady")
+    condition = reported(observed, scheduler.plan(observed), "SchedulerWorkloadReady")
     assert (condition["status"], condition.get("reason"), condition.get("message")) == expected
 
 
-def told(observed: Observed, area: Area, condition: str) -> Object:
+def reported(observed: Observed, area: Area, condition: str) -> Object:
     edit = StatusEdit(observed.status, observed.now)
     scheduler.report(edit, area, Applied(observed))
     return find(edit.result()["conditions"], condition) or {}

@@ -135,13 +135,13 @@ def _metrics_plugin(flags: dict[str, str]) -> Object:
 
 
 def _strip_prefix_scorer(config: Object) -> None:
-    """Since the tokenizer stands apart, the scorer is told where matches come from, and nothing else."""
+    """The only parameter that newer versions of the scorer accept is the name of the plugin that finds matches."""
     for plugin in plugins.of_type(config, PREFIX_SCORER):
         if not isinstance(plugin.get("parameters"), dict):
             continue
-        kept = {key: value for key, value in plugin["parameters"].items() if key == "prefixMatchInfoProducerName"}
-        if kept:
-            plugin["parameters"] = kept
+        accepted = {key: value for key, value in plugin["parameters"].items() if key == "prefixMatchInfoProducerName"}
+        if accepted:
+            plugin["parameters"] = accepted
         else:
             del plugin["parameters"]
 
@@ -175,15 +175,15 @@ def _producer_parameters(given: Object) -> Object:
     if isinstance(indexer, dict):
         if "tokenProcessorConfig" in indexer:
             moved.setdefault("tokenProcessorConfig", indexer["tokenProcessorConfig"])
-        kept = {key: indexer[key] for key in indexer if key not in ("tokenizersPoolConfig", "tokenProcessorConfig")}
-        if kept:
-            moved["indexerConfig"] = kept
+        rest = {key: indexer[key] for key in indexer if key not in ("tokenizersPoolConfig", "tokenProcessorConfig")}
+        if rest:
+            moved["indexerConfig"] = rest
     return moved
 
 
 def _refer_to_prefix_scorer_once(references: list[Any]) -> None:
     seen = False
-    kept = []
+    distinct = []
     for reference in references:
         if dig(reference, "pluginRef") == PRECISE_PREFIX_SCORER:
             reference["pluginRef"] = PREFIX_SCORER
@@ -191,8 +191,8 @@ def _refer_to_prefix_scorer_once(references: list[Any]) -> None:
             if seen:
                 continue
             seen = True
-        kept.append(reference)
-    references[:] = kept
+        distinct.append(reference)
+    references[:] = distinct
 
 
 def _point_token_producer(config: Object, tokenizer_url: str) -> None:
