@@ -40,11 +40,14 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
             _report_stopped(edit, observed)
             return
     if applied.is_refused(area):
+        edit.clear(GATEWAYS_READY)
         return
     routes = _routes(area.facts, applied)
     if area.facts.urls is not None:
         _report_addresses(edit, observed, routes, area.facts.urls)
     if area.stop is not None:
+        for condition in {GATEWAYS_READY, HTTP_ROUTES_READY} - {area.stop.condition}:
+            edit.clear(condition)
         return
     reached = gateways.gateways_of(routes)
     _report_pool(edit, applied, reached)
@@ -68,13 +71,14 @@ def _routes(facts: RouterFacts, applied: Applied) -> list[Object]:
 
 
 def _report_group(edit: StatusEdit, group: Group | None) -> None:
-    edit.clear(GROUP_DEGRADED)
     if group is None:
         edit.clear(GROUP_READY)
     else:
         edit.mark(GROUP_READY, "True")
-        if group.divergent:
-            edit.mark(GROUP_DEGRADED, "True", DIVERGENCE, group.divergence())
+    if group is not None and group.divergent:
+        edit.mark(GROUP_DEGRADED, "True", DIVERGENCE, group.divergence())
+    else:
+        edit.clear(GROUP_DEGRADED)
     router = {key: value for key, value in (edit.fields.get("router") or {}).items() if key != "group"}
     edit.fields["router"] = {**router, "group": group.report()} if group else router
 

@@ -24,10 +24,10 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     """Conditions that follow from what is there now."""
     observed, name = applied.observed, applied.observed.name
     problem = area.stop or reference_problem(observed)
-    _clear_checked(edit, problem)
     if problem is not None:
         edit.mark(problem.condition, "False", problem.reason, problem.message)
     if problem is not None or applied.is_refused(area):
+        _clear_unknown(edit, problem)
         return
     if observed.stopped:
         edit.mark(SCHEDULER_WORKLOAD_READY, *STOPPED)
@@ -37,8 +37,8 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     _report(edit, SCHEDULER_WORKLOAD_READY, applied, names.scheduler(name) if is_managed(observed) else None)
 
 
-def _clear_checked(edit: StatusEdit, problem: Stop | None) -> None:
-    """References that are right say nothing yet about gateways and routes: the router's report will."""
+def _clear_unknown(edit: StatusEdit, problem: Stop | None) -> None:
+    """What is checked after a problem is not known. Gateways are checked first, then routes, then the rest."""
     failed = problem.condition if problem else None
     if failed == GATEWAYS_READY:
         return

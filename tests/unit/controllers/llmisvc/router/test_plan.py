@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.controllers.llmisvc.services import GATEWAY, NAMESPACE, gateway, observe, path, route, service
 
-from isvc.controllers.llmisvc import router
+from isvc.controllers.llmisvc import router, scheduler
 from isvc.controllers.llmisvc.observed import Network, Observed
 from isvc.controllers.llmisvc.planned import Applied, Area
 from isvc.controllers.llmisvc.router.backends import with_backends
@@ -191,3 +191,29 @@ def test_services_that_are_routed_for_the_same_model_are_warned_of_each_other_un
     spec["router"]["route"]["group"] = "g"
     shared = service("other", {"router": {"route": {"group": "g"}}})
     assert router.plan(observe(spec, network=replace(network, namesakes=[shared]))).events == ()
+
+
+def test_a_report_that_says_the_same_later_says_it_with_the_same_times() -> None:
+    spec = routed(
+        path("/models/llama", POOL), gateway={"refs": [{"name": GATEWAY.name, "namespace": GATEWAY.namespace}]}
+    )
+    spec["router"]["route"]["group"] = "g"
+    stranger = service("stranger", {"model": {"name": "other"}}, status=ABLE)
+    network = replace(observe(spec).network, members=[stranger])
+    first = observe(spec, network=network)
+    status = whole_report(first)
+    conditions = {condition["type"] for condition in status["conditions"]}
+    assert conditions >= {"GatewaysReady", "HTTPRoutesReady", "InferencePoolReady", "GroupReady", "GroupDegraded"}
+    later = replace(first, raw=service(spec=spec, status=status), now="2027-01-01T00:00:00Z")
+    assert whole_report(later) == status
+
+
+ABLE = {"conditions": [{"type": "RouterReady", "status": "True"}], "workloads": {"primary": {"readyReplicas": 1}}}
+
+
+def whole_report(observed: Observed) -> Object:
+    """What scheduler and router say, one after the other."""
+    edit = StatusEdit(observed.status, observed.now)
+    scheduler.report(edit, Area(), Applied(observed))
+    router.report(edit, router.plan(observed), Applied(observed))
+    return edit.result()
