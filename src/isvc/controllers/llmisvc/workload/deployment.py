@@ -48,16 +48,13 @@ def deployment(observed: Observed, phase: Phase) -> Child:
 
 
 def _pod(observed: Observed, phase: Phase, live: Object | None) -> Object:
-    if phase.template is None:
+    template = phase.template
+    if template is None:
         return {}
-    if phase.name != "main":
-        return build_pod(observed, phase, phase.template, account=named_account(observed, phase.template), live=live)
-    if has_sidecar(phase.template):
+    if phase.name == "main" and has_sidecar(template):
         account = single_node_account(observed)
-        return build_pod(
-            observed, phase, phase.template, account=account.manifest, account_name=account.name, live=live
-        )
-    return build_pod(observed, phase, phase.template, account=named_account(observed, phase.template), live=live)
+        return build_pod(observed, phase, template, account=account.manifest, account_name=account.name, live=live)
+    return build_pod(observed, phase, template, account=named_account(observed, template), live=live)
 
 
 def _strategy(phase: Phase) -> Object | None:
