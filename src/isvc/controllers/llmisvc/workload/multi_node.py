@@ -31,7 +31,7 @@ def multi_node(observed: Observed) -> Iterator[Wanted]:
     with context(f"{_ACCOUNTS}: failed to build the expected main LWS for building the Role"):
         main_set = worker_set(observed, main, account) if main.spans_nodes else None
         if main_set is None and account.is_users and main.template is not None:
-            leader_template(observed, main, main.template, account)  # a model that it cannot fetch is reported here, too
+            leader_template(observed, main, main.template, account)  # what it cannot fetch is reported here, too
     if main.spans_nodes or account.is_users:
         for child in worker_permissions(observed, main, account):
             yield Wanted(child, _ACCOUNTS)
