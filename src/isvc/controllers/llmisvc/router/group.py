@@ -58,7 +58,7 @@ def group_of(observed: Observed) -> Group | None:
     if name is None:
         return None
     admitted = {each.get("name") for each in dig(observed.status, "router", "group", "members") or ()}
-    itself = {**observed.raw, "spec": observed.spec}
+    itself = {**observed.raw, "spec": observed.spec, "status": {}}  # the merged spec knows better
     others = [each for each in observed.network.members if name_of(each) != observed.name]
     eligible = [_member(each) for each in others if _may_answer(each, name_of(each) in admitted)]
     members = sorted([_member(itself), *eligible], key=lambda member: member.name)
@@ -125,10 +125,16 @@ def _member(raw: Object) -> Member:
 
 
 def _backend(raw: Object) -> Object:
-    if pool := pool_reference(dig(raw, "spec", "router", "scheduler")):
-        return {"group": INFERENCE_POOLS.group, "kind": POOL, "name": pool, "port": PORT}
-    if pool := dig(raw, "status", "router", "scheduler", "inferencePool"):
-        return {"group": pool.get("group", ""), "kind": pool.get("kind"), "name": pool.get("name"), "port": PORT}
+    """As far as its spec alone tells, and its status where a preset may have given it a scheduler."""
+    scheduler = dig(raw, "spec", "router", "scheduler")
+    if scheduler is not None or dig(raw, "status", "router", "scheduler") is not None:
+        pool = pool_reference(scheduler) or dig(raw, "status", "router", "scheduler", "inferencePool", "name")
+        return {
+            "group": INFERENCE_POOLS.group,
+            "kind": POOL,
+            "name": pool or names.inference_pool(name_of(raw)),
+            "port": PORT,
+        }
     return {"kind": SERVICE, "name": names.workload_service(name_of(raw)), "port": PORT}
 
 
