@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Final, TypeAlias
 
 from isvc.api.annotations import LLM_FINALIZER, is_stopped
@@ -27,7 +28,7 @@ from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
 from isvc.engine.outcome import ChildKey, Created, Deleted, Outcome
 from isvc.engine.outcome import Result as ChildResult
-from isvc.kube.errors import ApiError
+from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted, labels_of, name_of, namespace_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, CONFIG_MAPS, Resource
 from isvc.serving.config import Config
@@ -49,7 +50,8 @@ Results: TypeAlias = dict[ChildKey, ChildResult]
 
 PASSES: Final = 2
 LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
-BLOCKED: Final = 5.0  # what is missing may come without anyone telling; looking costs no request
+SOON: Final = 2.0  # what is missing may come unnoticed: it is looked for often at first, then less and less
+LATE: Final = 60.0
 UNCHECKED: Final = 5.0
 LEAVING: Final = 5.0
 
@@ -100,14 +102,21 @@ class Reconciler:
             reads, merged = await self._combine(raw, config, reads, edit)
         except NotCombined as error:
             event = Event(WARNING, "Error", f"Reconciliation failed: {error.message}")
-            return Report(edit.result(), (event,), Result(requeue_after=BLOCKED))
+            return Report(edit.result(), (event,), self._later(edit))
         except ApiError as error:
             log.warning("%s: its merged spec could not be checked: %s", Key.of(raw), error)
             return Report(edit.result(), (), Result(requeue_after=UNCHECKED))
         observed, planned, outcomes = await self._apply(raw, config, merged, reads, now)
         self._dependencies.record(Key.of(raw), _references(observed))
         fold(edit, observed, planned, outcomes[-1])
-        return Report(edit.result(), _events(observed, planned, outcomes), _after(observed, planned, outcomes[-1]))
+        after = self._later(edit) if halted(planned, observed, outcomes[-1]) else _after(planned, outcomes[-1])
+        return Report(edit.result(), _events(observed, planned, outcomes), after)
+
+    def _later(self, edit: StatusEdit) -> Result:
+        """When to look again at a service that lacks something: the longer it has lacked it, the later."""
+        since = (edit.conditions.get(c.READY) or {}).get("lastTransitionTime")
+        age = (self._clock.now() - datetime.fromisoformat(since)).total_seconds() if since else 0.0
+        return Result(requeue_after=min(max(age / 20, SOON), LATE))
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
@@ -136,9 +145,15 @@ class Reconciler:
             try:
                 return reads, self._observer.merge(raw, config, reads)
             except NotLookedUp as missing:
-                found = await self._read(missing.resource, missing.names, namespace_of(raw))
-                maps = {Key(namespace_of(raw), name): obj for name, obj in found.items()}
+                maps = {Key(namespace_of(raw), name): await self._config_map(name, raw) for name in missing.names}
                 reads = replace(reads, config_maps={**reads.config_maps, **maps})
+
+    async def _config_map(self, name: str, raw: Object) -> Object | None:
+        """Read afresh: it is often edited together with the service that refers to it."""
+        try:
+            return await self._client.get(CONFIG_MAPS, name, namespace_of(raw))
+        except NotFound:
+            return None
 
     async def _apply(
         self, raw: Object, config: Config, merged: Merged, reads: Reads, now: str
@@ -233,9 +248,7 @@ def _events(observed: Observed, planned: Planned, outcomes: list[Outcome]) -> tu
     return (*changes, *warnings, *failure)
 
 
-def _after(observed: Observed, planned: Planned, outcome: Outcome) -> Result | None:
-    if halted(planned, observed, outcome):
-        return Result(requeue_after=BLOCKED)
+def _after(planned: Planned, outcome: Outcome) -> Result | None:
     if outcome.repaired:
         return Result(requeue_after=LOOK_AGAIN)
     later = [area.again for area in planned.areas.values() if area.again is not None]
