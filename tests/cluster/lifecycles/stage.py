@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from isvc.serving.thirdparty import KNATIVE_SERVICES, VIRTUAL_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.controller import Controller
 from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
@@ -129,12 +130,12 @@ async def is_served(client: Client, resource: Resource) -> bool:
 
 
 class Running:
-    """The InferenceService controller at work."""
+    """A controller at work, that of InferenceServices unless another one is given."""
 
-    def __init__(self, client: Client, system_namespace: str) -> None:
+    def __init__(self, client: Client, system_namespace: str, build: Callable[..., Controller] = controller) -> None:
         self.cache = Cache(client)
         self.recorder = Recorder(client, "test")
-        self.controller = controller(client, self.cache, self.recorder, SystemClock(), system_namespace)
+        self.controller = build(client, self.cache, self.recorder, SystemClock(), system_namespace)
         self.manager = Manager(client, self.cache, controllers=[self.controller], services=[self.recorder])
         self.reconciled: dict[Key, int] = {}
         reconcile = self.controller._reconcile
@@ -158,8 +159,10 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def running(client: Client, system_namespace: str) -> AsyncIterator[Running]:
-    state = Running(client, system_namespace)
+async def running(
+    client: Client, system_namespace: str, build: Callable[..., Controller] = controller
+) -> AsyncIterator[Running]:
+    state = Running(client, system_namespace, build)
     task = asyncio.create_task(state.manager.run(handle_signals=False))
     try:
         await until(lambda: task.done() or state.manager.ready, "the controller is ready")
