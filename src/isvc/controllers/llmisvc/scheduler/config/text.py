@@ -5,8 +5,10 @@ The text is an argument of a container, so a letter that differs restarts the en
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
+import orjson
 import yaml
 
 from isvc.kube.objects import Object
@@ -44,10 +46,7 @@ _Dumper.add_representer(str, _represent_text)
 
 def load(text: str) -> Any:
     """What the text says; None for text that is no YAML."""
-    try:
-        return yaml.load(text, _Loader)  # noqa: S506 - a safe loader with fewer types
-    except yaml.YAMLError:
-        return None
+    return orjson.loads(_as_json(text))
 
 
 def load_config(text: str) -> Object | None:
@@ -57,7 +56,21 @@ def load_config(text: str) -> Object | None:
 
 
 def dump(config: Object, *, sort: bool = True) -> str:
-    return yaml.dump(_sorted(config) if sort else config, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return _as_yaml(orjson.dumps(_sorted(config) if sort else config))
+
+
+# Most services have the same configuration, and YAML is slow.
+@lru_cache(maxsize=256)
+def _as_json(text: str) -> bytes:
+    try:
+        return orjson.dumps(yaml.load(text, _Loader), option=orjson.OPT_NON_STR_KEYS)  # noqa: S506 - it is a safe one
+    except (yaml.YAMLError, orjson.JSONEncodeError):
+        return b"null"
+
+
+@lru_cache(maxsize=256)
+def _as_yaml(document: bytes) -> str:
+    return str(yaml.dump(orjson.loads(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True))
 
 
 def _sorted(value: Any) -> Any:
