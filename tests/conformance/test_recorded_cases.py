@@ -1,7 +1,8 @@
-"""The recorded behaviour of the reference, played against `isvc-manager`.
+"""The recorded behaviour of the reference, played against `isvc-manager` and `llmisvc-manager`.
 
 The cases live beside the repository (`CONFORMANCE`, by default `../shared/conformance`). Where we deliberately answer
-better than the reference, the case is named in `expectations.yaml` together with the reason.
+better than the reference, the case is named in `expectations.yaml` together with the reason and the differences. A
+difference that is not expected fails, and so does an expectation that no longer comes true.
 """
 
 import os
@@ -17,41 +18,71 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BIN = Path(sys.executable).parent
 CASES = Path(os.environ.get("CONFORMANCE", ROOT.parent / "shared" / "conformance"))
-OURS = ("manager",)  # the programs that exist so far
-MANAGER = (
-    f"{BIN}/isvc-manager --leader-elect=false --webhook-port {{webhook_port}} --metrics-addr :{{metrics_port}}"
+FLAGS = (
+    "--leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port}"
     " --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}"
 )
+MANAGER = f"{BIN}/isvc-manager {FLAGS}"
+LLMISVC = f"{BIN}/llmisvc-manager --metrics-secure=false {FLAGS}"
 SERVER = f"{BIN}/isvc apiserver --kubeconfig {{kubeconfig}} --dir {{dir}}"
 # The cases choose free ports, which somebody else may take before the manager listens there.
 PORT_TAKEN = re.compile("cannot listen on port|address already in use")
-RESULT = re.compile(r"^(ok  |FAIL) (\S+)/(\S+)", re.MULTILINE)
+RESULT = re.compile(r"^(?:ok  |FAIL) (\S+/\S+)")
+DIFFERENCE = re.compile(r"^ {7}(.*)")
 
 
 def profiles():
-    found = []
-    for path in sorted(CASES.glob("profiles/*.yaml")):
-        controllers = (yaml.safe_load(path.read_text()) or {}).get("controllers", ["manager"])
-        if set(controllers) <= set(OURS):
-            found.append(path.stem)
+    return [path.stem for path in sorted(CASES.glob("profiles/*.yaml"))]
+
+
+def expected(profile):
+    """By case, the patterns of differences that are meant to be there."""
+    entries = yaml.safe_load((HERE / "expectations.yaml").read_text()) or []
+    return {entry["case"]: entry["differences"] for entry in entries if entry["case"].startswith(f"{profile}/")}
+
+
+def differences(output):
+    """By case, in what it differs from the recording."""
+    found = {}
+    for line in output.splitlines():
+        if result := RESULT.match(line):
+            case = found.setdefault(result[1], [])
+        elif found and (difference := DIFFERENCE.match(line)):
+            case.append(difference[1])
     return found
-
-
-def deliberate():
-    return {entry["case"] for entry in yaml.safe_load((HERE / "expectations.yaml").read_text()) or []}
 
 
 @pytest.mark.skipif(not CASES.is_dir(), reason=f"no recorded cases in {CASES}")
 @pytest.mark.parametrize("profile", profiles())
 def test_profile_agrees_with_the_reference(profile, request):
-    command = [sys.executable, CASES / "conform.py", "--manager", MANAGER, "--profile", profile]
-    command += ["--crds", ROOT / "manifests" / "crds" / "full"]
+    command = [sys.executable, CASES / "conform.py", "--manager", MANAGER, "--llmisvc", LLMISVC]
+    command += ["--profile", profile, "--crds", ROOT / "manifests" / "crds" / "full", "--show", "1000"]
     if request.config.getoption("--cluster") == "embedded":
         command += ["--server", SERVER]
     played = subprocess.run(command, capture_output=True, text=True, check=False)
     if PORT_TAKEN.search(played.stderr):
         played = subprocess.run(command, capture_output=True, text=True, check=False)
-    results = RESULT.findall(played.stdout)
-    assert results, played.stdout + played.stderr
-    differing = {f"{where}/{case}" for verdict, where, case in results if verdict == "FAIL"}
-    assert differing - deliberate() == set(), played.stdout
+    found = differences(played.stdout)
+    assert found, played.stdout + played.stderr
+    allowed = expected(profile)
+    surprising = {
+        case: rest
+        for case, lines in found.items()
+        if (rest := [line for line in lines if not any(re.search(each, line) for each in allowed.get(case, ()))])
+    }
+    assert surprising == {}
+    outdated = {
+        case: rest
+        for case, patterns in allowed.items()
+        if (rest := [each for each in patterns if not any(re.search(each, line) for line in found.get(case, ()))])
+    }
+    assert outdated == {}, "these no longer differ: take them out of expectations.yaml"
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason=f"no recorded cases in {CASES}")
+def test_every_expectation_is_about_a_case_and_gives_its_reason():
+    cases = {f"{path.parent.name}/{path.stem}" for path in CASES.glob("cases/*/*.yaml")}
+    for entry in yaml.safe_load((HERE / "expectations.yaml").read_text()) or []:
+        assert entry["case"] in cases
+        assert entry["reason"]
+        assert entry["differences"]
