@@ -14,7 +14,7 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.phases import Phase, main_phase
 from isvc.engine.plan import Child
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.objects import Key, Object, dig, name_of
 from isvc.kube.resource import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from isvc.serving.containers import find_init_container
 from isvc.serving.llm import labels, names
@@ -32,6 +32,7 @@ _SIDECAR_RULES: Final[list[Object]] = [
     },
 ]
 """What the sidecar checks before it forwards: whether the address it is asked to call is a pod of its pool."""
+_CALLED: Final = {SERVICE_ACCOUNTS: "service account", ROLES: "role", ROLE_BINDINGS: "rolebinding"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ class Account:
     @property
     def child(self) -> Child:
         return Child(SERVICE_ACCOUNTS, self.manifest)
+
+
+def attempt(child: Child, nodes: str) -> str:
+    """What is tried with an account, role or binding, in the words that conditions use."""
+    return f"failed to reconcile {nodes} {_CALLED[child.resource]} {Key.of(child.manifest)}"
 
 
 def has_sidecar(pod: Object | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.workload.accounts import single_node_permissions
+from isvc.controllers.llmisvc.workload.accounts import attempt, single_node_permissions
 from isvc.controllers.llmisvc.workload.deployment import deployment
 from isvc.controllers.llmisvc.workload.phases import main_phase, prefill_phase
 from isvc.controllers.llmisvc.workload.steps import Wanted, context
@@ -17,7 +17,7 @@ def single_node(observed: Observed) -> Iterator[Wanted]:
     with context(f"failed to reconcile service account: {words}"):
         child = None if main.spans_nodes else deployment(observed, main)
     for permission in single_node_permissions(observed):
-        yield Wanted(permission, "failed to reconcile service account")
+        yield Wanted(permission, f"failed to reconcile service account: {attempt(permission, 'single node')}")
     if child is not None:
         yield Wanted(child, "failed to reconcile main workload")
     if prefill is not None and not prefill.spans_nodes:
