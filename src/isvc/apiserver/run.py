@@ -15,11 +15,11 @@ import orjson
 from isvc.apiserver.identity import Identity, write_private
 from isvc.apiserver.server import Server
 from isvc.apiserver.store.lock import InUse
-from isvc.apiserver.store.log import Damaged
+from isvc.apiserver.store.log import Unusable
 from isvc.kube.objects import Object
 
-CANNOT_RUN = (InUse, Damaged, OSError)
-"""What `run` raises, in words for people, when the folder or the address is of no use."""
+CANNOT_RUN = (InUse, Unusable, OSError)
+"""What `run` raises when the folder or the address is of no use; the message says so in one sentence."""
 
 
 class Options(NamedTuple):
@@ -29,6 +29,7 @@ class Options(NamedTuple):
     port: int = 0
     ephemeral: bool = False
     controllers: bool = False
+    durable: bool = False
 
 
 def run(options: Options) -> None:
@@ -48,6 +49,7 @@ async def serve(options: Options) -> None:
         host=options.host,
         port=options.port,
         controllers=options.controllers,
+        durable=options.durable,
     )
     await server.start()
     stop = asyncio.Event()

@@ -57,6 +57,7 @@ class Server:
         host: str = "127.0.0.1",
         port: int = 0,
         controllers: bool = False,
+        durable: bool = False,
     ) -> None:
         """Keeps certificates in `folder`, and objects too unless `ephemeral`."""
         self._folder = folder
@@ -64,10 +65,11 @@ class Server:
         self._host = host
         self._port = port
         self._controllers = controllers
+        self._durable = durable
         self._connections: set[BaseConnection[Request]] = set()
 
     async def start(self) -> None:
-        """Loads what is kept, and listens. Raises InUse, OSError or Damaged if that cannot be."""
+        """Loads what is kept, and listens. Raises InUse, OSError or Unusable if that cannot be."""
         self._lock = FolderLock(self._folder)
         try:
             await self._start()
@@ -79,7 +81,7 @@ class Server:
         hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self._host]))
         self.identity = identity.load(self._folder / "pki", hosts)
         self._bearer = f"Bearer {self.identity.admin_token}"
-        self.store = Store(None if self._ephemeral else self._folder)
+        self.store = Store(None if self._ephemeral else self._folder, durable=self._durable)
         addresses = ServiceAddresses()
         addresses.follow(self.store)
         self.registry = Registry(descriptions(addresses))

@@ -24,13 +24,16 @@ import click
 @click.option("--port", default=0, show_default="a free one", help="Port to listen on.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--ephemeral", is_flag=True, help="Keep objects in memory only.")
+@click.option("--durable", is_flag=True, help="Wait for the disk at every write, so that a power cut loses nothing.")
 @click.option(
     "--controllers",
     is_flag=True,
     help="Also collect garbage by owner reference and finalize namespaces; without it, as with a bare kube-apiserver, "
     "children of deleted owners stay and namespaces remain Terminating.",
 )
-def command(kubeconfig: Path, folder: Path, port: int, host: str, ephemeral: bool, controllers: bool) -> None:
+def command(
+    kubeconfig: Path, folder: Path, port: int, host: str, ephemeral: bool, durable: bool, controllers: bool
+) -> None:
     """Run the embedded Kubernetes API server alone, in the foreground.
 
     It listens on loopback with TLS and accepts the token or client certificate in the kubeconfig, which is written
@@ -39,6 +42,6 @@ def command(kubeconfig: Path, folder: Path, port: int, host: str, ephemeral: boo
     from isvc.apiserver.run import CANNOT_RUN, Options, run
 
     try:
-        run(Options(folder, kubeconfig, host, port, ephemeral, controllers))
+        run(Options(folder, kubeconfig, host, port, ephemeral, controllers, durable))
     except CANNOT_RUN as error:
         raise click.ClickException(str(error)) from None

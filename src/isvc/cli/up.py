@@ -23,6 +23,7 @@ _PORT = click.IntRange(0, 65535)
 @click.option("--api-port", type=_PORT, help="Port of the API server.  [default: 6443, or a free one]")
 @click.option("--port", type=_PORT, help="Port of the gateway.  [default: 8080, or a free one]")
 @click.option("--ephemeral", is_flag=True, help="Keep objects in memory, and forget them at the end.")
+@click.option("--durable", is_flag=True, help="Wait for the disk at every write, so that a power cut loses nothing.")
 @click.option("--simulate", is_flag=True, help="Treat pods whose image has no local program as ready.")
 @click.option(
     "--allow-origin",
@@ -36,6 +37,7 @@ def command(
     api_port: int | None,
     port: int | None,
     ephemeral: bool,
+    durable: bool,
     simulate: bool,
     allow_origins: tuple[str, ...],
     verbose: bool,
@@ -56,7 +58,7 @@ def command(
         raise click.ClickException(f"cannot keep files in {home.root}: {error}") from None
     try:
         with home.lock():
-            sys.exit(_loop(_up(home, Choices(api_port, port, ephemeral, simulate, allow_origins))))
+            sys.exit(_loop(_up(home, Choices(api_port, port, ephemeral, durable, simulate, allow_origins))))
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)
         if error.running:

@@ -26,13 +26,15 @@ class ApiServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._log = home.logs / "apiserver.log"
 
-    def spawn(self, port: int, *, ephemeral: bool) -> None:
+    def spawn(self, port: int, *, ephemeral: bool, durable: bool) -> None:
         """Starts it; it is ready once it has written the kubeconfig."""
         self._home.kubeconfig.unlink(missing_ok=True)
         arguments = [str(self._home.api_server), str(self._home.kubeconfig), str(port)]
+        arguments += ["--ephemeral"] if ephemeral else []
+        arguments += ["--durable"] if durable else []
         with open_private(self._log, "wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", _PROGRAM, *arguments, *(["--ephemeral"] if ephemeral else [])],
+                [sys.executable, "-m", _PROGRAM, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

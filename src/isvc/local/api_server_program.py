@@ -1,4 +1,4 @@
-"""The API server as a program of its own: FOLDER KUBECONFIG PORT [--ephemeral]. It imports little, to start quickly."""
+"""The API server as a program of its own: FOLDER KUBECONFIG PORT [--ephemeral] [--durable]. Starts with few imports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from isvc.apiserver.run import CANNOT_RUN, Options, run
 
 def main(folder: str, kubeconfig: str, port: str, *flags: str) -> None:
     options = Options(
-        Path(folder), Path(kubeconfig), port=int(port), ephemeral="--ephemeral" in flags, controllers=True
+        Path(folder),
+        Path(kubeconfig),
+        port=int(port),
+        ephemeral="--ephemeral" in flags,
+        durable="--durable" in flags,
+        controllers=True,
     )
     try:
         run(options)

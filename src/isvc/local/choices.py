@@ -12,5 +12,6 @@ class Choices:
     api_port: int | None = None
     gateway_port: int | None = None
     ephemeral: bool = False
+    durable: bool = False
     simulate: bool = False
     allow_origins: tuple[str, ...] = ()

@@ -61,7 +61,7 @@ class Stack:
         api_port = port_or_free(self._choices.api_port, API_PORT, spare)
         gateway_port = port_or_free(self._choices.gateway_port, GATEWAY_PORT, spare)
         webhook_port = spare.one()
-        self._api_server.spawn(api_port, ephemeral=self._choices.ephemeral)
+        self._api_server.spawn(api_port, ephemeral=self._choices.ephemeral, durable=self._choices.durable)
         self._stack.push_async_callback(self._api_server.stop)
         from isvc.local import parts  # imports nearly everything, while the API server starts
 

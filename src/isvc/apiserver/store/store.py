@@ -13,6 +13,7 @@ fails, every write queued behind it fails too, since it may have been based on w
 from __future__ import annotations
 
 import asyncio
+import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,9 +22,11 @@ from typing import TypeAlias
 import orjson
 
 from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, encode, labels_in
-from isvc.apiserver.store.log import Compaction, Log, Row
+from isvc.apiserver.store.log import Compaction, Log, Row, Unusable
 from isvc.kube.errors import ApiError, Gone, InternalError
 from isvc.kube.objects import Object
+
+log = logging.getLogger(__name__)
 
 WINDOW_EVENTS = 8192
 WINDOW_BYTES = 24 << 20
@@ -51,8 +54,8 @@ class _Write:
 
 
 class Store:
-    def __init__(self, folder: Path | None = None) -> None:
-        """Keeps to `folder`, or to nothing but memory."""
+    def __init__(self, folder: Path | None = None, *, durable: bool = False) -> None:
+        """Keeps objects in `folder`, or in memory alone; `durable` ones survive a power cut."""
         self._loop = asyncio.get_running_loop()
         self._collections: dict[str, Collection] = {}
         self._revisions: dict[str, int] = {}
@@ -67,7 +70,7 @@ class Store:
         self._next = 1  # the newest revision given out
         self._log: Log | None = None
         if folder is not None:
-            self._log = Log(folder / "objects.db", self._from_log)
+            self._log = Log(folder / "objects.db", self._from_log, durable=durable)
             self._load(self._log)
             self._log.start()
 
@@ -156,10 +159,10 @@ class Store:
         await write.done
         return entry
 
-    def _from_log(self, rows: Rows, error: BaseException | None) -> None:
+    def _from_log(self, rows: Rows, error: Unusable | None) -> None:
         self._loop.call_soon_threadsafe(self._settle, rows, error)
 
-    def _settle(self, rows: Rows, error: BaseException | None) -> None:
+    def _settle(self, rows: Rows, error: Unusable | None) -> None:
         if error is not None:
             self._fail(error)
             return
@@ -176,12 +179,15 @@ class Store:
             if not write.done.done():
                 write.done.set_result(None)
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: Unusable) -> None:
+        log.error("%s", error)
         lost, self._under_way = self._under_way, {}
         self._heads.clear()
+        if self._log:
+            self._log.resume()
         for write in lost.values():
             if not write.done.done():
-                write.done.set_exception(InternalError(f"the store could not write: {error}"))
+                write.done.set_exception(InternalError(str(error)))
 
     def _commit(self, event: Event) -> None:
         rv, kind, entry, _ = event

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from isvc.apiserver.store import store as module
-from isvc.apiserver.store.log import Damaged
+from isvc.apiserver.store.lock import FolderLock, InUse
+from isvc.apiserver.store.log import Unusable
 from isvc.apiserver.store.store import Stale, Store
 from isvc.kube.errors import Gone, InternalError
 
@@ -172,8 +173,65 @@ async def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "objects.db"
     whole = path.read_bytes()
     path.write_bytes(b"nonsense" * 100)
-    with pytest.raises(Damaged, match=r"objects\.db cannot be read"):
+    with pytest.raises(Unusable, match=r"objects\.db cannot be used .*damaged: put a copy in its place"):
         Store(tmp_path)
     path.write_bytes(whole[:8192] + b"nonsense" * ((len(whole) - 8192) // 8))
-    with pytest.raises(Damaged, match=r"objects\.db cannot be read"):
+    with pytest.raises(Unusable, match=r"objects\.db cannot be used .*damaged: put a copy in its place"):
         Store(tmp_path)
+
+
+async def test_writes_behind_a_failed_one_fail_for_good(tmp_path):
+    """They may have been based on what was lost: none of them may turn up after a restart."""
+    store = Store(tmp_path)
+    await put(store, "a", "1")
+    store._log._db.execute(
+        "CREATE TRIGGER no BEFORE INSERT ON revisions WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END"
+    )
+    failing = [asyncio.ensure_future(put(store, "bad"))]
+    while not failing[0].done():  # writes that queue up before the failure is known
+        failing.append(asyncio.ensure_future(put(store, f"behind-{len(failing)}")))
+        await asyncio.sleep(0)
+    outcomes = await asyncio.gather(*failing, return_exceptions=True)
+    acknowledged = {each.name for each in outcomes if not isinstance(each, Exception)}
+    await put(store, "later")
+    store.close()
+    again = Store(tmp_path)
+    assert set(values(again)) == {"a", "later"} | acknowledged
+    again.close()
+
+
+async def test_a_full_disk_is_said_once_and_reading_goes_on(tmp_path, caplog):
+    store = Store(tmp_path)
+    await put(store, "a", "1")
+    pages = store._log._db.execute("PRAGMA page_count").fetchone()[0]
+    store._log._db.execute(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(InternalError, match=r"objects\.db cannot be used .*the disk is full: free some space"):
+        await put(store, "b", "x" * 1_000_000)
+    assert values(store) == {"a": "1"}
+    assert [record.message for record in caplog.records if "disk is full" in record.message]
+    store._log._db.execute("PRAGMA max_page_count=1000000")
+    await put(store, "b", "2")
+    assert values(store) == {"a": "1", "b": "2"}
+    store.close()
+
+
+async def test_a_file_that_cannot_be_written_is_said(tmp_path):
+    store = Store(tmp_path)
+    store._log._db.execute("PRAGMA query_only=1")
+    with pytest.raises(InternalError, match="it cannot be written: make the folder and the file writable"):
+        await put(store, "a")
+    store.close()
+
+
+def test_a_folder_that_cannot_be_used_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InUse, match=r"cannot be written .*: make it writable, or choose another folder"):
+        FolderLock(tmp_path / "file" / "folder")
+
+
+async def test_a_durable_store_waits_for_the_disk(tmp_path):
+    for durable, level in ((False, 1), (True, 2)):
+        store = Store(tmp_path / str(durable), durable=durable)
+        assert store._log._db.execute("PRAGMA synchronous").fetchone() == (level,)
+        await put(store, "a")
+        store.close()
