@@ -124,12 +124,12 @@ def _without_zeros(value: Any, field: str = "") -> Any:
         return [_without_zeros(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {
+    written = {
         key: _without_zeros(item, key)
         for key, item in value.items()
         if item != [] and not (key in _ZERO_IS_ABSENT and not item)
     }
-    return {"divisor": "0", **kept} if field == "resourceFieldRef" else kept
+    return {"divisor": "0", **written} if field == "resourceFieldRef" else written
 
 
 def _with_size(volume: Object) -> Object:
@@ -177,7 +177,7 @@ def checked_initial_scale(annotations: Mapping[str, str], *, zero_allowed: bool)
 
 
 def zero_initial_scale_allowed(config_autoscaler: Object | None) -> bool:
-    """What Knative's own configuration says; it says no unless told otherwise."""
+    """Whether Knative's own configuration allows it, which it does not by default."""
     value: Any = dig(config_autoscaler or {}, "data", "allow-zero-initial-scale")
     return str(value or "").lower() in ("1", "t", "true")
 

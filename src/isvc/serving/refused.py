@@ -1,4 +1,4 @@
-"""The one way to say that something cannot work until its author changes it."""
+"""The error for what cannot work until its author changes something."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 Mapper = Callable[[Object], Iterable[Key]]
 Predicate = Callable[[Object | None, Object | None], bool]
+ChangeMapper = Callable[[Object | None, Object | None], Iterable[Key]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +60,28 @@ def owner_of(resource: Resource) -> OwnerOf:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Reconcile `to(obj)` (the object itself, if not given) when an object changes and `when(before, after)` agrees."""
+    """Reconcile `to(obj)` (the object itself, if not given) when an object changes and `when(before, after)` agrees.
+
+    `on_change` takes the place of both where the keys depend on what changed.
+    """
 
     resource: Resource
     to: Mapper | None = None
     when: Predicate | None = None
     optional: bool = False
+    on_change: ChangeMapper | None = None
 
     @property
     def needs_before(self) -> bool:
         """Whether it looks at the state before an update."""
-        return self.when is not None or not (self.to is None or isinstance(self.to, OwnerOf))
+        if self.when is not None or self.on_change is not None:
+            return True
+        return self.to is not None and not isinstance(self.to, OwnerOf)
 
     def keys(self, before: Object | None, after: Object | None) -> Iterable[Key]:
+        if self.on_change is not None:
+            yield from self.on_change(before, after)
+            return
         if self.when is not None and not self.when(before, after):
             return
         for obj in (after, before) if self.needs_before or after is None else (after,):

@@ -11,7 +11,7 @@ from typing import Final
 
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
 from isvc.kube.objects import Object, labels_of
-from isvc.serving import annotations as names
+from isvc.serving import annotations as annotation
 from isvc.serving.config.current import Configuration
 from isvc.serving.credentials import Lookup, with_lookups
 from isvc.serving.pods import PodFacts, is_ours, mutate_pod
@@ -55,7 +55,7 @@ class PodMutator:
         return PodFacts(
             config=self._configuration(),
             lookup=Lookup(namespace),
-            service=reader.get(INFERENCE_SERVICES, labels_of(pod)[names.SERVICE], namespace),
+            service=reader.get(INFERENCE_SERVICES, labels_of(pod)[annotation.SERVICE], namespace),
             storage_containers=reader.list(CLUSTER_STORAGE_CONTAINERS),
             system_namespace=self._system_namespace,
         )

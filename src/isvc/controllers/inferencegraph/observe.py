@@ -1,4 +1,4 @@
-"""Gathers what a graph's plan is made from, once; from memory, but for Knative's own settings."""
+"""Reads what a graph is planned from: the cache, and Knative's own settings."""
 
 from __future__ import annotations
 

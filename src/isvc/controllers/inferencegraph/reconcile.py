@@ -76,7 +76,7 @@ class Reconciler:
         return None
 
     def _wait(self, key: Key, observed: Observed, held: Hold) -> Result | None:
-        """Nothing is touched while a service is missing; only a mode that cannot be is worth an event, once."""
+        """Leave everything as it is while a service is missing; a mode that is not supported here is reported once."""
         log.info("%s waits: %s", key, held.message)
         if held.reason != "ServerlessModeRejected":
             return None

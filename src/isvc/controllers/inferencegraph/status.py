@@ -52,7 +52,7 @@ def _running() -> Object:
 
 
 def _stamped(wanted: list[Object], before: Object, now: str) -> list[Object]:
-    """Conditions with the time of their last transition: their own where they carry one, else kept while equal."""
+    """Conditions with the time of their last transition, which is the old one while the status is the same."""
     old = before.get("conditions") or []
 
     def stamp(condition: Object) -> Object:

@@ -1,4 +1,4 @@
-"""What makes a graph worth another look, and how the controller is put together."""
+"""What triggers a reconcile of an InferenceGraph, and how its controller is built."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _services(graph: Object) -> Iterable[str]:
 
 
 def _address_changed(before: Object | None, after: Object | None) -> bool:
-    """A graph needs a service's spec and address, and none of its other news."""
+    """Whether a service has a new spec or address; nothing else of it concerns a graph."""
 
     def seen(service: Object | None) -> tuple[object, object]:
         return dig(service or {}, "status", "address"), dig(service or {}, "metadata", "generation")

@@ -1,4 +1,4 @@
-"""Which services a change of something shared concerns: of a runtime, a storage container, or the configuration."""
+"""Which services to reconcile when something shared changes: a runtime, a storage container or the configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ class Affected:
     def __init__(self, reader: Reader, configuration: Callable[[], Config | None]) -> None:
         self._reader = reader
         self._configuration = configuration
-        self._changed: frozenset[str] = frozenset()  # sections of the configuration, as last compared
 
     def by_runtime(self, runtime: Object) -> Iterable[Key]:
         """Those that use the runtime, and those that found none and may find this one."""
@@ -43,22 +42,22 @@ class Affected:
             if not any(condition.get("type") == "Stopped" for condition in conditions):
                 yield Key.of(service)
 
-    def settings_changed(self, before: Object | None, after: Object | None) -> bool:
-        """Whether a ConfigMap of the system namespace says something new that matters to services."""
+    def by_settings(self, before: Object | None, after: Object | None) -> Iterable[Key]:
+        """Those that a change of a ConfigMap in the system namespace concerns: a CA bundle concerns all services."""
+        sections = self._changed_sections(before, after)
+        if sections:
+            for service in self._reader.list(INFERENCE_SERVICES):
+                if any(_SECTIONS[section](service) for section in sections):
+                    yield Key.of(service)
+
+    def _changed_sections(self, before: Object | None, after: Object | None) -> frozenset[str]:
         old, new = ((each or {}).get("data") or {} for each in (before, after))
         changed = frozenset(key for key in {*old, *new} if old.get(key) != new.get(key))
-        if (name := name_of(after or before or {})) != CONFIG_MAP:
-            config = self._configuration()
-            return bool(changed and config and config.storage_initializer.ca_bundle_config_map_name == name)
-        self._changed = changed & _SECTIONS.keys()
-        return bool(self._changed)
-
-    def by_settings(self, config_map: Object) -> Iterable[Key]:
-        """Those that the changed sections are about; a CA bundle is about all."""
-        sections = self._changed if name_of(config_map) == CONFIG_MAP else frozenset({"storageInitializer"})
-        for service in self._reader.list(INFERENCE_SERVICES):
-            if any(_SECTIONS[section](service) for section in sections):
-                yield Key.of(service)
+        if (name := name_of(after or before or {})) == CONFIG_MAP:
+            return changed & _SECTIONS.keys()
+        config = self._configuration()
+        is_bundle = config is not None and config.storage_initializer.ca_bundle_config_map_name == name
+        return frozenset({"storageInitializer"}) if changed and is_bundle else frozenset()
 
 
 def _waits_for_runtime(status: Object) -> bool:
@@ -67,15 +66,15 @@ def _waits_for_runtime(status: Object) -> bool:
     return refused and dig(model, "lastFailureInfo", "reason") in _RUNTIME_FAILURES
 
 
-def _anyone(service: Object) -> bool:
+def _any(service: Object) -> bool:
     return True
 
 
-def _explained(service: Object) -> bool:
+def _has_explainer(service: Object) -> bool:
     return dig(service, "spec", "explainer") is not None
 
 
-def _spread(service: Object) -> bool:
+def _is_multi_node(service: Object) -> bool:
     return dig(service, "spec", "predictor", "workerSpec") is not None
 
 
@@ -88,16 +87,16 @@ def _scaled_by_keda(service: Object) -> bool:
     return any(annotations.get(AUTOSCALER_CLASS) == "keda" for annotations in (annotations_of(service), *own))
 
 
-# What is not listed here concerns pods alone, which are admitted one by one, or other controllers.
+# Sections that are not listed concern other controllers, or pods alone, which the webhook configures one by one.
 _SECTIONS: Final[Mapping[str, Callable[[Object], bool]]] = {
     "autoscaler": _scaled_by_keda,
     "credentials": _with_several_models,
-    "deploy": _anyone,
-    "explainers": _explained,
-    "inferenceService": _anyone,
-    "ingress": _anyone,
-    "multiNode": _spread,
+    "deploy": _any,
+    "explainers": _has_explainer,
+    "inferenceService": _any,
+    "ingress": _any,
+    "multiNode": _is_multi_node,
     "opentelemetryCollector": _scaled_by_keda,
-    "service": _anyone,
-    "storageInitializer": _anyone,
+    "service": _any,
+    "storageInitializer": _any,
 }

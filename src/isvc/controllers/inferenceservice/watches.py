@@ -1,4 +1,4 @@
-"""What makes a service worth another look, and how the controller is put together."""
+"""What triggers a reconcile of an InferenceService, and how its controller is built."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def _watches(cache: Cache, configuration: Configuration) -> Sequence[Watch]:
         *(Watch(kind, to=owner, optional=kind in OPTIONAL) for kind in INGRESS_KINDS),
         Watch(SCALED_OBJECTS, to=owner, when=_spec_changed, optional=True),
         Watch(OPENTELEMETRY_COLLECTORS, to=owner, optional=True),
-        Watch(PODS, to=_service_keys_of_pod, when=_news_of_pod),
+        Watch(PODS, to=_service_keys_of_pod, when=_model_progressed),
         Watch(SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed),
         Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed, optional=True),
         Watch(SERVING_RUNTIMES, to=affected.by_lost_runtime, when=_is_gone),
         Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_lost_runtime, when=_is_gone, optional=True),
         Watch(CLUSTER_STORAGE_CONTAINERS, to=affected.by_storage, when=_spec_changed, optional=True),
-        Watch(CONFIG_MAPS, to=affected.by_settings, when=affected.settings_changed),
+        Watch(CONFIG_MAPS, on_change=affected.by_settings),
     )
 
 
@@ -98,8 +98,8 @@ def _spec_changed(before: Object | None, after: Object | None) -> bool:
     return before is None or after is None or before.get("spec") != after.get("spec")
 
 
-def _news_of_pod(before: Object | None, after: Object | None) -> bool:
-    """Of pods the progress of init containers counts, and a model server that fails; Deployments tell the rest."""
+def _model_progressed(before: Object | None, after: Object | None) -> bool:
+    """Whether an init container went on or a model server failed; anything else shows in the Deployment."""
     if before is None or after is None:
         return False
     downloaded = dig(before, "status", "initContainerStatuses") != dig(after, "status", "initContainerStatuses")
@@ -125,14 +125,14 @@ def _service_keys_of_pod(pod: Object) -> Iterable[Key]:
 
 
 def _pod_status(pod: Object) -> Object:
-    """The little of a pod that the model status is read from."""
+    """The part of a pod that the model status is read from; the cache holds no more of it."""
     metadata = pod["metadata"]
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels", "ownerReferences")
+    needed = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels", "ownerReferences")
     status = pod.get("status") or {}
     fields = ("phase", "conditions", "initContainerStatuses", "containerStatuses")
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "metadata": {key: metadata[key] for key in needed if key in metadata},
         "status": {key: status[key] for key in fields if key in status},
     }

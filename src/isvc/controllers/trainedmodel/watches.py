@@ -1,4 +1,4 @@
-"""What makes a trained model worth another look, and how the controller is put together."""
+"""What triggers a reconcile of a TrainedModel, and how its controller is built."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _made_room(before: Object | None, after: Object | None) -> bool:
 
 
 def _readiness_changed(before: Object | None, after: Object | None) -> bool:
-    """A model needs to know whether its service is ready, where, and what it may hold."""
+    """Whether a service's readiness, address or spec changed."""
 
     def seen(service: Object | None) -> tuple[object, ...]:
         status = (service or {}).get("status") or {}

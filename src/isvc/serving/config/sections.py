@@ -1,4 +1,4 @@
-"""The sections of the `inferenceservice-config` ConfigMap, each with the values it has when nobody says otherwise.
+"""The sections of the `inferenceservice-config` ConfigMap, each with its defaults.
 
 Attribute names are the sections' own keys in snake_case. Empty strings mean "not set", as they do in the ConfigMap.
 """
@@ -14,14 +14,14 @@ from isvc.api.components import LoggerStorageSpec
 from isvc.api.modes import DeploymentMode, today
 from isvc.kube.quantity import Quantity, QuantityError
 
-SERVICE_ANNOTATIONS_KEPT_BACK = (
+DISALLOWED_SERVICE_ANNOTATIONS = (
     "autoscaling.knative.dev/min-scale",
     "autoscaling.knative.dev/max-scale",
     "internal.serving.kserve.io/storage-initializer-sourceuri",
     "kubectl.kubernetes.io/last-applied-configuration",
     "modelFormat",
 )
-SERVICE_LABELS_KEPT_BACK = ("networking.knative.dev/visibility",)
+DISALLOWED_SERVICE_LABELS = ("networking.knative.dev/visibility",)
 GPU_RESOURCE_TYPES = ("nvidia.com/gpu", "amd.com/gpu", "intel.com/gpu", "habana.ai/gaudi")
 
 
@@ -209,7 +209,7 @@ class DeployConfig(Section):
 
     @property
     def default_mode(self) -> DeploymentMode:
-        """The mode of services that choose none. Without a `deploy` section that is Knative, as it always was."""
+        """The mode of services that choose none. Without a `deploy` section that is Knative."""
         return DeploymentMode(self.default_deployment_mode or DeploymentMode.KNATIVE)
 
     def problem(self) -> tuple[str, str] | None:
@@ -255,10 +255,10 @@ class InferenceServiceConfig(Section):
         return msgspec.structs.replace(
             self,
             service_annotation_disallowed_list=(
-                *SERVICE_ANNOTATIONS_KEPT_BACK,
+                *DISALLOWED_SERVICE_ANNOTATIONS,
                 *self.service_annotation_disallowed_list,
             ),
-            service_label_disallowed_list=(*SERVICE_LABELS_KEPT_BACK, *self.service_label_disallowed_list),
+            service_label_disallowed_list=(*DISALLOWED_SERVICE_LABELS, *self.service_label_disallowed_list),
         )
 
 

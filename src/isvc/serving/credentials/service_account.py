@@ -26,7 +26,8 @@ def add_service_account_credentials(
 ) -> None:
     """Give a container what the service account's secrets, or the one secret that the pod names, allow.
 
-    A service account that does not exist gives nothing: the pod itself will tell. A secret that does not exist refuses.
+    A service account that does not exist gives nothing: its pods cannot be created, and events say why. A secret that
+    does not exist refuses.
     """
     account = lookup.service_account(account_name or "default")
     if account is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from isvc.kube.objects import Object, deep_copy
-from isvc.serving import annotations as names
+from isvc.serving import annotations as annotation
 from isvc.serving.config import CredentialsConfig, StorageInitializerConfig
 from isvc.serving.containers import (
     MODEL_SERVER,
@@ -63,12 +63,12 @@ class StorageRequest:
 
 
 def is_read_only(annotations: Mapping[str, str]) -> bool:
-    return annotations.get(names.STORAGE_READONLY) != "false"
+    return annotations.get(annotation.STORAGE_READONLY) != "false"
 
 
 def initialize(pod_spec: Object, request: StorageRequest) -> Object:
     """The pod spec with its models; the given one is not changed. Doing it twice changes nothing more."""
-    if names.PULLER in request.annotations or not request.sources:
+    if annotation.PULLER in request.annotations or not request.sources:
         return pod_spec
     spec = deep_copy(pod_spec)
     if any(_oci_mode(source.uri, request) for source in request.sources):
@@ -181,9 +181,9 @@ def _complete(spec: Object, downloader: Object, request: StorageRequest) -> None
     if bundle:
         init_container.mount_ca_bundle(spec, downloader, *bundle)
     init_container.add_hugging_face_defaults(downloader)
-    if request.annotations.get(names.CONFIDENTIAL_ENABLED) == "true":
+    if request.annotations.get(annotation.CONFIDENTIAL_ENABLED) == "true":
         set_env(downloader, "CONFIDENTIAL_ENABLED", "true")
-        if resource := request.annotations.get(names.CONFIDENTIAL_RESOURCE_ID):
+        if resource := request.annotations.get(annotation.CONFIDENTIAL_RESOURCE_ID):
             set_env(downloader, "CONFIDENTIAL_RESOURCE_ID", resource)
 
 

@@ -1,4 +1,4 @@
-"""Who has to look again when something that services share changes."""
+"""Which services are reconciled when something that they share changes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ from typing import Any
 
 import pytest
 
+from isvc.api.resources import INFERENCE_SERVICES
 from isvc.controllers.inferenceservice.affected import Affected
 from isvc.kube.objects import Key
+from isvc.serving.config import Config
+from isvc.toolkit.memory import MemoryReader
 
 
-class Services:
-    """A cache that holds nothing but services."""
-
-    def __init__(self, *services: dict[str, Any]) -> None:
-        self._services = list(services)
-
-    def list(self, resource: object, namespace: str = "") -> list[dict[str, Any]]:
-        return self._services
+def holding(*services: dict[str, Any]) -> MemoryReader:
+    return MemoryReader((INFERENCE_SERVICES, each) for each in services)
 
 
 def service(name: str, **status: Any) -> dict[str, Any]:
@@ -30,7 +27,35 @@ RUNTIME = {"metadata": {"name": "server", "namespace": "ns"}}
 
 @pytest.mark.parametrize(("gone", "concerned"), [(True, ["refused"]), (False, ["runs", "refused"])])
 def test_a_runtime_that_goes_concerns_only_those_it_did_not_serve(gone: bool, concerned: list[str]) -> None:
-    cache = Services(service("runs", servingRuntimeName="server"), service("refused", modelStatus=REFUSED))
-    affected = Affected(cache, lambda: None)  # type: ignore[arg-type]
+    cache = holding(service("runs", servingRuntimeName="server"), service("refused", modelStatus=REFUSED))
+    affected = Affected(cache, lambda: None)
     keys = affected.by_lost_runtime(RUNTIME) if gone else affected.by_runtime(RUNTIME)
     assert list(keys) == [Key("ns", name) for name in concerned]
+
+
+EXPLAINED = {"metadata": {"name": "explained", "namespace": "ns"}, "spec": {"explainer": {"art": {}}}}
+PLAIN = {"metadata": {"name": "plain", "namespace": "ns"}, "spec": {"predictor": {}}}
+
+
+def settings(name: str = "inferenceservice-config", **data: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "data": data}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "concerned"),
+    [
+        (settings(ingress="{}"), settings(ingress="{ }"), ["explained", "plain"]),
+        (settings(explainers="{}"), settings(explainers="{ }"), ["explained"]),
+        (settings(logger="{}"), settings(logger="{ }"), []),
+        (settings(ingress="{}"), settings(ingress="{}"), []),
+        (None, settings(ingress="{}"), ["explained", "plain"]),
+        (settings("bundle"), settings("bundle", ca="new"), ["explained", "plain"]),
+        (settings("other"), settings("other", ca="new"), []),
+    ],
+)
+def test_a_change_of_settings_concerns_those_that_the_changed_sections_are_about(
+    before: dict[str, Any] | None, after: dict[str, Any], concerned: list[str]
+) -> None:
+    config = Config.parse({"storageInitializer": '{"caBundleConfigMapName": "bundle"}'})
+    affected = Affected(holding(EXPLAINED, PLAIN), lambda: config)
+    assert [key.name for key in affected.by_settings(before, after)] == concerned

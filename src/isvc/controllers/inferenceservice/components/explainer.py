@@ -11,11 +11,12 @@ from isvc.controllers.inferenceservice.components.storage import with_models
 from isvc.controllers.inferenceservice.components.transformer import add_argument, predictor_in_mesh
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
-from isvc.serving import annotations as told
+from isvc.serving import annotations as annotation
 from isvc.serving import names
 from isvc.serving.containers import MODEL_SERVER, named
 from isvc.serving.refused import Refused
 from isvc.serving.server_defaults import MODEL_DIR
+from isvc.serving.storage.schemes import check_storage_uri
 from isvc.serving.workload.component import Component
 
 
@@ -25,10 +26,10 @@ def build(observed: Observed, spec: ExplainerSpec, service: Object) -> Component
         raise Refused("the explainer has no container: set spec.explainer.art or spec.explainer.containers")
     annotations = {**observed.annotations}
     if observed.mode is DeploymentMode.MODEL_MESH:
-        annotations[told.PREDICTOR_HOST], annotations[told.PREDICTOR_PROTOCOL] = predictor_in_mesh(observed)
+        annotations[annotation.PREDICTOR_HOST], annotations[annotation.PREDICTOR_PROTOCOL] = predictor_in_mesh(observed)
     if (source := _storage_uri(spec)) is not None:
-        annotations[told.SOURCE_URI] = source
-        metadata.check_storage_uri(source, observed.storage_containers)
+        annotations[annotation.SOURCE_URI] = source
+        check_storage_uri(source, observed.storage_containers)
     annotations |= metadata.agent_annotations(spec, batches=False)
     first = _art(spec.art, observed, spec) if spec.art else _own(containers[0], observed, spec)
     own = without(spec.annotations, observed.config.inference_service.service_annotation_disallowed_list)

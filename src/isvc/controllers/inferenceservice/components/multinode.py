@@ -16,7 +16,7 @@ from isvc.controllers.inferenceservice.components import metadata
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, dig, labels_of
 from isvc.kube.quantity import Quantity
-from isvc.serving import annotations as told
+from isvc.serving import annotations as annotation
 from isvc.serving import names
 from isvc.serving.containers import MODEL_SERVER, WORKER, find_container, named, set_env
 from isvc.serving.podspec import merge_containers, merge_pods
@@ -73,7 +73,7 @@ def with_workers(
     server = find_container(head.pod, MODEL_SERVER)
     assert server is not None  # a runtime without one was refused
     _equip(server, {**sizes, "REQUEST_GPU_COUNT": str(allocation.head_gpus), "MODEL_NAME": observed.name})
-    if annotations.get(told.SOURCE_URI, "").partition("://")[0] in ("pvc", "oci"):
+    if annotations.get(annotation.SOURCE_URI, "").partition("://")[0] in ("pvc", "oci"):
         set_env(server, "MODEL_DIR", MODEL_DIR)
     _request_gpus(server, allocation.head_gpus, gpu_types)
     own = {

@@ -13,7 +13,7 @@ from isvc.controllers.inferenceservice.components import metadata, multinode
 from isvc.controllers.inferenceservice.components.storage import with_models
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
-from isvc.serving import annotations as told
+from isvc.serving import annotations as annotation
 from isvc.serving import names
 from isvc.serving.containers import MODEL_SERVER, TRANSFORMER, named, set_env
 from isvc.serving.endpoints import is_multi_model
@@ -21,6 +21,7 @@ from isvc.serving.podspec import fill_placeholders, merge_containers, merge_pods
 from isvc.serving.refused import Refused
 from isvc.serving.runtimes import ModelRefused, Runtime
 from isvc.serving.server_defaults import MODEL_DIR, complete
+from isvc.serving.storage.schemes import check_storage_uri
 from isvc.serving.templates import TemplateError
 from isvc.serving.workload.component import Component
 
@@ -47,9 +48,9 @@ def settle_runtime(
     """The predictor with its runtime chosen, and with what the runtime's server needs filled in."""
     source = storage_uri(spec)
     if source is not None:
-        if told.SOURCE_URI in metadata.storage_annotations(spec.model.storage if spec.model else None):
+        if annotation.SOURCE_URI in metadata.storage_annotations(spec.model.storage if spec.model else None):
             raise Refused("must provide only one of storageUri and storage.path")
-        metadata.check_storage_uri(source, observed.storage_containers)
+        check_storage_uri(source, observed.storage_containers)
     if spec.model is None:
         if not spec.pod.get("containers"):
             raise Refused("the predictor has neither a model nor containers: set spec.predictor.model")
@@ -101,20 +102,20 @@ def _annotations(observed: Observed, spec: PredictorSpec) -> dict[str, str]:
     annotations |= metadata.storage_annotations(model.storage if model else None)
     if is_multi_model(spec):
         annotations |= {
-            told.PULLER: "true",
-            told.PULLER_CONFIG_VOLUME: names.model_config(observed.name, 0),
-            told.PULLER_CONFIG_PATH: "/mnt/configs",
-            told.PULLER_MODEL_DIR: MODEL_DIR,
+            annotation.PULLER: "true",
+            annotation.PULLER_CONFIG_VOLUME: names.model_config(observed.name, 0),
+            annotation.PULLER_CONFIG_PATH: "/mnt/configs",
+            annotation.PULLER_MODEL_DIR: MODEL_DIR,
         }
     if (source := storage_uri(spec)) is not None:
-        annotations[told.SOURCE_URI] = source
+        annotations[annotation.SOURCE_URI] = source
         if spec.storage_container_name:
-            annotations[told.STORAGE_CONTAINER_NAME] = spec.storage_container_name
+            annotations[annotation.STORAGE_CONTAINER_NAME] = spec.storage_container_name
     confidential = model.confidential if model else None
     if confidential is not None and confidential.enabled:
-        annotations[told.CONFIDENTIAL_ENABLED] = "true"
+        annotations[annotation.CONFIDENTIAL_ENABLED] = "true"
         if confidential.resource_id:
-            annotations[told.CONFIDENTIAL_RESOURCE_ID] = confidential.resource_id
+            annotations[annotation.CONFIDENTIAL_RESOURCE_ID] = confidential.resource_id
     return annotations
 
 

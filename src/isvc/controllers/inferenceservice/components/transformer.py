@@ -1,4 +1,4 @@
-"""The transformer: the user's container, told where the predictor is."""
+"""The transformer: the user's container, with arguments that say where the predictor is."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from isvc.controllers.inferenceservice.components.predictor import INFERENCE_SER
 from isvc.controllers.inferenceservice.components.storage import with_models
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
-from isvc.serving import annotations as told
+from isvc.serving import annotations as annotation
 from isvc.serving import names
 from isvc.serving.containers import named, set_env
 from isvc.serving.refused import Refused
+from isvc.serving.storage.schemes import check_storage_uri
 from isvc.serving.workload.component import Component
 
 _MESH_PROTOCOLS: Final = {"grpc": "grpc-v2", "http": "v2", "https": "v2"}
@@ -28,10 +29,10 @@ def build(observed: Observed, spec: TransformerSpec, service: Object) -> Compone
     annotations = {**observed.annotations}
     variable = named(containers[0].get("env"), STORAGE_URI)
     if variable is not None:
-        annotations[told.SOURCE_URI] = source = str(variable.get("value", ""))
-        metadata.check_storage_uri(source, observed.storage_containers)
+        annotations[annotation.SOURCE_URI] = source = str(variable.get("value", ""))
+        check_storage_uri(source, observed.storage_containers)
     annotations |= metadata.agent_annotations(spec)
-    containers[0] = _told(containers[0], observed, spec)
+    containers[0] = _with_arguments(containers[0], observed, spec)
     own = without(spec.annotations, observed.config.inference_service.service_annotation_disallowed_list)
     component = Component(
         name=names.transformer(observed.name),
@@ -45,7 +46,7 @@ def build(observed: Observed, spec: TransformerSpec, service: Object) -> Compone
     return with_models(observed, component, spec.storage_uris, model.storage if model else None)
 
 
-def _told(container: Object, observed: Observed, spec: TransformerSpec) -> Object:
+def _with_arguments(container: Object, observed: Observed, spec: TransformerSpec) -> Object:
     """The container with the arguments that KServe's model server understands, where the user gives none."""
     predictor = names.predictor(observed.name, observed.service.spec.predictor.name)
     host = f"{predictor}.{observed.namespace}"

@@ -1,0 +1,44 @@
+"""The kinds of storage that models can be downloaded from without a ClusterStorageContainer.
+
+Each prefix has a module in `isvc.storage_initializer.schemes`, which does the download.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from isvc.kube.objects import Object
+from isvc.serving.refused import Refused
+from isvc.serving.storage.containers import choose_storage_container
+
+PREFIXES: Final = (
+    "gs://",
+    "s3://",
+    "pvc://",
+    "file://",
+    "https://",
+    "http://",
+    "hdfs://",
+    "webhdfs://",
+    "oci://",
+    "oci+native://",
+    "oci+fetch://",
+    "hf://",
+)
+_AZURE_HOST: Final = "blob.core.windows.net"
+_AZURE: Final = re.compile(r"https://(.+?).blob.core.windows.net/(.+)")
+
+
+def check_storage_uri(uri: str, storage_containers: Sequence[Object]) -> None:
+    """Refuse a URI that neither a storage container nor the storage initializer supports."""
+    if choose_storage_container(uri, storage_containers) is not None or not re.search(r"\w+?://", uri):
+        return
+    if _AZURE.search(uri) if _AZURE_HOST in uri else uri.startswith(PREFIXES):
+        return
+    raise Refused(
+        f"StorageURI not supported: storageUri, must be one of: [{', '.join(PREFIXES)}] or match "
+        "https://{}.blob.core.windows.net/{}/{} or be an absolute or relative local path. "
+        f"StorageUri [{uri}] is not supported"
+    )
