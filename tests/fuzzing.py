@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from hypothesis import settings
 
@@ -17,6 +16,6 @@ def seeds(count: int) -> list[int]:
     return list(range(first, first + count))
 
 
-def budget(examples: int) -> Callable[[Callable[..., object]], Callable[..., object]]:
+def budget(examples: int) -> settings:
     """A test's own number of examples, which `make fuzz` raises."""
     return settings(max_examples=max(examples, int(os.environ.get(FUZZ_EXAMPLES, "0"))))

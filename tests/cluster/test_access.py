@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import aiohttp
 import pytest
 from tests.manual_clock import ManualClock
@@ -12,6 +14,7 @@ from isvc.programs.options import TLS
 from isvc.programs.tls import protection
 from isvc.toolkit.access import ALLOWED_SECONDS, DENIED_SECONDS, TOKEN_SECONDS, Access
 from isvc.toolkit.address import Address
+from isvc.toolkit.client import Client
 from isvc.toolkit.probes import Probes
 
 GROUP = "rbac.authorization.k8s.io"
@@ -90,7 +93,7 @@ class Reviews:
 @pytest.mark.parametrize(("allowed", "seconds"), [(True, ALLOWED_SECONDS), (False, DENIED_SECONDS)])
 async def test_answers_are_remembered_for_a_while(allowed: bool, seconds: float):
     reviews, clock = Reviews(allowed=allowed), ManualClock()
-    access = Access(reviews, clock)
+    access = Access(cast(Client, reviews), clock)
 
     async def ask() -> list[str]:
         reviews.asked.clear()

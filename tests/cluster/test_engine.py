@@ -9,12 +9,14 @@ import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from examples.greeter import Greeter
 from tests.waiting import until
 
+from isvc.engine.plan import Want
 from isvc.kube.objects import Key, Object, name_of, uid_of
 from isvc.kube.owners import owner_refs
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES, Resource
@@ -40,7 +42,7 @@ class Running:
 
     def writes(self) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for sample in self.greeter.manager.metrics.requests.collect()[0].samples:
+        for sample in next(iter(self.greeter.manager.metrics.requests.collect())).samples:
             if sample.name.endswith("_total") and sample.labels["method"] != "GET":
                 counts[sample.labels["method"]] = counts.get(sample.labels["method"], 0) + int(sample.value)
         return counts
@@ -169,7 +171,9 @@ async def test_a_label_that_is_no_longer_wanted_goes_also_after_a_restart(cluste
 
     def with_label(parent: Object):
         planned = plan(parent)
-        manifest = planned.parts[0].answer.children[0].manifest
+        answer = planned.parts[0].answer
+        assert isinstance(answer, Want)
+        manifest = answer.children[0].manifest
         manifest["metadata"] = {**manifest["metadata"], "annotations": {"example.com/extra": "1"}}
         return planned
 
@@ -238,7 +242,7 @@ async def test_killed_at_any_moment_it_converges(cluster, client, namespace):
         process = await asyncio.create_subprocess_exec(sys.executable, str(EXAMPLE), env=environment, stderr=DEVNULL)
         try:
             have = await _children(client, namespace)
-            await until(lambda have=have: _more_than(client, namespace, have), "progress", WITHIN)
+            await until(partial(_more_than, client, namespace, have), "progress", WITHIN)
             await asyncio.sleep(chance.random() * 0.2)
         finally:
             process.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 from tests.cluster.lifecycles.stage import INGRESS, Platform, Running, running, set_up
@@ -138,9 +139,9 @@ async def test_a_flapping_service_costs_one_status_write_a_flap(watched):
     for status, reason in flaps:
         conditions = [{"type": kind, "status": status, "reason": reason} for kind in ("Ready", "RoutesReady")]
         await watched.reports(conditions=conditions)
-        await until(lambda told=status: _is_told(watched, told), "the flap in the status")
+        await until(partial(_is_reported, watched, status), "the flap in the status")
     written = watched.controller.writes() - before
-    events = len(flaps)  # becoming ready again is told each time
+    events = len(flaps)  # becoming ready again is an event each time
     assert len(flaps) <= written <= len(flaps) + events
     assert (await watched.knative())["metadata"]["generation"] == version
 
@@ -166,5 +167,5 @@ async def _is_defaulted(client: Client, namespace: str) -> bool:
     return False
 
 
-async def _is_told(watched: Watched, status: str) -> bool:
+async def _is_reported(watched: Watched, status: str) -> bool:
     return is_true((await watched.get())["status"]["conditions"], "Ready") == (status == "True")

@@ -79,10 +79,10 @@ async def _is_mutated(client: Client, namespace: str) -> bool:
     return bool(made["spec"].get("volumes"))
 
 
-def pod(name: str, uri: str, ours: bool = True, **annotations: str) -> Object:
+def pod(name: str, uri: str, annotations: dict[str, str] | None = None, *, ours: bool = True) -> Object:
     labels = {names.SERVICE: "iris"} if ours else {"app": "web"}
     return {
-        "metadata": {"name": name, "labels": labels, "annotations": {names.SOURCE_URI: uri, **annotations}},
+        "metadata": {"name": name, "labels": labels, "annotations": {names.SOURCE_URI: uri, **(annotations or {})}},
         "spec": {"containers": [{"name": "kserve-container", "image": "example.com/server:1"}]},
     }
 
@@ -131,5 +131,5 @@ async def test_a_refusal_names_the_secret(client: Client, namespace: str, webhoo
     await client.create(SERVICE_ACCOUNTS, account)
     named = {"serving.kserve.io/storageSecretName": "gone"}
     with pytest.raises(ApiError, match='secret "gone"') as refused:
-        await _create(client, namespace, pod("refused", "s3://b/m", **named))
+        await _create(client, namespace, pod("refused", "s3://b/m", named))
     assert refused.value.status_code == 500

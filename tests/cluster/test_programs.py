@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -27,7 +28,7 @@ async def kinds(client) -> None:
         with contextlib.suppress(AlreadyExists):
             await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd(definition, described=False))
     for definition in DEFINITIONS:
-        await until(lambda resource=definition.resource: is_served(client, resource), within=PATIENCE)
+        await until(partial(is_served, client, definition.resource), within=PATIENCE)
 
 
 def options(namespace: str, **changes) -> Options:
@@ -62,7 +63,9 @@ async def test_both_managers_run_in_one_process(client, namespace, kinds):
     async with aiohttp.ClientSession() as session:
         for each in chosen:
             probes, metrics = each.health_probes, each.metrics
-            await until(lambda port=probes.port: is_ready(session, port), within=PATIENCE)
+            assert probes is not None
+            assert metrics is not None
+            await until(partial(is_ready, session, probes.port), within=PATIENCE)
             assert await answers(session, "127.0.0.1", metrics.port, "/metrics") == 200
             assert await answers(session, "127.0.0.2", metrics.port, "/metrics") == 0, "it listens beyond its host"
             assert await answers(session, "127.0.0.2", probes.port, "/healthz") == 0, "it listens beyond its host"

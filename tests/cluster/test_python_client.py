@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from kubernetes import client as k8s
 from kubernetes import config, watch
-from kubernetes.client.rest import ApiException
+from kubernetes.client.exceptions import ApiException
 from tests.servers import Cluster
 from tests.waiting import wait_until
 
@@ -43,6 +43,7 @@ def test_a_deployment_through_its_life(api: k8s.ApiClient, place: str):
     apps = k8s.AppsV1Api(api)
     created = apps.create_namespaced_deployment(place, deployment("web"))
     assert created.spec.replicas == 1
+    assert created.spec.template.spec is not None
     assert created.spec.template.spec.containers[0].image_pull_policy == "IfNotPresent"
     created.spec.replicas = 3
     assert apps.replace_namespaced_deployment("web", place, created).spec.replicas == 3
@@ -50,10 +51,11 @@ def test_a_deployment_through_its_life(api: k8s.ApiClient, place: str):
         apps.replace_namespaced_deployment("web", place, created)
     assert refused.value.status == 409
     assert apps.patch_namespaced_deployment("web", place, {"spec": {"replicas": 2}}).spec.replicas == 2
-    assert apps.read_namespaced_deployment_scale("web", place).spec.replicas == 2
-    assert [each.metadata.name for each in apps.list_namespaced_deployment(place, label_selector="app=web").items] == [
-        "web"
-    ]
+    scale = apps.read_namespaced_deployment_scale("web", place)
+    assert scale.spec is not None
+    assert scale.spec.replicas == 2
+    listed = apps.list_namespaced_deployment(place, label_selector="app=web").items
+    assert [each.metadata and each.metadata.name for each in listed] == ["web"]
     apps.delete_namespaced_deployment("web", place)
     with pytest.raises(ApiException) as gone:
         apps.read_namespaced_deployment("web", place)
@@ -69,6 +71,7 @@ def test_a_watch_tells_every_change_in_order(api: k8s.ApiClient, place: str):
     core.delete_namespaced_config_map("a", place)
     seen = []
     stream = watch.Watch()
+    assert listed.metadata is not None
     version = listed.metadata.resource_version
     for event in stream.stream(core.list_namespaced_config_map, place, resource_version=version, timeout_seconds=60):
         if event["object"].metadata.name == "a":
@@ -93,7 +96,7 @@ def test_custom_objects(api: k8s.ApiClient, place: str):
         },
     }
     extensions = k8s.ApiextensionsV1Api(api)
-    extensions.create_custom_resource_definition(definition)
+    extensions.create_custom_resource_definition(cast(k8s.V1CustomResourceDefinition, definition))
     established = watch.Watch()
     for event in established.stream(
         extensions.list_custom_resource_definition, field_selector=f"metadata.name=things.{group}", timeout_seconds=60

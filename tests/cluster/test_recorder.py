@@ -79,6 +79,7 @@ class Proxied:
     """A recorder whose way to the API server can be blocked."""
 
     def __init__(self, proxy: FaultyProxy) -> None:
+        self.proxy = proxy
         self.client = Client.connect(proxy.config)
         self.dropped: list[str] = []
         self.recorder = Recorder(self.client, "tester", on_drop=self.dropped.append)
@@ -88,7 +89,6 @@ class Proxied:
 async def proxied(cluster):
     async with FaultyProxy(cluster) as proxy:
         proxied = Proxied(proxy)
-        proxied.proxy = proxy
         yield proxied
         await proxied.client.close()
 
@@ -101,7 +101,7 @@ def objects(namespace: str, number: int) -> list[dict]:
 
 
 async def test_no_event_of_a_burst_is_lost(client, namespace):
-    dropped = []
+    dropped: list[str] = []
     recorder = Recorder(client, "tester", on_drop=dropped.append)
     for obj in objects(namespace, 1500):
         recorder.event(obj, "Normal", "Ready", "is ready")

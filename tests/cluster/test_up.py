@@ -79,6 +79,7 @@ def test_logs(here):
     following = subprocess.Popen(
         ["kubectl", "logs", "-f", "deploy/talker-predictor"], env=here.env, stdout=subprocess.PIPE, text=True
     )
+    assert following.stdout is not None
     while "serving talker" not in (line := following.stdout.readline()):
         assert line, "the log ended"
     here.kubectl("delete", "isvc", "talker")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -51,11 +52,11 @@ def test_the_example_answers_and_streams_token_by_token(here):
     here.kubectl("apply", "-f", "examples/llm-inferenceservice.yaml")
     here.wait_ready(LLM)
     with client(here, LLM, "/openai/v1") as llm:
-        asked = {"model": LLM, "messages": QUESTION, "temperature": 0, "max_tokens": 60}
+        asked: dict[str, Any] = {"model": LLM, "messages": QUESTION, "temperature": 0, "max_tokens": 60}
         answer = llm.chat.completions.create(**asked)
         assert "Paris" in answer.choices[0].message.content
         parts = llm.chat.completions.create(**asked, stream=True, extra_body={"ignore_eos": True})
-        texts = []
+        texts: list[str] = []
         for part in parts:
             if not texts:
                 running = f'vllm:num_requests_running{{engine="0",model_name="{LLM}"}} 1.0'

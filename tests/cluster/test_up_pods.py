@@ -12,6 +12,8 @@ import sys
 import pytest
 from tests.cluster.local_machine import HAS_TOOLS, Machine, needs_embedded, service, until
 
+from isvc.kube.objects import Object
+
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
 
@@ -197,7 +199,7 @@ def test_orphans_are_taken_in_and_strangers_let_go(here):
     stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     spec = pod("crew", stubborn)["spec"]
     labels = {"app": "crew"}
-    crew = {
+    crew: Object = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "crew"},

@@ -85,7 +85,9 @@ async def test_a_system_namespace_that_does_not_exist_yet(proxy, client, caplog)
         assert running.waits()
         await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         await until(lambda: running.manager.ready)
-        await until(lambda: running.manager.election.holds())
+        election = running.manager.election
+        assert election is not None
+        await until(election.holds)
         assert (await client.get(LEASES, "idle", namespace))["spec"]["holderIdentity"]
     (sentence,) = sentences(caplog, "waiting for the webhook certificate")
     assert f'namespaces "{namespace}" not found' in sentence

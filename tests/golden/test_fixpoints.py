@@ -5,6 +5,7 @@ No server takes part, so all states are checked in seconds; the cases themselves
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from typing import Any
@@ -37,12 +38,14 @@ pytestmark = pytest.mark.skipif(not STATES, reason=f"no recorded cases in {FOLDE
 class NoWrites:
     """A client that was never meant to be asked."""
 
-    field_manager = "isvc"
+    @property
+    def field_manager(self) -> str:
+        return "isvc"
 
     async def create(self, resource: Any, obj: Object) -> Object:
         raise AssertionError(f"creates {resource} {obj['metadata']['name']}: {obj}")
 
-    async def update(self, resource: Any, obj: Object) -> Object:
+    async def update(self, resource: Any, obj: Object, *, dry_run: bool = False) -> Object:
         raise AssertionError(f"updates {resource} {obj['metadata']['name']} to {obj}")
 
     async def delete(self, resource: Any, name: str, *_: Any, **__: Any) -> Object:
@@ -55,9 +58,7 @@ class NoWrites:
 def snapshots() -> Any:
     if str(FOLDER) not in sys.path:
         sys.path.append(str(FOLDER))
-    import snapshot
-
-    return snapshot
+    return importlib.import_module("snapshot")
 
 
 @pytest.mark.parametrize("state", STATES, ids=str)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -127,7 +128,7 @@ class Installation:
             await create(RESOURCES[manifest["kind"]], manifest)
         await create(CONFIG_MAPS, config_map(SYSTEM, 80))
         for resource, manifest in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
-            await until(lambda each=resource: self._serves(each), f"{resource} are served")
+            await until(partial(self._serves, resource), f"{resource} are served")
             await create(resource, manifest)
         for manifest in webhook_configurations(f"https://localhost:{self.balancer.port}", b""):
             await create(RESOURCES[manifest["kind"]], manifest)

@@ -39,7 +39,7 @@ class Wire:
             "GET", f"{path}?watch=true&resourceVersion={version}&timeoutSeconds=60", headers=self.headers
         )
         response = connection.getresponse()
-        events = []
+        events: list[Any] = []
         try:
             while line := response.readline():
                 event = json.loads(line)

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import yaml
@@ -101,7 +101,7 @@ async def set_up(client: Client, system_namespace: str, mode: str) -> None:
         with contextlib.suppress(AlreadyExists, Unreachable):
             await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
     for resource in SERVED:
-        await until(lambda resource=resource: is_served(client, resource), f"{resource} is served", PATIENCE)
+        await until(partial(is_served, client, resource), f"{resource} is served", PATIENCE)
     for resource, obj in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
         with contextlib.suppress(AlreadyExists):
             await client.create(resource, obj)
@@ -153,7 +153,7 @@ class Running:
         return keys <= self.reconciled.keys() and not len(queue) and not queue.busy
 
     def writes(self) -> int:
-        samples = self.manager.metrics.requests.collect()[0].samples
+        samples = next(iter(self.manager.metrics.requests.collect())).samples
         written = (s for s in samples if s.name.endswith("_total") and s.labels["method"] != "GET")
         return int(sum(sample.value for sample in written))
 

@@ -72,7 +72,9 @@ def router(pools: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-KV = st.fixed_dictionaries({"cpu": st.just("1Gi")}, optional={"secondary": st.just([{"fileSystem": {}}])})
+KV: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {"cpu": st.just("1Gi")}, optional={"secondary": st.just([{"fileSystem": {}}])}
+)
 CONDITIONS = st.lists(st.fixed_dictionaries({"type": NAMES, "status": st.just("True")}), max_size=2)
 OLD_ADDRESSES = st.lists(some(name=NAMES, url=NAMES), max_size=3)
 NEW_ADDRESSES = st.lists(

@@ -24,7 +24,7 @@ def model(**fields: Any) -> dict[str, Any]:
     return {"predictor": {"model": {"modelFormat": {"name": "sklearn"}, **fields}}}
 
 
-def annotations(obj: dict[str, Any]) -> dict[str, str]:
+def annotations_of(obj: dict[str, Any]) -> dict[str, str]:
     found: dict[str, str] = obj["metadata"].get("annotations", {})
     return found
 
@@ -47,7 +47,7 @@ def test_a_framework_becomes_a_model(framework: str, protocol: str | None):
     assert predictor["model"]["modelFormat"] == {"name": framework}
     assert predictor["model"].get("protocolVersion") == protocol
     assert predictor["model"]["image"] == "x"
-    assert annotations(done)["modelFormat"] == framework
+    assert annotations_of(done)["modelFormat"] == framework
 
 
 def test_modelmesh_keeps_its_framework():
@@ -67,7 +67,7 @@ def test_modelmesh_keeps_its_framework():
 )
 def test_modes_are_written_down_under_todays_names(asked: str | None, default: DeploymentMode, written: str | None):
     obj = service(model(), **({"annotations": {DEPLOYMENT_MODE: asked}} if asked else {}))
-    assert annotations(default_service(obj, ServiceDefaults(mode=default))).get(DEPLOYMENT_MODE) == written
+    assert annotations_of(default_service(obj, ServiceDefaults(mode=default))).get(DEPLOYMENT_MODE) == written
 
 
 def test_containers_of_ones_own_get_a_name_and_resources():
@@ -117,18 +117,18 @@ def test_a_cached_model_is_marked():
     obj = service(model(storageUri="gs://models/iris/v1"))
     done = default_service(obj, DEFAULTS, [cache("other", "gs://models/i"), cache("mine")])
     assert done["metadata"]["labels"] == {LABEL: "mine"}
-    assert annotations(done)[PVC] == "mine-gpu"
+    assert annotations_of(done)[PVC] == "mine-gpu"
     again = default_service(done, DEFAULTS, [cache("near", namespace="default"), cache("mine")])
     assert again["metadata"]["labels"] == {LABEL: "near", NAMESPACE: "default"}
     gone = default_service(again, DEFAULTS, [])
     assert not gone["metadata"].get("labels")
-    assert PVC not in annotations(gone)
+    assert PVC not in annotations_of(gone)
 
 
 def test_a_cache_counts_on_the_nodes_of_the_service_alone():
     obj = service(model(storageUri="gs://models/iris"), annotations={"serving.kserve.io/nodegroup": "cpu"})
     done = default_service(obj, DEFAULTS, [cache("gpus", groups=("gpu",)), cache("both")])
-    assert annotations(done)[PVC] == "both-cpu"
+    assert annotations_of(done)[PVC] == "both-cpu"
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])

@@ -95,9 +95,9 @@ def test_wrong_types_name_the_field():
 
 def test_the_mode_cannot_change_once_it_is_recorded():
     old = service() | {"status": {"deploymentMode": "Serverless"}}
-    assert "cannot change from Knative to Standard" in validate_service(service(**STANDARD), old).message
-    assert not validate_service(service(**{"serving.kserve.io/deploymentMode": "Knative"}), old).problems
-    assert not validate_service(service(**STANDARD), service()).problems
+    assert "cannot change from Knative to Standard" in validate_service(service(None, "iris", **STANDARD), old).message
+    assert not validate_service(service(None, "iris", **{"serving.kserve.io/deploymentMode": "Knative"}), old).problems
+    assert not validate_service(service(None, "iris", **STANDARD), service()).problems
 
 
 def test_confidential_warns_where_it_has_no_effect():
@@ -206,7 +206,10 @@ def test_caches():
 
 def test_caches_in_use_stay():
     label, namespace = "internal.serving.kserve.io/localmodel", "internal.serving.kserve.io/localmodel-namespace"
-    user = {"kind": "InferenceService", "metadata": {"name": "s", "namespace": "n", "labels": {label: "a"}}}
+    user: dict[str, Any] = {
+        "kind": "InferenceService",
+        "metadata": {"name": "s", "namespace": "n", "labels": {label: "a"}},
+    }
     assert "InferenceService n/s" in validate_deletion(cache("a"), [user]).message
     assert not validate_deletion(cache("b"), [user]).problems
     assert not validate_deletion(cache("a", namespace="n"), [user]).problems

@@ -15,7 +15,7 @@ from isvc.apiserver.refusals import Unspecific
 from isvc.apiserver.request import Request
 from isvc.kube.errors import ApiError
 
-JUNK = [
+JUNK: list[Any] = [
     None, True, 0, -1, 2**31, 2**63, 1.5, "", "x", "10", "a/b", "1Gi", [], {}, [None], [1], ["x"], {"a": None},
     {"a": 1}, {"": {}}, [[]], [{}], "2026-01-01T00:00:00Z", "é\u0000",
 ]  # fmt: skip

@@ -7,16 +7,20 @@ from dataclasses import replace
 import pytest
 
 from isvc.engine.apply import Engine
-from isvc.engine.outcome import ChildKey, Created, Deleted, Rejected, Taken, Unchanged, Updated
+from isvc.engine.outcome import ChildKey, Created, Deleted, Outcome, Rejected, Taken, Unchanged, Updated
 from isvc.engine.plan import Child, Hold, Part, Plan, Retire, Want
 from isvc.engine.policies import CREATE_ONLY, DATA, LABELS, WORKLOAD, WritePolicy
 from isvc.kube.builtin import completed
 from isvc.kube.errors import AlreadyExists, Conflict, Forbidden, InternalError, NotFound
-from isvc.kube.objects import Key, deep_copy, name_of, uid_of
+from isvc.kube.objects import Key, Object, deep_copy, name_of, uid_of
 from isvc.kube.owners import controller_of, is_controlled_by
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SECRETS, SERVICES, Resource
 
-OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "boss", "namespace": "ns", "uid": "owner"}}
+OWNER: Object = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "boss", "namespace": "ns", "uid": "owner"},
+}
 
 
 class Shelves:
@@ -108,8 +112,14 @@ class Memory:
     def get(self, resource, name, namespace=""):
         return self.shelves.peek(resource, name)
 
+    def list(self, resource, namespace=""):
+        return self.shelves.list(resource, namespace)
+
+    def by_index(self, resource, index_name, value):
+        return [obj for obj in self.list(resource) if is_controlled_by(obj, value)]
+
     def keys(self, resource, index_name, value):
-        return [Key.of(obj) for obj in self.shelves.list(resource) if is_controlled_by(obj, value)]
+        return [Key.of(obj) for obj in self.by_index(resource, index_name, value)]
 
 
 @pytest.fixture
@@ -120,6 +130,12 @@ def shelves():
 @pytest.fixture
 def engine(shelves):
     return Engine(shelves, Memory(shelves))
+
+
+def live_of(outcome: Outcome, name: str) -> Object:
+    live = outcome.live(CONFIG_MAPS, name)
+    assert live is not None
+    return live
 
 
 def config(name, labels=None, **data):
@@ -138,7 +154,9 @@ def result(outcome, name, resource=CONFIG_MAPS):
 async def test_a_child_is_created_once_and_then_left_in_peace(engine, shelves):
     first = await engine.apply(OWNER, plan(config("a", x="1")))
     assert isinstance(result(first, "a"), Created)
-    assert controller_of(first.live(CONFIG_MAPS, "a"))["uid"] == "owner"
+    controller = controller_of(live_of(first, "a"))
+    assert controller is not None
+    assert controller["uid"] == "owner"
     second = await engine.apply(OWNER, plan(config("a", x="1")))
     assert isinstance(result(second, "a"), Unchanged)
     assert shelves.taken_requests() == ["POST ConfigMap a"]
@@ -242,7 +260,7 @@ async def test_labels_that_are_merely_required_go_with_the_next_update(engine, s
         return replace(config("a", labels, x=value), policy=WritePolicy(compare=("data",), require=(LABELS,)))
 
     await engine.apply(OWNER, plan(child({"ours": "1", "old": "1"}, "1")))
-    fields = {"f:metadata": {"f:labels": {"f:ours": {}, "f:old": {}}}}
+    fields: Object = {"f:metadata": {"f:labels": {"f:ours": {}, "f:old": {}}}}
     shelves.edit(CONFIG_MAPS, "a")["metadata"]["managedFields"] = [{"manager": "isvc", "fieldsV1": fields}]
     shelves.taken_requests()
     await engine.apply(OWNER, plan(child({"ours": "1"}, "1")))
@@ -279,7 +297,7 @@ async def test_the_child_of_a_deleted_namesake_is_adopted_and_else_written_only_
     shelves.taken_requests()
     again = replace(config("a", {"from": "now"}, x="1"), policy=DATA)
     outcome = await Engine(shelves, Memory(shelves)).apply(heir, plan(again))
-    live = outcome.live(CONFIG_MAPS, "a")
+    live = live_of(outcome, "a")
     assert outcome.repaired  # worth another look: nothing was known of it when this was planned
     assert is_controlled_by(live, "heir")
     assert live["metadata"]["labels"] == {"from": "before"}
@@ -385,9 +403,10 @@ async def test_the_labels_that_we_set_are_those_of_our_own_field_manager(shelves
     shelves.field_manager = "another"
     engine = Engine(shelves, Memory(shelves))
     await engine.apply(OWNER, plan(config("a", {"ours": "1", "old": "1"}, x="1")))
-    fields = {"f:metadata": {"f:labels": {"f:ours": {}, "f:old": {}}}}
+    fields: Object = {"f:metadata": {"f:labels": {"f:ours": {}, "f:old": {}}}}
     shelves.edit(CONFIG_MAPS, "a")["metadata"]["managedFields"] = [{"manager": "another", "fieldsV1": fields}]
     live = (await engine.apply(OWNER, plan(config("a", {"ours": "1"}, x="1")))).live(CONFIG_MAPS, "a")
+    assert live is not None
     assert live["metadata"]["labels"] == {"ours": "1"}
 
 

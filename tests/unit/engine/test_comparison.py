@@ -6,12 +6,12 @@ from isvc.engine.comparison import Comparison
 from isvc.engine.drift import drifted
 from isvc.engine.plan import Child
 from isvc.engine.policies import SHARED_WITH_AUTOSCALER, SPEC, SPEC_AND_METADATA
-from isvc.kube.objects import deep_copy
+from isvc.kube.objects import Object, deep_copy
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
 from isvc.serving.thirdparty import HTTP_ROUTES, KNATIVE_SERVICES, OPENTELEMETRY_COLLECTORS
 
 POD = {"containers": [{"name": "c", "image": "i:1", "ports": [{"containerPort": 80}]}]}
-LIVE = {
+LIVE: Object = {
     "containers": [
         {
             "name": "c",
@@ -113,7 +113,7 @@ def test_a_route_without_matches_gets_one_for_every_path():
 def test_what_the_api_server_allots_is_no_drift():
     spec = {"ports": [{"port": 80}], "selector": {"app": "a"}}
     port = {"port": 80, "protocol": "TCP", "targetPort": 80}
-    live = {
+    live: Object = {
         "clusterIP": "10.0.0.7",
         "clusterIPs": ["10.0.0.7"],
         "internalTrafficPolicy": "Cluster",
@@ -136,7 +136,7 @@ def test_an_autoscaler_compares_with_its_own_defaults():
     target = {"type": "Utilization", "averageUtilization": 80}
     spec = {"scaleTargetRef": reference, "maxReplicas": 3, "behavior": {"scaleDown": {"policies": []}}}
     percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
-    live = {
+    live: Object = {
         "scaleTargetRef": reference,
         "minReplicas": 1,
         "maxReplicas": 3,

@@ -1,7 +1,14 @@
 from isvc.kube.conditions import FALSE, UNKNOWN, ConditionSet, find, is_true
+from isvc.kube.objects import Object
 
 KINDS = ConditionSet(("PredictorReady", "IngressReady"))
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+def found(conditions: list[Object], kind: str) -> Object:
+    condition = find(conditions, kind)
+    assert condition is not None
+    return condition
 
 
 def test_ready_once_all_dependents_are():
@@ -36,7 +43,7 @@ def test_information_never_counts():
     assert edit.is_happy()
     edit.fold()
     assert edit.is_happy()
-    assert find(edit.result(), "LatestDeploymentReady")["severity"] == "Info"
+    assert found(edit.result(), "LatestDeploymentReady")["severity"] == "Info"
 
 
 def test_the_transition_time_moves_only_with_the_status():
@@ -45,11 +52,11 @@ def test_the_transition_time_moves_only_with_the_status():
     before = first.result()
     second = KINDS.edit(before, LATE)
     second.mark_unknown("PredictorReady", "StillStarting")
-    assert find(second.result(), "PredictorReady")["lastTransitionTime"] == EARLY
-    assert find(second.result(), "PredictorReady")["reason"] == "StillStarting"
+    assert found(second.result(), "PredictorReady")["lastTransitionTime"] == EARLY
+    assert found(second.result(), "PredictorReady")["reason"] == "StillStarting"
     second.mark_true("PredictorReady")
-    assert find(second.result(), "PredictorReady")["lastTransitionTime"] == LATE
-    assert find(before, "PredictorReady")["status"] == UNKNOWN
+    assert found(second.result(), "PredictorReady")["lastTransitionTime"] == LATE
+    assert found(before, "PredictorReady")["status"] == UNKNOWN
 
 
 def test_the_latest_failure_speaks():
@@ -61,10 +68,10 @@ def test_the_latest_failure_speaks():
         LATE,
     )
     edit.fold()
-    assert edit.get("Ready")["reason"] == "Later"
+    assert found(edit.result(), "Ready")["reason"] == "Later"
     edit.mark_false("PredictorReady", "Now")
     edit.fold()
-    assert edit.get("Ready")["reason"] == "Now"
+    assert found(edit.result(), "Ready")["reason"] == "Now"
 
 
 def test_clear_and_look_up():

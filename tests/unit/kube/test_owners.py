@@ -5,7 +5,9 @@ OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "boss", "
 
 def test_a_child_knows_its_controller():
     child = {"metadata": {"ownerReferences": [{"uid": "2", "kind": "Other"}, controller_ref(OWNER)]}}
-    assert controller_of(child)["name"] == "boss"
+    controller = controller_of(child)
+    assert controller is not None
+    assert controller["name"] == "boss"
     assert is_controlled_by(child, "1")
     assert not is_controlled_by(child, "2")
 

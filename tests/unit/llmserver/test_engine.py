@@ -73,10 +73,11 @@ async def test_llama_is_started_again_when_it_dies(engine):
 async def test_llama_is_started_again_when_it_is_stuck():
     engine = Engine(SETTINGS, stuck_after=1)
     await engine.start()
-    first = engine._process.pid
+    process = engine._process
+    assert process is not None
     keeper = asyncio.create_task(engine.keep_running())
-    os.kill(first, signal.SIGSTOP)
-    await until(lambda: engine._process.pid != first and engine.ready, "another process answers")
+    os.kill(process.pid, signal.SIGSTOP)
+    await until(lambda: engine._process is not process and engine.ready, "another process answers")
     assert (await engine.post("/v1/completions", SHORT))["choices"][0]["text"] == " Paris"
     await engine.stop()
     await keeper

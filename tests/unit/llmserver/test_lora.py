@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import openai
 import pytest
 from tests.llm import LLMServer, smollm
 from tests.unit.llmserver.gguf_files import adapter
 
-QUESTION = [{"role": "user", "content": "What is the capital of France? Answer in one word."}]
+QUESTION: Any = [{"role": "user", "content": "What is the capital of France? Answer in one word."}]
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_an_adapter_is_a_model_of_its_own(server):
     def ask(model: str) -> str:
         answer = client.chat.completions.create(model=model, messages=QUESTION, temperature=0, max_tokens=12)
         assert answer.model == model
-        return answer.choices[0].message.content
+        return str(answer.choices[0].message.content)
 
     base, noise = ask("smol"), ask("noise")
     assert "Paris" in base

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import openai
 import pytest
@@ -57,7 +58,8 @@ def test_a_stream_comes_token_by_token_while_the_model_still_writes(client, serv
         "extra_body": ENDLESS,
     }
     whole = client.chat.completions.create(**asked)
-    texts, usage = [], None
+    texts: list[str] = []
+    usage: Any = None
     for chunk in client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}):
         assert chunk.object == "chat.completion.chunk"
         usage = chunk.usage or usage
@@ -248,9 +250,9 @@ def test_errors_have_openais_shape(client, server):
         client.with_options(api_key="wrong").models.list()
     assert server.post("/v1/nothing", b"{}", KEY)[0] == 404
     assert server.post("/v1/models", b"{}", KEY)[0] == 405
-    with pytest.raises(openai.APIStatusError) as refused:
+    with pytest.raises(openai.APIStatusError) as too_large:
         client.completions.create(model="smol", prompt="x" * (33 << 20))
-    assert refused.value.status_code == 413
+    assert too_large.value.status_code == 413
 
 
 HOSTILE = {

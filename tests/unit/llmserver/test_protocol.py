@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,7 +40,7 @@ def test_what_is_not_given_is_left_to_the_model():
 
 def test_a_schema_may_be_asked_for_in_four_ways():
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    ways = [
+    ways: list[dict[str, Any]] = [
         {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}},
         {"guided_json": schema},
         {"guided_json": json.dumps(schema)},
@@ -101,7 +102,11 @@ def test_no_body_is_worse_than_a_bad_request(body):
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_no_field_is_worse_than_a_bad_request(fields):
-    for kind, given_fields in ((ChatRequest, HELLO | fields), (CompletionRequest, {"prompt": "a"} | fields)):
+    bodies: list[tuple[type[ChatRequest | CompletionRequest], dict[str, Any]]] = [
+        (ChatRequest, HELLO | fields),
+        (CompletionRequest, {"prompt": "a"} | fields),
+    ]
+    for kind, given_fields in bodies:
         try:
             decode(json.dumps(given_fields).encode(), kind).llama()
         except BadRequest as error:

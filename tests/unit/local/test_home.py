@@ -44,6 +44,7 @@ def test_only_one_holds_it_and_others_know_who(home):
 def test_a_killed_holder_holds_nothing(home):
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(home.root)], stdout=subprocess.PIPE, text=True)
     try:
+        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         assert home.holder() == holder.pid
     finally:

@@ -27,7 +27,9 @@ def test_the_configuration_is_one_the_manager_reads():
 def test_only_a_domain_of_ours_follows_the_port():
     section = config_map("kserve", 8080)["data"]["ingress"]
     assert with_port(section, 8080) is None
-    assert orjson.loads(with_port(section, 9090))["ingressDomain"] == "localhost:9090"
+    changed = with_port(section, 9090)
+    assert changed is not None
+    assert orjson.loads(changed)["ingressDomain"] == "localhost:9090"
     assert with_port('{"ingressDomain": "example.com"}', 9090) is None
     assert with_port("nonsense", 9090) is None
 

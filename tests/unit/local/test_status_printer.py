@@ -9,7 +9,7 @@ def service(ready=None, **status):
 
 
 def test_every_change_of_state_is_printed_once():
-    printed = []
+    printed: list[str] = []
     printer = StatusPrinter(printed.append)
     failed = {"transitionStatus": "BlockedByFailedLoad", "lastFailureInfo": {"message": "no such file"}}
     states = [

@@ -38,7 +38,9 @@ def test_settings_are_read_in_the_system_namespace():
 
 
 def test_the_pod_webhook_itself_declares_the_storage_containers_it_reads():
-    declared = {read.resource for each in ISVC_WEBHOOKS if each.path == "/mutate-pods" for read in each.reads}
+    [pods] = [each for each in ISVC_WEBHOOKS if each.path == "/mutate-pods"]
+    assert isinstance(pods, AdmissionWebhook)
+    declared = {read.resource for read in pods.reads}
     assert declared == {INFERENCE_SERVICES, CLUSTER_STORAGE_CONTAINERS}
 
 

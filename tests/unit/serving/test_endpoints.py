@@ -49,7 +49,7 @@ def test_a_named_runtime_decides_the_protocol():
     with pytest.raises(endpoints.NoEndpoint, match="neither v1 nor v2"):
         endpoints.predictor_endpoint(service(spec), {"rt": ServingRuntimeSpec(protocol_versions=["grpc-v2"])}.get)
     with pytest.raises(endpoints.NoEndpoint, match="no runtime is named rt"):
-        endpoints.predictor_endpoint(service(spec), {}.get)
+        endpoints.predictor_endpoint(service(spec), lambda name: None)
 
 
 def test_a_service_without_an_address_has_no_endpoint_yet():

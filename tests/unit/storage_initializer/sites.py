@@ -99,7 +99,13 @@ def private_ca(folder: Path) -> ssl.SSLContext:
 
     now = datetime.datetime.now(datetime.UTC)
 
-    def certify(subject: str, issuer: str, key: object, signer: object, extension: x509.ExtensionType) -> object:
+    def certify(
+        subject: str,
+        issuer: str,
+        key: ec.EllipticCurvePrivateKey,
+        signer: ec.EllipticCurvePrivateKey,
+        extension: x509.ExtensionType,
+    ) -> x509.Certificate:
         return (
             x509.CertificateBuilder()
             .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,14 @@ def bring(uri: str, dest: Path, **environment: str) -> tuple[int, str]:
     message.unlink(missing_ok=True)
     status = run([uri, str(dest)], {"TERMINATION_MESSAGE_PATH": str(message), **environment})
     return status, message.read_text() if message.exists() else ""
+
+
+def refusing(code: int) -> Callable[[Answer], bool]:
+    def refuse(answer: Answer) -> bool:
+        answer.send_error(code)
+        return True
+
+    return refuse
 
 
 def test_a_file(web: Site, tmp_path: Path) -> None:
@@ -73,7 +81,7 @@ def test_starts_over_when_the_file_changed_meanwhile(web: Site, tmp_path: Path) 
 
 
 def test_gives_up_on_a_server_that_never_gets_further(web: Site, tmp_path: Path) -> None:
-    web.spoil = lambda answer: answer.send_error(503) or True
+    web.spoil = refusing(503)
     status, message = bring(f"{web.address}/model.bin", tmp_path / "model")
     assert status == 5
     assert "gave up after 5 tries" in message
@@ -101,13 +109,20 @@ def test_a_wrong_checksum_is_never_placed(web: Site, tmp_path: Path) -> None:
 def test_a_right_checksum_after_a_broken_connection(web: Site, tmp_path: Path, header: str, value: str) -> None:
     web.files["/model.bin"] = MODEL
     web.headers[header] = value
-    web.spoil = lambda answer: len(web.requests) == 1 and (answer.give(MODEL, cut_after=77_777) or True)
+
+    def cut_first(answer: Answer) -> bool:
+        if len(web.requests) != 1:
+            return False
+        answer.give(MODEL, cut_after=77_777)
+        return True
+
+    web.spoil = cut_first
     assert bring(f"{web.address}/model.bin", tmp_path / "model") == (0, "")
 
 
 @pytest.mark.parametrize(("code", "status"), [(404, 3), (401, 4), (403, 4)])
 def test_refusals_say_what_the_server_said(web: Site, tmp_path: Path, code: int, status: int) -> None:
-    web.spoil = lambda answer: answer.send_error(code) or True
+    web.spoil = refusing(code)
     found, message = bring(f"{web.address}/model.bin?signature=secret", tmp_path / "model")
     assert found == status
     assert f"{code}" in message

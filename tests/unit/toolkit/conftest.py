@@ -11,6 +11,10 @@ from aiohttp import web
 from isvc.toolkit.kubeconfig import ClusterConfig
 
 
+def always(response: web.Response) -> Callable[[web.Request], web.Response]:
+    return lambda request: response
+
+
 class Script:
     """Answers requests with the next response of a list (the last one again and again), and keeps what it was asked."""
 
@@ -24,7 +28,7 @@ class Script:
 
     def will(self, *answers: Callable[[web.Request], Any] | web.Response) -> None:
         for answer in answers:
-            self.answers.append(answer if callable(answer) else lambda _, answer=answer: answer)
+            self.answers.append(answer if callable(answer) else always(answer))
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(request)

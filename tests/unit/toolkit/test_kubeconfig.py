@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,7 +12,7 @@ from isvc.toolkit import kubeconfig
 from isvc.toolkit.failure import ConfigError
 from isvc.toolkit.kubeconfig import ExecPlugin
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "current-context": "main",
     "clusters": [
         {"name": "c", "cluster": {"server": "https://cluster.example:6443/", "certificate-authority-data": "Q0E="}}
@@ -125,6 +126,7 @@ def test_plugins_and_impersonation(write):
             )
         )
     )
+    assert config.plugin is not None
     assert config.plugin == ExecPlugin(
         str(config_folder := Path(config.plugin.command).parent / "login"),
         "client.authentication.k8s.io/v1beta1",

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import ssl
 from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 import orjson
@@ -216,7 +217,7 @@ async def wire(server, authority):
     writer.close()
 
 
-def posted(path: str, *headers: str, **request: object) -> bytes:
+def posted(path: str, *headers: str, **request: Any) -> bytes:
     body = orjson.dumps(review(**request))
     lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}"]
     return "\r\n".join([*lines, *headers, "", ""]).encode() + body

@@ -9,7 +9,8 @@ from isvc.programs.options import Options
 from isvc.programs.registration import WebhookContext
 from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
 from isvc.toolkit.memory import MemoryReader
-from isvc.toolkit.webhook import Route
+from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, Route
+from isvc.toolkit.webhook.server import Admission
 
 
 class Memory(MemoryReader):
@@ -34,3 +35,11 @@ def all_routes(memory: Memory, options: Options | None = None) -> dict[str, Rout
     """Every webhook of both managers."""
     context = WebhookContext.of(memory, NoServer(), options or Options())
     return registration.routes((*ISVC_WEBHOOKS, *LLM_WEBHOOKS), context)
+
+
+def answer_of(route: Route, request: AdmissionRequest) -> AdmissionResponse:
+    """The answer of a handler that decides at once."""
+    assert isinstance(route, Admission)
+    answer = route.handler(request)
+    assert isinstance(answer, AdmissionResponse)
+    return answer

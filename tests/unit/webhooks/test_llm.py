@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.api import conformance
-from tests.unit.webhooks.memory import Memory, all_routes
+from tests.unit.webhooks.memory import Memory, all_routes, answer_of
 
 from isvc.kube.objects import GVK
 from isvc.programs.options import LLMOptions, Options
@@ -37,8 +37,7 @@ def ask(
     route = routes[f"/validate-serving-kserve-io-{version}-llminferenceserviceconfig"]
     kind = GVK("serving.kserve.io", version, "LLMInferenceServiceConfig")
     request = AdmissionRequest("1", operation, metadata["namespace"], metadata["name"], kind, new, old or {}, False, {})
-    answer: AdmissionResponse = route.handler(request)  # type: ignore[union-attr, assignment, arg-type]
-    return answer
+    return answer_of(route, request)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

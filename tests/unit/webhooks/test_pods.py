@@ -20,7 +20,7 @@ from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
 from isvc.webhooks.live_reads import MOST_REMEMBERED, LiveReads, Lookup
 from isvc.webhooks.pods import PodMutator
 
-SETTINGS = {"storageInitializer": {}, "logger": {}, "batcher": {}, "agent": {}}
+SETTINGS: dict[str, Object] = {"storageInitializer": {}, "logger": {}, "batcher": {}, "agent": {}}
 CONFIG_MAP: Object = {
     "metadata": {"name": "inferenceservice-config", "namespace": "kserve", "resourceVersion": "1"},
     "data": {section: json.dumps(value) for section, value in SETTINGS.items()},

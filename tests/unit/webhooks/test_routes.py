@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.unit.webhooks.memory import Memory, all_routes
+from tests.unit.webhooks.memory import Memory, all_routes, answer_of
 
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
@@ -41,8 +41,7 @@ def ask(
     routes = all_routes(memory)
     kind = GVK("serving.kserve.io", "v1", "X")
     request = AdmissionRequest("1", operation, "team", "iris", kind, obj, old or {}, False, {})
-    answer: AdmissionResponse = routes[path].handler(request)  # type: ignore[union-attr, assignment, arg-type]
-    return answer
+    return answer_of(routes[path], request)
 
 
 MUTATE = "/mutate-serving-kserve-io-v1beta1-inferenceservice"

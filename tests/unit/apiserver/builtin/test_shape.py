@@ -18,7 +18,7 @@ def pod(**spec):
 
 
 def decode(resource, obj):
-    unknown = []
+    unknown: list[str] = []
     return strategy_of(resource).decode(obj, unknown), unknown
 
 

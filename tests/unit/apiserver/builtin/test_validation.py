@@ -6,6 +6,7 @@ from isvc.kube.resource import DEPLOYMENTS
 
 def problems(group, kind, obj):
     record = next(each for each in KINDS if (each.resource.group, each.resource.kind) == (group, kind))
+    assert record.check is not None
     return [(error.field, error.message.rpartition(": ")[2]) for error in record.check(obj)]
 
 

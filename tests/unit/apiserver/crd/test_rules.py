@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from isvc.apiserver.cel import CelError, compile_expression
@@ -71,7 +73,7 @@ def test_names_that_cel_cannot_write_are_escaped():
 
 
 def test_items_of_keyed_lists_have_old_values_and_maps_are_walked():
-    item = {"type": "object", "properties": {"k": TEXT, "v": NUMBER}}
+    item: dict[str, Any] = {"type": "object", "properties": {"k": TEXT, "v": NUMBER}}
     item["x-kubernetes-validations"] = [{"rule": "self.v >= oldSelf.v", "message": "grows"}]
     listed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item}
     schema = spec(l=listed, m={"type": "object", "additionalProperties": item})

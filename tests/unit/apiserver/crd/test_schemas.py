@@ -1,5 +1,7 @@
 """Pruning, defaulting and validation by a structural schema."""
 
+from typing import Any
+
 import pytest
 
 from isvc.apiserver.crd.defaults import apply_defaults
@@ -17,7 +19,7 @@ TEXT = {"type": "string"}
 
 
 def pruned(value, schema):
-    unknown = []
+    unknown: list[str] = []
     prune(value, schema, unknown)
     return value, unknown
 
@@ -65,7 +67,7 @@ def test_defaults_fill_what_is_missing_or_null():
             },
         }
     )
-    value = {}
+    value: dict[str, Any] = {}
     apply_defaults(value, schema)
     assert value == {"spec": {"mode": "A", "note": "n"}}
     value = {"spec": {"mode": None, "note": None, "gone": None, "ports": [{}, {"port": 1}]}}

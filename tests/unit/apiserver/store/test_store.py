@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from isvc.apiserver.store import store as module
+from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.lock import FolderLock, InUse
-from isvc.apiserver.store.log import Unusable
+from isvc.apiserver.store.log import Row, Unusable
 from isvc.apiserver.store.store import Stale, Store
 from isvc.kube.errors import Gone, InternalError
 
@@ -22,6 +23,12 @@ def obj(name: str, value: str = "", **labels: str) -> dict[str, Any]:
 
 async def put(store: Store, name: str, value: str = "", **labels: str) -> Any:
     return await store.put(COLLECTION, "ns", name, obj(name, value, **labels), store.head(COLLECTION, "ns", name))
+
+
+def head(store: Store, name: str) -> Entry:
+    found = store.head(COLLECTION, "ns", name)
+    assert found is not None
+    return found
 
 
 def values(store: Store, at: int | None = None) -> dict[str, str]:
@@ -70,7 +77,7 @@ async def test_events_are_told_in_order_with_what_was_before(store):
     stop = store.subscribe(COLLECTION, lambda event: told.append((event.type, event.entry.name, event.old is not None)))
     await put(store, "a")
     await put(store, "a", "1")
-    await store.remove(store.head(COLLECTION, "ns", "a"), obj("a", "1"))
+    await store.remove(head(store, "a"), obj("a", "1"))
     stop()
     await put(store, "b")
     assert told == [("ADDED", "a", False), ("MODIFIED", "a", True), ("DELETED", "a", True)]
@@ -80,7 +87,7 @@ async def test_the_past_can_be_listed_until_it_is_compacted(store):
     first = await put(store, "a", "1")
     await put(store, "a", "2")
     await put(store, "b", "1")
-    await store.remove(store.head(COLLECTION, "ns", "a"), obj("a", "2"))
+    await store.remove(head(store, "a"), obj("a", "2"))
     assert values(store) == {"b": "1"}
     assert values(store, at=first.rv) == {"a": "1"}
     assert values(store, at=first.rv + 1) == {"a": "2"}
@@ -107,7 +114,7 @@ async def test_a_restart_changes_nothing(tmp_path):
     first = await put(store, "a", "1", app="x")
     for n in range(5):
         await put(store, "b", str(n))
-    await store.remove(store.head(COLLECTION, "ns", "a"), obj("a", "1"))
+    await store.remove(head(store, "a"), obj("a", "1"))
     store.compact(first.rv)
     before = values(store), store.rv, store.compacted, [event[:2] for event in store.since(store.compacted)]
     store.close()
@@ -120,7 +127,7 @@ async def test_a_restart_changes_nothing(tmp_path):
 async def test_revisions_never_run_backwards_when_the_newest_rows_were_deletions(tmp_path):
     store = Store(tmp_path)
     await put(store, "a")
-    gone = await store.remove(store.head(COLLECTION, "ns", "a"), obj("a"))
+    gone = await store.remove(head(store, "a"), obj("a"))
     store.compact(gone.rv)
     store.close()
     again = Store(tmp_path)
@@ -140,11 +147,16 @@ async def test_what_was_acknowledged_is_in_a_copy_of_the_files_taken_at_that_mom
     copy.close()
 
 
-async def test_many_writers_share_commits(tmp_path):
+async def test_many_writers_share_commits(tmp_path, monkeypatch):
     store = Store(tmp_path)
-    commits = []
+    commits: list[int] = []
     settle = store._settle
-    store._settle = lambda rows, error: (commits.append(len(rows)), settle(rows, error))
+
+    def counted(rows: list[Row], error: BaseException | None) -> None:
+        commits.append(len(rows))
+        settle(rows, error)
+
+    monkeypatch.setattr(store, "_settle", counted)
     await asyncio.gather(*(put(store, f"o-{n}") for n in range(200)))
     assert sum(commits) == 200
     assert len(commits) < 100
@@ -154,12 +166,14 @@ async def test_many_writers_share_commits(tmp_path):
 async def test_a_failed_commit_fails_the_writes_and_only_those(tmp_path):
     store = Store(tmp_path)
     kept = await put(store, "a", "1")
-    store._log._db.execute("CREATE TRIGGER full BEFORE INSERT ON revisions BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    log = store._log
+    assert log is not None
+    log._db.execute("CREATE TRIGGER full BEFORE INSERT ON revisions BEGIN SELECT RAISE(ABORT, 'disk full'); END")
     with pytest.raises(InternalError, match="disk full"):
         await put(store, "a", "2")
     assert store.get(COLLECTION, "ns", "a") is kept
     assert store.head(COLLECTION, "ns", "a") is kept
-    store._log._db.execute("DROP TRIGGER full")
+    log._db.execute("DROP TRIGGER full")
     await put(store, "a", "3")
     assert values(store) == {"a": "3"}
     store.close()

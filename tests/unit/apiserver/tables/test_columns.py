@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from isvc.apiserver.tables import custom, pods
@@ -73,7 +75,7 @@ def test_a_pod_in_one_word(status, text):
 
 
 def test_a_pod_with_a_sidecar():
-    def told(name, restarts, **state):
+    def status(name, restarts, **state):
         return {
             "name": name,
             "restartCount": restarts,
@@ -82,15 +84,22 @@ def test_a_pod_with_a_sidecar():
         }
 
     init = [{"name": "side", "restartPolicy": "Always"}, {"name": "step"}]
-    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}], "initContainers": init}, "status": {}}
+    spec = {"containers": [{"name": "c"}], "initContainers": init}
+    pod: dict[str, Any] = {"metadata": {"name": "p"}, "spec": spec, "status": {}}
     cells = {column.name: column.cell for column in pods.COLUMNS}
     assert cells["Ready"](pod) == "0/2"
-    steps = [{**told("side", 1, running={}), "started": True}, told("step", 4, waiting={"reason": "CrashLoopBackOff"})]
+    steps = [
+        {**status("side", 1, running={}), "started": True},
+        status("step", 4, waiting={"reason": "CrashLoopBackOff"}),
+    ]
     pod["status"] = {"phase": "Pending", "initContainerStatuses": steps}
     assert [cells[name](pod) for name in ("Ready", "Status", "Restarts")] == ["1/2", "Init:CrashLoopBackOff", "5"]
-    pod["status"] |= {"phase": "Running", "containerStatuses": [told("c", 2, running={})]}
+    pod["status"] |= {"phase": "Running", "containerStatuses": [status("c", 2, running={})]}
     pod["status"]["conditions"] = [{"type": "Initialized", "status": "True"}]
     assert [cells[name](pod) for name in ("Ready", "Status", "Restarts")] == ["2/2", "Running", "3"]
-    failed = [told("c", 0, terminated={"exitCode": 0, "reason": "Completed"}), told("d", 0, terminated={"exitCode": 2})]
+    failed = [
+        status("c", 0, terminated={"exitCode": 0, "reason": "Completed"}),
+        status("d", 0, terminated={"exitCode": 2}),
+    ]
     pod["status"] |= {"phase": "Failed", "containerStatuses": failed}
     assert cells["Status"](pod) == "ExitCode:2"

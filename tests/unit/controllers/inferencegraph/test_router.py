@@ -10,6 +10,10 @@ from isvc.controllers.inferencegraph.resolve import resolved
 from isvc.serving.endpoints import NoEndpoint
 
 
+def none(name: str) -> None:
+    """Nothing by that name."""
+
+
 def test_fields_stand_in_the_order_of_the_types_and_zero_pointers_are_kept():
     spec = {
         "scaleTarget": 0,
@@ -44,8 +48,8 @@ def test_named_services_get_their_address_and_given_addresses_stay():
     }
     steps = [{"serviceName": "a"}, {"serviceUrl": "http://b"}, {"nodeName": "other"}]
     spec = decode(InferenceGraphSpec, {"nodes": {"root": {"steps": steps}}})
-    result = resolved(spec, {"a": InferenceService.decode(service)}.get, {}.get)
+    result = resolved(spec, {"a": InferenceService.decode(service)}.get, none)
     urls = [step.service_url for step in result.nodes["root"].steps]
     assert urls == ["http://a.ns.svc/v1/models/a:predict", "http://b", ""]
     with pytest.raises(NoEndpoint, match="service a does not exist"):
-        resolved(spec, {}.get, {}.get)
+        resolved(spec, none, none)

@@ -110,7 +110,7 @@ spec = st.fixed_dictionaries(
         "canary": st.lists(st.fixed_dictionaries({"predictor": predictor, "trafficPercent": small}), max_size=2),
     },
 )
-annotations = st.fixed_dictionaries(
+annotation_sets = st.fixed_dictionaries(
     {},
     optional={
         "serving.kserve.io/autoscalerClass": st.sampled_from(["hpa", "keda", "none", "kpa"]),
@@ -141,7 +141,7 @@ RUNTIMES = Runtimes(
 )
 
 
-@given(spec, annotations, st.booleans(), st.booleans())
+@given(spec, annotation_sets, st.booleans(), st.booleans())
 def test_any_spec_ends_in_a_status(spec: Any, annotations: Any, gateway: bool, served: bool) -> None:
     raw = {
         "apiVersion": "serving.kserve.io/v1beta1",

@@ -1,6 +1,7 @@
 """The life of a canary, told by what Knative reports step by step."""
 
 from isvc.controllers.inferenceservice.status.revisions import component_status
+from isvc.kube.objects import Object
 
 
 def report(created, ready, *traffic):
@@ -11,7 +12,7 @@ def report(created, ready, *traffic):
 
 
 def played(*reports):
-    status = {}
+    status: Object = {}
     for step in reports:
         status = component_status(status, step, ready=True)
     return status.get("latestRolledoutRevision"), status.get("previousRolledoutRevision")

@@ -49,7 +49,9 @@ def planned(subject, parent=None, siblings=(), listed=()):
 
 
 def status_of(result, kind):
-    return conditions.find(result.status["conditions"], kind)["status"]
+    condition = conditions.find(result.status["conditions"], kind)
+    assert condition is not None
+    return condition["status"]
 
 
 def test_a_model_that_fits_is_admitted_listed_and_addressed():

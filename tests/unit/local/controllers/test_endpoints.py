@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 
+from isvc.kube.objects import Object
 from isvc.local.controllers.autoscalers import bounded
 from isvc.local.controllers.endpoints import slice_of
 from isvc.local.controllers.replicasets import first_to_go
 from isvc.local.node.ports import PORTS_ANNOTATION
 
-SERVICE = {
+SERVICE: Object = {
     "metadata": {"name": "s", "namespace": "ns", "uid": "service"},
     "spec": {"ports": [{"name": "http", "port": 80, "targetPort": "web"}, {"port": 81, "targetPort": 9000}]},
 }
@@ -33,8 +34,14 @@ def pod(name="p", *, ready=True, deleting=False, **more):
     }
 
 
+def made_of(service: Object, pod: Object) -> Object:
+    made = slice_of(service, pod)
+    assert made is not None
+    return made
+
+
 def test_a_pod_answers_on_its_local_ports():
-    made = slice_of(SERVICE, pod())
+    made = made_of(SERVICE, pod())
     assert made["ports"] == [
         {"name": "http", "port": 41, "protocol": "TCP"},
         {"name": "", "port": 9000, "protocol": "TCP"},
@@ -45,11 +52,11 @@ def test_a_pod_answers_on_its_local_ports():
 
 
 def test_who_is_not_ready_or_going_gets_no_requests():
-    assert slice_of(SERVICE, pod(ready=False))["endpoints"][0]["conditions"]["ready"] is False
-    going = slice_of(SERVICE, pod(deleting=True))["endpoints"][0]["conditions"]
+    assert made_of(SERVICE, pod(ready=False))["endpoints"][0]["conditions"]["ready"] is False
+    going = made_of(SERVICE, pod(deleting=True))["endpoints"][0]["conditions"]
     assert going == {"ready": False, "serving": True, "terminating": True}
     eager = {**SERVICE, "spec": {**SERVICE["spec"], "publishNotReadyAddresses": True}}
-    assert slice_of(eager, pod(ready=False))["endpoints"][0]["conditions"]["ready"] is True
+    assert made_of(eager, pod(ready=False))["endpoints"][0]["conditions"]["ready"] is True
 
 
 def test_a_pod_without_address_or_ports_is_no_endpoint():

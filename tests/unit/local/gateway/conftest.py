@@ -24,6 +24,10 @@ class Cluster(MemoryReader):
     def __init__(self) -> None:
         super().__init__(reads=READS)
         self.table = RouteTable()
+        self.guard = Guard(frozenset(["http://allowed.test"]))
+        self.backends = Backends(self)
+        self.port = 0
+        self.session: aiohttp.ClientSession
 
     def service(self, name: str, *endpoints: tuple[int, bool]) -> None:
         place = {"namespace": "default"}
@@ -73,7 +77,7 @@ async def running_sites():
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         runners.append(runner)
-        return site._server.sockets[0].getsockname()[1]
+        return site.port
 
     try:
         yield serve
@@ -89,12 +93,10 @@ async def _clean_up(runners):
 @asynccontextmanager
 async def running_gateway(sites):
     cluster = Cluster()
-    backends = Backends(cluster)
-    cluster.guard = Guard(frozenset(["http://allowed.test"]))
-    proxy = Proxy(lambda: cluster.table, backends, cluster.guard)
-    port = await sites(proxy.server())
-    session = aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}", headers={"Host": "h.test"})
-    cluster.backends, cluster.session, cluster.port = backends, session, port
+    proxy = Proxy(lambda: cluster.table, cluster.backends, cluster.guard)
+    cluster.port = await sites(proxy.server())
+    url = f"http://127.0.0.1:{cluster.port}"
+    cluster.session = aiohttp.ClientSession(base_url=url, headers={"Host": "h.test"})
     yield cluster
-    await session.close()
+    await cluster.session.close()
     await proxy.close()

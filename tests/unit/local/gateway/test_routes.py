@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.local.gateway.proxy import cluster_name
 from isvc.local.gateway.routes import RouteTable, duration
+from isvc.local.gateway.target import cluster_name
 
 
 def ingress(host, *paths, name="i", created="2026-01-01T00:00:00Z"):

@@ -4,7 +4,13 @@ import os
 
 import pytest
 
-from isvc.local.node.images import ImageTable, ImageTableError, parse
+from isvc.local.node.images import ImageTable, ImageTableError, Program, parse
+
+
+def program_of(table: ImageTable, image: str) -> Program:
+    program = table.find(image)
+    assert program is not None
+    return program
 
 
 @pytest.mark.parametrize(
@@ -53,10 +59,10 @@ def test_users_extend_and_override_the_table(tmp_path):
         "images:\n  mine: {command: [a]}\n  team/*: {command: [b], env: {X: 1}, workingDir: /w}\n"
         "  kserve/sklearnserver: {command: [c]}\n"
     )
-    assert table.find("x.test/mine:2").command == ("a",)
-    program = table.find("team/thing:1")
+    assert program_of(table, "x.test/mine:2").command == ("a",)
+    program = program_of(table, "team/thing:1")
     assert (program.command, program.env, program.working_dir) == (("b",), {"X": "1"}, "/w")
-    assert table.find("kserve/sklearnserver:latest").command == ("c",)
+    assert program_of(table, "kserve/sklearnserver:latest").command == ("c",)
 
 
 @pytest.mark.parametrize(

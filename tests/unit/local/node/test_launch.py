@@ -3,23 +3,29 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
 from isvc.local.node.environment import Sources
-from isvc.local.node.images import Program
-from isvc.local.node.launch import launch
+from isvc.local.node.images import ImageTable, Program
+from isvc.local.node.launch import Surroundings, launch
+from isvc.local.node.process import Reaper
+from isvc.toolkit.clock import SystemClock
 
 
 def launched(tmp_path, spec, program=Program()):  # noqa: B008 - frozen
-    around = SimpleNamespace(
+    around = Surroundings(
         pod={"metadata": {"name": "p"}, "spec": {}},
         folder=tmp_path,
         volumes={"models": tmp_path / "models"},
         sources=Sources(),
         ports={8080: 20001},
+        images=ImageTable(tmp_path / "images.yaml"),
+        reaper=Reaper(tmp_path / "reaper"),
+        clock=SystemClock(),
         env={},
+        touch=lambda: None,
+        event=lambda kind, reason, message: None,
     )
     return launch({"name": "c", "image": "i", **spec}, program, around, tmp_path / "termination-log")
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -143,8 +144,8 @@ async def test_strays_are_ended_at_the_next_start(tmp_path):
             process.wait()
 
 
-async def lines(*args, **options) -> str:
-    return b"".join([chunk async for chunk in read(*args, LogOptions(**options))]).decode()
+async def lines(path: Path, **options: Any) -> str:
+    return b"".join([chunk async for chunk in read(path, LogOptions(**options))]).decode()
 
 
 async def test_logs_can_be_read_in_part(tmp_path):

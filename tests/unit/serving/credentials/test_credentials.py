@@ -105,7 +105,9 @@ def test_a_second_s3_secret_changes_plain_values_only() -> None:
 
 def test_google_keys_are_mounted() -> None:
     config = CredentialsConfig(gcs=GCSConfig(gcs_credential_file_name="key.json"))
-    container, spec = granted(account("google"), {"google": secret("google", **{"key.json": "{}"})}, config=config)
+    container, spec = granted(
+        account("google"), {"google": secret("google", None, **{"key.json": "{}"})}, config=config
+    )
     assert env_of(container) == {"GOOGLE_APPLICATION_CREDENTIALS": "/var/secrets/key.json"}
     assert container["volumeMounts"] == [{"name": "user-gcp-sa", "mountPath": "/var/secrets/", "readOnly": True}]
     assert spec["volumes"] == [{"name": "user-gcp-sa", "secret": {"secretName": "google"}}]
@@ -139,7 +141,7 @@ def test_google_keys_are_mounted() -> None:
     ],
 )
 def test_kinds_of_secrets(data: dict[str, str], expected: dict[str, Any]) -> None:
-    assert env_of({"env": grant_of(secret("s", **data), PLAIN).env}) == expected
+    assert env_of({"env": grant_of(secret("s", None, **data), PLAIN).env}) == expected
 
 
 def test_hdfs_secrets_are_mounted() -> None:

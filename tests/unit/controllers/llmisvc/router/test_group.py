@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.controllers.llmisvc.services import observe, path, route, service
@@ -19,9 +20,7 @@ WAITING = [
 ]
 
 
-def member(
-    name: str, weight: int = 1, *, replicas: int = 1, conditions: list[Object] = READY, **more: Object
-) -> Object:
+def member(name: str, weight: int = 1, *, replicas: int = 1, conditions: list[Object] = READY, **more: Any) -> Object:
     spec = {"model": {"name": more.pop("model", "shared")}, "router": {"route": {"group": "g", "weight": weight}}}
     status = {"conditions": conditions, "workloads": {"primary": {"readyReplicas": replicas}}, **more.pop("status", {})}
     return service(name, spec, status=status, **more)

@@ -99,7 +99,7 @@ def test_the_service_has_the_ports_that_gateways_ask_for() -> None:
 
 
 def test_the_own_account_takes_over_what_the_servers_account_brings_for_downloads() -> None:
-    servers = {
+    servers: Object = {
         "metadata": {"name": "servers", "annotations": {"eks.amazonaws.com/role-arn": "arn"}},
         "secrets": [{"name": "s"}],
         "imagePullSecrets": [{"name": "p"}],
