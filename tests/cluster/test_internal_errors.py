@@ -8,6 +8,7 @@ from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.controllers.inferenceservice import reconcile
+from isvc.controllers.inferenceservice.plan import plan
 from isvc.kube.conditions import find
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object
@@ -17,13 +18,11 @@ from isvc.toolkit.client import Client
 
 
 def panics(controller: Running) -> float:
-    samples = controller.manager.metrics.panics.collect()[0].samples
+    samples = next(iter(controller.manager.metrics.panics.collect())).samples
     return sum(sample.value for sample in samples if sample.name.endswith("_total"))
 
 
 async def test_a_bug_is_reported(cluster, client, namespace, monkeypatch) -> None:
-    plan = reconcile.plan
-
     def broken(observed: object) -> None:
         raise TypeError("'NoneType' object is not subscriptable")
 

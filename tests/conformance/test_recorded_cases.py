@@ -43,7 +43,7 @@ def expected(profile):
 
 def differences(output):
     """By case, in what it differs from the recording."""
-    found = {}
+    found: dict[str, list[str]] = {}
     for line in output.splitlines():
         if result := RESULT.match(line):
             case = found.setdefault(result[1], [])
@@ -55,7 +55,7 @@ def differences(output):
 @pytest.mark.skipif(not CASES.is_dir(), reason=f"no recorded cases in {CASES}")
 @pytest.mark.parametrize("profile", profiles())
 def test_profile_agrees_with_the_reference(profile, request):
-    command = [sys.executable, CASES / "conform.py", "--manager", MANAGER, "--llmisvc", LLMISVC]
+    command: list[str | Path] = [sys.executable, CASES / "conform.py", "--manager", MANAGER, "--llmisvc", LLMISVC]
     command += ["--profile", profile, "--crds", ROOT / "manifests" / "crds" / "full", "--show", "1000"]
     if request.config.getoption("--cluster") == "embedded":
         command += ["--server", SERVER]

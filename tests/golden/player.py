@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def read_recording(name: str) -> list[Object]:
 
 
 def write_recording(name: str, states: list[Object]) -> None:
-    written, before = [], {}
+    written = []
+    before: Object = {}
     for state in states:
         objects = state["objects"]
         changed = {key: obj for key, obj in objects.items() if before.get(key) != obj}
@@ -107,7 +109,7 @@ class Player:
         for resource in FOREIGN:
             await self._create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(resource))
         for resource in (*OURS, *FOREIGN):
-            await until(lambda resource=resource: is_served(self.client, resource), f"{resource} is served", PATIENCE)
+            await until(partial(is_served, self.client, resource), f"{resource} is served", PATIENCE)
         sections = {name: json.dumps(section) for name, section in case["config"].items()}
         metadata = {"name": "inferenceservice-config", "namespace": self.namespace}
         config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": sections}

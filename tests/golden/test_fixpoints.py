@@ -38,9 +38,7 @@ pytestmark = pytest.mark.skipif(not STATES, reason=f"no recorded cases in {FOLDE
 class NoWrites:
     """A client that was never meant to be asked."""
 
-    @property
-    def field_manager(self) -> str:
-        return "isvc"
+    field_manager = "isvc"
 
     async def create(self, resource: Any, obj: Object) -> Object:
         raise AssertionError(f"creates {resource} {obj['metadata']['name']}: {obj}")

@@ -56,10 +56,6 @@ class NoWrites:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    @property
-    def field_manager(self) -> str:
-        return "isvc"
-
     async def create(self, resource: Resource, obj: Object) -> Object:
         raise Unwanted(f"creates {resource} {name_of(obj)}: {obj}")
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from typing import Any
 
 import pytest
@@ -29,6 +30,11 @@ def head(store: Store, name: str) -> Entry:
     found = store.head(COLLECTION, "ns", name)
     assert found is not None
     return found
+
+
+def database_of(store: Store) -> sqlite3.Connection:
+    assert store._log is not None
+    return store._log._db
 
 
 def values(store: Store, at: int | None = None) -> dict[str, str]:
@@ -152,7 +158,7 @@ async def test_many_writers_share_commits(tmp_path, monkeypatch):
     commits: list[int] = []
     settle = store._settle
 
-    def counted(rows: list[Row], error: BaseException | None) -> None:
+    def counted(rows: list[Row], error: Unusable | None) -> None:
         commits.append(len(rows))
         settle(rows, error)
 
@@ -166,14 +172,13 @@ async def test_many_writers_share_commits(tmp_path, monkeypatch):
 async def test_a_failed_commit_fails_the_writes_and_only_those(tmp_path):
     store = Store(tmp_path)
     kept = await put(store, "a", "1")
-    log = store._log
-    assert log is not None
-    log._db.execute("CREATE TRIGGER full BEFORE INSERT ON revisions BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    database = database_of(store)
+    database.execute("CREATE TRIGGER full BEFORE INSERT ON revisions BEGIN SELECT RAISE(ABORT, 'disk full'); END")
     with pytest.raises(InternalError, match="disk full"):
         await put(store, "a", "2")
     assert store.get(COLLECTION, "ns", "a") is kept
     assert store.head(COLLECTION, "ns", "a") is kept
-    log._db.execute("DROP TRIGGER full")
+    database.execute("DROP TRIGGER full")
     await put(store, "a", "3")
     assert values(store) == {"a": "3"}
     store.close()
@@ -198,7 +203,7 @@ async def test_writes_behind_a_failed_one_fail_for_good(tmp_path):
     """They may have been based on what was lost: none of them may turn up after a restart."""
     store = Store(tmp_path)
     await put(store, "a", "1")
-    store._log._db.execute(
+    database_of(store).execute(
         "CREATE TRIGGER no BEFORE INSERT ON revisions WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END"
     )
     failing = [asyncio.ensure_future(put(store, "bad"))]
@@ -206,7 +211,7 @@ async def test_writes_behind_a_failed_one_fail_for_good(tmp_path):
         failing.append(asyncio.ensure_future(put(store, f"behind-{len(failing)}")))
         await asyncio.sleep(0)
     outcomes = await asyncio.gather(*failing, return_exceptions=True)
-    acknowledged = {each.name for each in outcomes if not isinstance(each, Exception)}
+    acknowledged = {each.name for each in outcomes if not isinstance(each, BaseException)}
     await put(store, "later")
     store.close()
     again = Store(tmp_path)
@@ -217,13 +222,13 @@ async def test_writes_behind_a_failed_one_fail_for_good(tmp_path):
 async def test_a_full_disk_is_said_once_and_reading_goes_on(tmp_path, caplog):
     store = Store(tmp_path)
     await put(store, "a", "1")
-    pages = store._log._db.execute("PRAGMA page_count").fetchone()[0]
-    store._log._db.execute(f"PRAGMA max_page_count={pages}")
+    pages = database_of(store).execute("PRAGMA page_count").fetchone()[0]
+    database_of(store).execute(f"PRAGMA max_page_count={pages}")
     with pytest.raises(InternalError, match=r"objects\.db cannot be used .*the disk is full: free some space"):
         await put(store, "b", "x" * 1_000_000)
     assert values(store) == {"a": "1"}
     assert [record.message for record in caplog.records if "disk is full" in record.message]
-    store._log._db.execute("PRAGMA max_page_count=1000000")
+    database_of(store).execute("PRAGMA max_page_count=1000000")
     await put(store, "b", "2")
     assert values(store) == {"a": "1", "b": "2"}
     store.close()
@@ -231,7 +236,7 @@ async def test_a_full_disk_is_said_once_and_reading_goes_on(tmp_path, caplog):
 
 async def test_a_file_that_cannot_be_written_is_said(tmp_path):
     store = Store(tmp_path)
-    store._log._db.execute("PRAGMA query_only=1")
+    database_of(store).execute("PRAGMA query_only=1")
     with pytest.raises(InternalError, match="it cannot be written: make the folder and the file writable"):
         await put(store, "a")
     store.close()
@@ -246,6 +251,6 @@ def test_a_folder_that_cannot_be_used_is_said(tmp_path):
 async def test_a_durable_store_waits_for_the_disk(tmp_path):
     for durable, level in ((False, 1), (True, 2)):
         store = Store(tmp_path / str(durable), durable=durable)
-        assert store._log._db.execute("PRAGMA synchronous").fetchone() == (level,)
+        assert database_of(store).execute("PRAGMA synchronous").fetchone() == (level,)
         await put(store, "a")
         store.close()

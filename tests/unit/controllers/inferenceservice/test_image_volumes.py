@@ -7,6 +7,7 @@ from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.status import image_volumes
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.serving.config import Config
+from isvc.serving.storage.image_volumes import CONDITION
 
 RAW = {"metadata": {"name": "iris", "namespace": "ns"}, "spec": {"predictor": {}}}
 
@@ -19,7 +20,7 @@ def reason(minor, mode="native"):
     before = edit.result()
     image_volumes.report(edit, observed)
     assert edit.result() == before
-    condition = edit.conditions.get(image_volumes.CONDITION)
+    condition = edit.conditions.get(CONDITION)
     assert condition is None or condition["severity"] == "Info"
     return condition and condition["reason"]
 

@@ -73,7 +73,7 @@ RUNTIME: Object = {
     "workerSpec": {"containers": [{**CONTAINER, "name": "worker-container"}]},
 }
 
-anything = st.sampled_from(
+anything: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, 0, -3, 1.5, "", "x", "{{.Nope", [], ["x"], [None], [[]], {}, {"x": 1}, {"name": None}, {"name": 7}]
 )
 
