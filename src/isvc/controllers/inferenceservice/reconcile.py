@@ -15,7 +15,7 @@ from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.planned import Planned, Stage
 from isvc.controllers.inferenceservice.status.edit import READY
-from isvc.controllers.inferenceservice.status.events import halt_events, virtual_host_events
+from isvc.controllers.inferenceservice.status.events import halt_events, update_events, virtual_host_events
 from isvc.controllers.inferenceservice.status.fold import fold, halted, undecided, unplanned, unreadable
 from isvc.controllers.inferenceservice.status.revisions import rolled_out
 from isvc.engine.apply import Engine
@@ -173,7 +173,11 @@ class Reconciler:
 def _report(observed: Observed, planned: Planned, outcome: Outcome) -> Report:
     before, status = observed.status, fold(observed, planned, outcome)
     missing = VIRTUAL_SERVICES not in observed.served and not observed.config.ingress.disable_istio_virtual_host
-    events = (*halt_events(halted(planned, outcome)), *virtual_host_events(before, status, missing=missing))
+    events = (
+        *halt_events(halted(planned, outcome)),
+        *virtual_host_events(before, status, missing=missing),
+        *update_events(observed.name, before, status),
+    )
     result = None
     if rolled_out(before) != rolled_out(status):
         result = Result(requeue_after=0)  # the traffic split is planned from the status just written

@@ -1,5 +1,8 @@
+import pytest
+
 from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, PREDICTOR_READY, StatusEdit
+from isvc.controllers.inferenceservice.status.events import update_events
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -12,7 +15,7 @@ def edit(ready=False, status=None):
     return made
 
 
-def pod(name="a", created=NOW, init=None, server=None, ready=False, last=None):
+def pod(name="a", created=NOW, init=None, server=None, ready=False, last=None, template="1"):
     def container(title, state):
         return [{"name": title, "state": state, "lastState": {"terminated": last} if last else {}}] if state else []
 
@@ -22,7 +25,8 @@ def pod(name="a", created=NOW, init=None, server=None, ready=False, last=None):
         "initContainerStatuses": container("storage-initializer", init),
         "containerStatuses": container("kserve-container", server),
     }
-    return {"metadata": {"name": name, "creationTimestamp": created}, "status": status}
+    metadata = {"name": name, "creationTimestamp": created, "labels": {"pod-template-hash": template}}
+    return {"metadata": metadata, "status": status}
 
 
 def after(pods, **options):
@@ -67,3 +71,46 @@ def test_the_newest_pod_speaks():
     old, new = pod("z", "2026-01-01T00:00:00Z"), pod("a", "2026-01-02T00:00:00Z")
     twin = pod("b", "2026-01-02T00:00:00Z")
     assert [each["metadata"]["name"] for each in model.newest_first([old, twin, new])] == ["a", "b", "z"]
+
+
+CRASHED = {"reason": "Error", "exitCode": 1, "message": "no such file: model.joblib"}
+SERVING = {"server": {"running": {}}, "ready": True}
+LATER = "2026-01-02T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    "state", [{"terminated": CRASHED}, {"waiting": {"reason": "CrashLoopBackOff"}}, {"running": {}}]
+)
+def test_a_failed_update_is_reported_while_the_old_version_serves(state):
+    new = pod("new", LATER, server=state, last=None if "terminated" in state else CRASHED, template="2")
+    status = after([pod(**SERVING), new], ready=True)
+    assert status["transitionStatus"] == "BlockedByFailedLoad"
+    assert status["states"]["targetModelState"] == "FailedToLoad"
+    assert status["lastFailureInfo"]["message"] == "no such file: model.joblib"
+
+
+def test_an_update_that_is_under_way_or_done_is_no_failure():
+    old = pod(**SERVING)
+    assert (
+        after([old, pod("new", LATER, server={"running": {}}, template="2")], ready=True)["transitionStatus"]
+        == "UpToDate"
+    )
+    done = pod("new", LATER, **SERVING, last=CRASHED, template="2")
+    assert after([old, done], ready=True)["transitionStatus"] == "UpToDate"
+
+
+def test_a_crash_beside_others_of_the_same_version_is_no_failed_update():
+    crashed = pod("new", LATER, server={"terminated": CRASHED})
+    assert after([pod(**SERVING), crashed], ready=True)["transitionStatus"] == "UpToDate"
+
+
+def test_a_failed_update_is_an_event_once():
+    before = {"conditions": [{"type": "Ready", "status": "True"}], "modelStatus": {"transitionStatus": "UpToDate"}}
+    blocked = {"transitionStatus": "BlockedByFailedLoad", "lastFailureInfo": {"message": "no bucket"}}
+    failed = {**before, "modelStatus": blocked}
+    (event,) = update_events("iris", before, failed)
+    assert event.reason == "ModelLoadFailed"
+    assert event.message.endswith("its previous version goes on serving: no bucket")
+    assert list(update_events("iris", failed, failed)) == []
+    unready = {**failed, "conditions": [{"type": "Ready", "status": "False"}]}
+    assert list(update_events("iris", before, unready)) == []

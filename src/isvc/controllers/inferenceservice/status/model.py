@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.objects import Object, dig, labels_of, name_of
 from isvc.serving.containers import MODEL_SERVER
 
 STORAGE_INITIALIZER = "storage-initializer"
+TEMPLATE_HASH = "pod-template-hash"
 PENDING, LOADING, LOADED, FAILED = "Pending", "Loading", "Loaded", "FailedToLoad"
 _TRANSITIONS = {PENDING: "InProgress", LOADING: "InProgress", LOADED: "UpToDate", FAILED: "BlockedByFailedLoad"}
 
@@ -43,13 +44,23 @@ def propagate(edit: StatusEdit, pods: Sequence[Object], *, settled: bool = True,
     _model(edit)["copies"] = copies
     if "running" in download:
         _enter(edit, LOADING)
-    elif failure := _failure(download):
+    elif failure := _failure(download) or _failed_update(pods):
         _enter(edit, FAILED, failure)
     elif edit.conditions.is_happy() and settled:
         _enter(edit, LOADED)
     elif server := _status_of(pods[0], "containerStatuses", MODEL_SERVER):
         failure = _failure(server)
         _enter(edit, FAILED if failure else PENDING, failure)
+
+
+def _failed_update(pods: Sequence[Object]) -> Object | None:
+    """Why the newest pod does not become ready, if it is to replace pods of another template that serve."""
+    newest = pods[0]
+    replaced = (pod for pod in pods[1:] if labels_of(pod).get(TEMPLATE_HASH) != labels_of(newest).get(TEMPLATE_HASH))
+    if _is_ready(newest) or not any(map(_is_ready, replaced)):
+        return None
+    server = _status_of(newest, "containerStatuses", MODEL_SERVER)
+    return _failure(server) or _failure({"terminated": server.get("last")})
 
 
 def _model(edit: StatusEdit) -> Object:
