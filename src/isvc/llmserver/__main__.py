@@ -1,3 +1,6 @@
+"""The LLM server as a program: `python -m isvc.llmserver`."""
+
 from isvc.llmserver.program import main
 
-raise SystemExit(main())
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from isvc.llmserver.errors import ServerError
 
-_MODEL = os.environ.get("ISVC_MODEL_DIR", "/mnt/models")
+_MODEL = "/mnt/models"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, list[str]]:
     # Only the first word can be `vllm serve`'s model: a later one may be the value of a flag that is unknown here.
     positional = words.pop(0) if words and not words[0].startswith("-") else None
     parsed, rest = _parser().parse_known_args([_dashed(word) for word in words])
-    model = parsed.model or positional or parsed.model_dir or _MODEL
+    model = parsed.model or positional or parsed.model_dir or os.environ.get("ISVC_MODEL_DIR", _MODEL)
     names = parsed.served_model_name or ([parsed.model_name] if parsed.model_name else [model])
     keys = parsed.api_key or ([os.environ["VLLM_API_KEY"]] if os.environ.get("VLLM_API_KEY") else [])
     options = Options(

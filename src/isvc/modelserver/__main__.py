@@ -1,3 +1,6 @@
+"""The model server as a program: `python -m isvc.modelserver`."""
+
 from isvc.modelserver.program import main
 
-raise SystemExit(main())
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,7 +1,7 @@
 """The program: KServe's flags, models loaded before the port opens, workers, and an orderly end.
 
 A port that answers means a model that is loaded, so the plainest TCP probe is a true readiness probe. On SIGTERM
-running requests are answered and idle connections told to close before the process ends.
+running requests are answered and idle connections closed before the process ends.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _custom(spec: str) -> type[Model]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Bound but not yet listening: a port in use is told at once, and connections wait for no model."""
+    """Bound but not yet listening: a port in use is reported at once, and connections wait for no model."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -190,7 +190,7 @@ def _fork_workers(count: int) -> bool:
     while children:
         pid, status = os.wait()
         children.discard(pid)
-        if status and not stopping:  # one that is told to stop may be killed while it still loads
+        if status and not stopping:  # one that is to stop may be killed while it still loads
             failed = True
             forward(signal.SIGTERM, None)
     if failed:

@@ -1,7 +1,7 @@
 """Rewrites objects that are stored in an old version of their kind in the one that is stored today.
 
 A version can only be dropped from a CRD once `status.storedVersions` no longer names it, and nobody else keeps track:
-every object is written back unchanged, and then the CRD is told. A kind that is stored in one version costs one read.
+every object is written back unchanged, and then the CRD updated. A kind that is stored in one version costs one read.
 """
 
 from __future__ import annotations

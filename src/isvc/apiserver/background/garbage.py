@@ -17,7 +17,7 @@ from isvc.apiserver.verbs.delete import FOREGROUND, ORPHAN
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import Object
 
-# Kept by the thousand, owned by nobody, and never owners.
+# There may be thousands of them, owned by nobody, and never owners.
 LEFT_OUT = ("events",)
 
 

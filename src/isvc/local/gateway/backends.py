@@ -1,6 +1,6 @@
 """Which endpoints of a Service can take a request, and what is running on each of them.
 
-Only ready endpoints of EndpointSlices count. The node asks `drain` before it stops a process, and is told once no new
+Only ready endpoints of EndpointSlices count. The node asks `drain` before it stops a process, which returns once no new
 request can go there and the last one has been answered.
 """
 

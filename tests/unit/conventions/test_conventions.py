@@ -1,0 +1,82 @@
+"""What CONTRIBUTING.md asks of every module, as far as a machine can tell."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SOURCE = ROOT / "src" / "isvc"
+MODULES = sorted(SOURCE.rglob("*.py"))
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
+SAYS_NOTHING = {"utils", "util", "common", "helpers", "helper", "constants", "misc"}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def parsed() -> Iterator[tuple[str, str, ast.Module]]:
+    for path in MODULES:
+        source = path.read_text()
+        yield str(path.relative_to(ROOT)), source, ast.parse(source)
+
+
+def test_modules_are_short():
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in MODULES}
+    assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
+
+
+def test_functions_are_short():
+    long = {
+        f"{path}:{node.name}": lines
+        for path, _, tree in parsed()
+        for node in ast.walk(tree)
+        if isinstance(node, FUNCTIONS)
+        and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > MOST_LINES_OF_A_FUNCTION
+    }
+    assert long == {}
+
+
+def test_modules_say_what_they_are_and_are_named_for_it():
+    assert [str(path) for path in MODULES if path.stem in SAYS_NOTHING or path.parent.name in SAYS_NOTHING] == []
+    assert [path for path, source, tree in parsed() if source and not ast.get_docstring(tree)] == []
+
+
+def test_no_source_code_in_strings():
+    """Programs are files, which are linted, typed and tested."""
+    found = [
+        f"{path}:{node.lineno}"
+        for path, _, tree in parsed()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and is_program(node.value)
+    ]
+    assert found == []
+
+
+def is_program(text: str) -> bool:
+    """Python of several lines with an import or a definition in it, or a script of more than one command."""
+    if len(lines := text.strip().splitlines()) < 2:
+        return False
+    if lines[0].startswith("#!"):
+        return len(lines) > 2
+    try:
+        statements = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return False
+    return any(isinstance(each, (ast.Import, ast.ImportFrom, ast.ClassDef, *FUNCTIONS)) for each in statements)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import sys\nprint(sys.argv)\n", True),
+        ("#!/bin/sh\ncd /tmp\nexit 0\n", True),
+        ("def f():\n    return 1\n", True),
+        ("#!/bin/sh\nexec program\n", False),
+        ("Says what it does.\n\nAnd why.\n", False),
+        ("apiVersion: v1\nkind: ConfigMap\n", False),
+    ],
+)
+def test_programs_are_known_from_text(text: str, expected: bool):
+    assert is_program(text) is expected
