@@ -25,6 +25,7 @@ _PORT = click.IntRange(0, 65535)
 @click.option("--ephemeral", is_flag=True, help="Keep objects in memory, and forget them at the end.")
 @click.option("--durable", is_flag=True, help="Wait for the disk at every write, so that a power cut loses nothing.")
 @click.option("--simulate", is_flag=True, help="Treat pods whose image has no local program as ready.")
+@click.option("--sandbox", is_flag=True, help="Confine pods to their own folders and ports (Linux).")
 @click.option(
     "--allow-origin",
     "allow_origins",
@@ -39,6 +40,7 @@ def command(
     ephemeral: bool,
     durable: bool,
     simulate: bool,
+    sandbox: bool,
     allow_origins: tuple[str, ...],
     verbose: bool,
 ) -> None:
@@ -50,6 +52,8 @@ def command(
     from isvc.local.choices import Choices
     from isvc.local.home import AlreadyRunning, Home
 
+    if sandbox:
+        _check_sandbox()
     home = Home.default()
     try:
         home.prepare()
@@ -58,12 +62,25 @@ def command(
         raise click.ClickException(f"cannot keep files in {home.root}: {error}") from None
     try:
         with home.lock():
-            sys.exit(_loop(_up(home, Choices(api_port, port, ephemeral, durable, simulate, allow_origins))))
+            choices = Choices(
+                api_port, port, ephemeral, durable, simulate, allow_origins=allow_origins, sandbox=sandbox
+            )
+            sys.exit(_loop(_up(home, choices)))
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)
         if error.running:
             _next_steps(home, error.running)
         sys.exit(1)
+
+
+def _check_sandbox() -> None:
+    """Refuse to start without the sandbox that was asked for, and say what this kernel leaves out."""
+    from isvc.local.node.sandbox import shortcomings, why_not
+
+    if reason := why_not():
+        raise click.ClickException(f"pods cannot be confined here: {reason}; start without --sandbox")
+    for missing in shortcomings():
+        click.echo(f"sandbox: {missing}", err=True)
 
 
 async def _up(home: Home, choices: Choices) -> int:

@@ -15,3 +15,4 @@ class Choices:
     durable: bool = False
     simulate: bool = False
     allow_origins: tuple[str, ...] = ()
+    sandbox: bool = False

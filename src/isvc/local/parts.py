@@ -18,6 +18,7 @@ from isvc.local.gateway.server import Gateway
 from isvc.local.home import Home
 from isvc.local.install import install, install_webhooks
 from isvc.local.node.node import Node
+from isvc.local.node.policy import Sandbox
 from isvc.local.node.process import Reaper
 from isvc.programs import isvc_manager
 from isvc.programs.options import Options
@@ -76,7 +77,7 @@ class Local:
         self._cache = Cache(client)
         self._port = gateway_port
         recorder = Recorder(client, "isvc", clock)
-        guard = Guard(frozenset(choices.allow_origins))
+        guard = Guard(frozenset(choices.allow_origins), reaches_this_machine=not choices.sandbox)
         self._gateway = Gateway(self._cache, guard)
         self._node = Node(
             client,
@@ -88,6 +89,7 @@ class Local:
             env=proxy_env(guard.proxy_url(gateway_port)),
             drain=self._drain,
             simulate=choices.simulate,
+            sandbox=Sandbox(gateway_port) if choices.sandbox else None,
         )
         self.manager = Manager(
             client,

@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -50,8 +50,19 @@ def staged(destination: Path) -> Iterator[Path]:
 def _has_to_stay(destination: Path) -> bool:
     """A mount point cannot be renamed over; a folder with content may hold somebody else's model."""
     return destination.is_dir() and (
-        os.path.ismount(destination) or any(destination.iterdir()) or not os.access(destination.parent, os.W_OK)
+        os.path.ismount(destination) or any(destination.iterdir()) or not _can_make_folders(destination.parent)
     )
+
+
+def _can_make_folders(folder: Path) -> bool:
+    """Found out by trying: permissions alone know nothing of read-only volumes and sandboxes."""
+    try:
+        made = tempfile.mkdtemp(prefix=PREFIX, dir=folder)
+    except OSError:
+        return False
+    with suppress(FileNotFoundError):  # another process took it for a leftover
+        os.rmdir(made)
+    return True
 
 
 def _merge(source: Path, destination: Path) -> None:

@@ -20,7 +20,9 @@ _USER: Final = "pod"
 
 
 class Guard:
-    def __init__(self, allowed_origins: frozenset[str] = frozenset()) -> None:
+    def __init__(self, allowed_origins: frozenset[str] = frozenset(), *, reaches_this_machine: bool = True) -> None:
+        """`reaches_this_machine` false keeps the proxy from being a way around a sandbox, to ports on this machine."""
+        self.reaches_this_machine = reaches_this_machine
         self._password = secrets.token_urlsafe(24)
         self._allowed_origins = allowed_origins
         login = base64.b64encode(f"{_USER}:{self._password}".encode())
@@ -33,6 +35,14 @@ class Guard:
     def is_pod(self, headers: Mapping[str, str]) -> bool:
         scheme, _, login = headers.get("Proxy-Authorization", "").partition(" ")
         return hmac.compare_digest(f"{scheme.lower()} {login.strip()}".encode(), self._expected)
+
+    def trusts_name(self, target: Target) -> bool:
+        """Whether a rule for any host serves this name: nobody else can have pointed it at this machine.
+
+        Unless the origin of a page with that name is allowed, that leaves the machine's own names and addresses.
+        """
+        is_allowed = any(urlsplit(origin).hostname == target.host for origin in self._allowed_origins)
+        return target.is_this_machine or target.is_address or is_allowed
 
     def is_foreign(self, headers: Mapping[str, str], target: Target, has_route: Callable[[str], bool]) -> bool:
         """Whether a web page of another site made the request.

@@ -7,6 +7,7 @@ for the next one. Everything else that goes wrong is answered with its reason.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import random
 from collections.abc import Callable, Mapping
@@ -81,7 +82,10 @@ class Proxy:
 
     def _route(self, request: web.BaseRequest, target: Target, *, from_pod: bool) -> Rule | None:
         query = dict(parse_qsl(target.query, keep_blank_values=True)) if target.query else {}
-        rule = self._table().find(target.host, request.method, target.path, request.headers, query)
+        by_any_name = from_pod or self._guard.trusts_name(target)
+        rule = self._table().find(
+            target.host, request.method, target.path, request.headers, query, by_any_name=by_any_name
+        )
         if rule is not None:
             return rule
         service = cluster_name(target.host)
@@ -101,7 +105,7 @@ class Proxy:
             answer.headers["Proxy-Authenticate"] = 'Basic realm="pods"'
             return answer
         table = self._table()
-        if table.knows(target.host):
+        if table.names(target.host):
             return refusal(404, f"no route of host {target.host} matches {request.method} {target.path}")
         if not target.is_this_machine:  # a page that reaches us by a name of its own must not learn ours
             return refusal(404, f"no route for host {target.host}")
@@ -156,6 +160,8 @@ class Proxy:
 
     async def _forward_outside(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         """Pods send all their http:// requests here; those to other hosts go their way."""
+        if not self._guard.reaches_this_machine and await _is_this_machine(target.host):
+            return refusal(403, f"{target.host} is this machine, which pods in a sandbox do not reach")
         if self._outside is None:
             self._outside = _session(None)
         headers = request_headers(request, target, ())
@@ -192,6 +198,16 @@ def _session(connector: aiohttp.TCPConnector | None) -> aiohttp.ClientSession:
         max_line_size=_LONGEST_LINE,
         max_field_size=_LONGEST_LINE,
     )
+
+
+async def _is_this_machine(host: str) -> bool:
+    """A name that leads nowhere is nobody's."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), None)
+    except OSError:
+        return False
+    addresses = (ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found)
+    return any(address.is_loopback or address.is_unspecified for address in addresses)
 
 
 def _upstream_proxy(host: str) -> str | None:

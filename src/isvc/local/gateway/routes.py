@@ -144,26 +144,31 @@ class RouteTable:
             self.wildcard.setdefault("", []).append(rule)
 
     def find(
-        self, host: str, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]
+        self,
+        host: str,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str],
+        *,
+        by_any_name: bool = True,
     ) -> Rule | None:
-        for rules in self._for_host(host):
+        """The rule for a request; with `by_any_name` also one that is for any host."""
+        for rules in self._for_host(host, by_any_name=by_any_name):
             for rule in rules:
                 if rule.match.accepts(method, path, headers, query):
                     return rule
         return None
 
-    def knows(self, host: str) -> bool:
-        return any(True for _ in self._for_host(host))
-
     def names(self, host: str) -> bool:
         """Whether a route is for this host or its domain, not just for any."""
         return host in self.exact or any(suffix and host.endswith(suffix) for suffix in self.wildcard)
 
-    def _for_host(self, host: str) -> Iterable[list[Rule]]:
+    def _for_host(self, host: str, *, by_any_name: bool = True) -> Iterable[list[Rule]]:
         if host in self.exact:
             yield self.exact[host]
         for suffix in sorted(self.wildcard, key=len, reverse=True):
-            if host.endswith(suffix):
+            if host.endswith(suffix) and (suffix or by_any_name):
                 yield self.wildcard[suffix]
 
 

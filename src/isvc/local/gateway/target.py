@@ -38,6 +38,10 @@ class Target(NamedTuple):
         """Whether the name can mean this machine alone, which a name out of the DNS never does."""
         return _LOOPBACK.fullmatch(self.host) is not None
 
+    @property
+    def is_address(self) -> bool:
+        return self.host.startswith("[") or self.host.replace(".", "").isdigit()
+
 
 def target_of(request: web.BaseRequest) -> Target:
     raw = request.raw_path if isinstance(request, web.Request) else request._message.path

@@ -6,6 +6,7 @@ Back-off is shorter than a cluster's, because somebody is waiting in front of th
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable
 from pathlib import Path
 
@@ -118,7 +119,7 @@ class Container:
         started = self._now()
         try:
             plan = launch(self.spec, program, self._around, termination_log)
-            starting = Process.start(plan.command, plan.env, plan.folder, log, self._around.reaper)
+            starting = Process.start(plan.command, plan.env, plan.folder, log, self._around.reaper, plan.policy)
             process = await in_full(starting, Process.end)
         except (CannotStart, Missing) as error:
             return self._did_not_start(error, log, started)
@@ -183,7 +184,7 @@ class Container:
 
     def _asker(self, plan: Launch) -> probes.Asker:
         def run(words: list[str]) -> Awaitable[tuple[int, str]]:
-            return run_beside(plan.translation.words(words), plan.env, plan.folder, self._around.reaper)
+            return run_beside(plan.translation.words(words), plan.env, plan.folder, self._around.reaper, plan.policy)
 
         return probes.Asker(self.spec, plan.translation.ports, run)
 
@@ -252,7 +253,10 @@ class Container:
 
 
 def _read(path: Path) -> str:
+    """The end of a termination message, however much the container has written."""
     try:
-        return path.read_text(errors="replace")[-4096:].strip()
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+            return file.read(4096).decode(errors="replace").strip()
     except OSError:
         return ""

@@ -37,6 +37,7 @@ def _model_server(*flags: str) -> Program:
     return Program((sys.executable, "-m", "isvc.modelserver", "--host=127.0.0.1", *flags))
 
 
+STORAGE_INITIALIZER = Program((sys.executable, "-m", "isvc.storage_initializer"))
 _VLLM = Program((sys.executable, "-m", "isvc.llmserver"), {"ISVC_MODEL_DIR": "/mnt/models"}, stands_for="vllm")
 
 BUILT_IN: dict[str, Program] = {
@@ -49,7 +50,7 @@ BUILT_IN: dict[str, Program] = {
     **dict.fromkeys(
         [f"llm-d/llm-d-{build}*" for build in ("aws", "cpu", "cuda", "dev", "gke", "hpu", "rocm", "xpu")], _VLLM
     ),
-    "kserve/storage-initializer": Program((sys.executable, "-m", "isvc.storage_initializer")),
+    "kserve/storage-initializer": STORAGE_INITIALIZER,
     "isvc/modelserver": _model_server(),
     "python": Program(),
 }

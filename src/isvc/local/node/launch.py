@@ -13,7 +13,9 @@ from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.quantity import Quantity
 from isvc.local.node.environment import Sources, container_env, expand, passed_on
 from isvc.local.node.images import ImageTable, Program
+from isvc.local.node.policy import Sandbox, private_folders
 from isvc.local.node.process import CannotStart, Reaper
+from isvc.local.node.sandbox import Policy
 from isvc.local.node.stand_in import in_place_of, put_on_path
 from isvc.local.node.translate import Translation
 from isvc.local.node.volumes import mounts
@@ -33,6 +35,7 @@ class Surroundings:
     reaper: Reaper
     clock: Clock
     env: Mapping[str, str]  # the node's own additions
+    sandbox: Sandbox | None
     touch: Callable[[], None]  # the pod's status may have changed
     event: Callable[[str, str, str], None]  # type, reason, message
 
@@ -43,6 +46,7 @@ class Launch:
     env: dict[str, str]
     folder: Path
     translation: Translation
+    policy: Policy | None = None
 
 
 def launch(spec: Object, program: Program, around: Surroundings, termination_log: Path) -> Launch:
@@ -51,6 +55,10 @@ def launch(spec: Object, program: Program, around: Surroundings, termination_log
     folders = mounts(spec, around.volumes, given)
     translation = Translation(around.ports, {told_at: str(termination_log), **folders})
     env = passed_on(os.environ) | dict(around.env) | _conveniences(spec, around, translation)
+    own_folders = private_folders(around.folder) if around.sandbox else {}
+    for variable, path in own_folders.items():
+        path.mkdir(mode=0o700, exist_ok=True)
+        env[variable] = str(path)
     for values in (program.env, given):
         env |= {name: translation.variable(name, value) for name, value in values.items()}
     env["TERMINATION_MESSAGE_PATH"] = str(termination_log)
@@ -64,8 +72,31 @@ def launch(spec: Object, program: Program, around: Surroundings, termination_log
     command = translation.words(words)
     if command[0] in ("python", "python3"):
         command[0] = sys.executable
-    folder = translation.paths(spec.get("workingDir") or "") or program.working_dir
-    return Launch(command, env, Path(folder) if folder else around.folder, translation)
+    working_dir = translation.paths(spec.get("workingDir") or "") or program.working_dir
+    folder = Path(working_dir) if working_dir else own_folders.get("HOME", around.folder)
+    return Launch(command, env, folder, translation, _policy(spec, program, command, around, folders, termination_log))
+
+
+def _policy(
+    spec: Object,
+    program: Program,
+    command: list[str],
+    around: Surroundings,
+    folders: Mapping[str, str],
+    termination_log: Path,
+) -> Policy | None:
+    if around.sandbox is None:
+        return None
+    return around.sandbox.policy(
+        around.pod,
+        spec,
+        program,
+        command,
+        folder=around.folder,
+        mounts=folders,
+        ports=list(around.ports.values()),
+        termination_log=termination_log,
+    )
 
 
 def _conveniences(spec: Object, around: Surroundings, translation: Translation) -> dict[str, str]:

@@ -20,6 +20,7 @@ from isvc.local.node.capacity import capacity
 from isvc.local.node.images import ImageTable
 from isvc.local.node.kubelet import Kubelet
 from isvc.local.node.pod import Drain, NodeServices, PodWorker
+from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import Ports
 from isvc.local.node.process import Reaper
 from isvc.toolkit.cache import Cache
@@ -51,6 +52,7 @@ class Node:
         env: Mapping[str, str] | None = None,
         drain: Drain = _no_drain,
         simulate: bool = False,
+        sandbox: Sandbox | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._client = client
@@ -72,6 +74,7 @@ class Node:
             drain=drain,
             opened=asyncio.Event(),
             simulate=simulate,
+            sandbox=sandbox,
         )
         self.kubelet = Kubelet(self.find, pki)
         cache.declare("node", Read(PODS))

@@ -25,6 +25,7 @@ from isvc.local.node.container import Container
 from isvc.local.node.environment import Missing
 from isvc.local.node.images import ImageTable
 from isvc.local.node.launch import Surroundings
+from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import PORTS_ANNOTATION, Ports
 from isvc.local.node.process import Reaper
 from isvc.local.node.status import ContainerState, pod_status
@@ -61,6 +62,7 @@ class NodeServices:
     drain: Drain
     opened: asyncio.Event  # processes may be started
     simulate: bool = False
+    sandbox: Sandbox | None = None
 
 
 class PodWorker:
@@ -230,6 +232,7 @@ class PodWorker:
             reaper=node.reaper,
             clock=node.clock,
             env=node.env,
+            sandbox=node.sandbox,
             touch=self._touch,
             event=self._event,
         )

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from isvc.local.node.logs import Log
 from isvc.local.node.reaper import MARK, kill_marked, started_at
+from isvc.local.node.sandbox import Policy, confined
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -146,19 +147,22 @@ async def in_full(starting: Coroutine[Any, Any, _T], undo: Callable[[_T], Awaita
         raise
 
 
-async def run_beside(command: Sequence[str], env: Mapping[str, str], folder: Path, reaper: Reaper) -> tuple[int, str]:
+async def run_beside(
+    command: Sequence[str], env: Mapping[str, str], folder: Path, reaper: Reaper, policy: Policy | None = None
+) -> tuple[int, str]:
     """A short command beside a container's process, for exec probes and hooks: its exit code and what it says."""
-    starting = asyncio.create_subprocess_exec(
-        *command,
-        env={**env, MARK: reaper.new_mark()},
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-        preexec_fn=die_with_parent(),
-    )
-    process = await in_full(starting, _end)
+    with confined(policy) as confine:
+        starting = asyncio.create_subprocess_exec(
+            *command,
+            env={**env, MARK: reaper.new_mark()},
+            cwd=folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_before_the_program(confine),
+        )
+        process = await in_full(starting, _end)
     reaper.add(process.pid)
     try:
         output, _ = await process.communicate()
@@ -190,23 +194,30 @@ class Process:
 
     @classmethod
     async def start(
-        cls, command: Sequence[str], env: Mapping[str, str], folder: Path, log: Log, reaper: Reaper
+        cls,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        folder: Path,
+        log: Log,
+        reaper: Reaper,
+        policy: Policy | None = None,
     ) -> Process:
         read_end, write_end = os.pipe()
         output, mark = _Output(log), reaper.new_mark()
         pipe = os.fdopen(read_end, "rb", 0)
         await asyncio.get_running_loop().connect_read_pipe(lambda: output, pipe)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                env={**env, MARK: mark},
-                cwd=folder,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=write_end,
-                start_new_session=True,
-                preexec_fn=die_with_parent(),
-            )
+            with confined(policy) as confine:
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    env={**env, MARK: mark},
+                    cwd=folder,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=write_end,
+                    stderr=write_end,
+                    start_new_session=True,
+                    preexec_fn=_before_the_program(confine),
+                )
         except FileNotFoundError:
             missing = command[0] if os.path.isdir(folder) else folder  # noqa: ASYNC240
             raise CannotStart(f"{missing}: no such file or directory on this machine") from None
@@ -260,6 +271,20 @@ def _memory(pid: int) -> int:
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def _before_the_program(confine: Callable[[], None] | None) -> Callable[[], None] | None:
+    """What a child runs between fork and exec."""
+    bind = die_with_parent()
+    if confine is None:
+        return bind
+
+    def prepare() -> None:
+        if bind is not None:
+            bind()
+        confine()
+
+    return prepare
 
 
 def die_with_parent() -> Callable[[], None] | None:

@@ -72,6 +72,8 @@ def _prepare(pod: Object, volume: Object, files: Files, folder: Path, claims: Pa
     if path := dig(volume, "hostPath", "path"):
         return _host_path(volume, Path(path))
     if claim := dig(volume, "persistentVolumeClaim", "claimName"):
+        if "/" in claim or claim in (".", ".."):
+            raise Missing(f"{claim!r} is no name of a claim")
         folder = claims / namespace_of(pod) / claim
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -153,6 +155,8 @@ def mounts(container: Object, volumes: Mapping[str, Path], env: Mapping[str, str
             continue
         sub_path = mount.get("subPath") or expand(mount.get("subPathExpr") or "", env)
         folder = volumes[mount["name"]] / sub_path
+        if not folder.resolve().is_relative_to(volumes[mount["name"]].resolve()):
+            raise Missing(f"subPath {sub_path} of volume {mount['name']} leads out of it")
         if sub_path and not folder.exists():
             folder.mkdir(parents=True, exist_ok=True)
         found[mount["mountPath"]] = str(folder)

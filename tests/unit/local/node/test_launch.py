@@ -24,6 +24,7 @@ def launched(tmp_path, spec, program=Program()):  # noqa: B008 - frozen
         reaper=Reaper(tmp_path / "reaper"),
         clock=SystemClock(),
         env={},
+        sandbox=None,
         touch=lambda: None,
         event=lambda kind, reason, message: None,
     )

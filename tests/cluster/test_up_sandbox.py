@@ -1,0 +1,93 @@
+"""`isvc up --sandbox`: models serve as ever, and a pod that means harm gets nowhere."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, until
+from tests.cluster.test_up_pods import pod, status
+
+from isvc.local.node.sandbox import why_not
+
+pytestmark = [
+    pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl"),
+    pytest.mark.skipif(bool(why_not()), reason=why_not() or "confines"),
+]
+ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5]]})
+THIEF = """
+import os, socket, urllib.request
+def attempt(name, do):
+    try:
+        do()
+        print(name, 'done', flush=True)
+    except Exception as error:
+        print(name, 'refused', type(error).__name__, flush=True)
+attempt('kubeconfig', lambda: open({kubeconfig!r}).read())
+attempt('home', lambda: os.listdir({home!r}))
+attempt('plant', lambda: open({images!r}, 'w'))
+attempt('service', lambda: socket.create_connection(('127.0.0.1', {port}), 5))
+attempt('proxy', lambda: urllib.request.build_opener(urllib.request.ProxyHandler(
+    {{'http': os.environ['http_proxy']}})).open('http://localhost:{port}/', timeout=5))
+attempt('kill', lambda: os.kill(os.getppid(), 0))
+attempt('own', lambda: open(os.path.join(os.environ['HOME'], 'x'), 'w').write('x'))
+attempt('temporary', lambda: __import__('tempfile').mkstemp())
+print('end', flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def here(request, tmp_path_factory):
+    needs_embedded(request)
+    from isvc.local.examples import train
+
+    models = tmp_path_factory.mktemp("models")
+    train(models)
+    running = machine(tmp_path_factory.mktemp("up"), models)
+    try:
+        running.start("--ephemeral", "--sandbox")
+        yield running
+    finally:
+        running.stop()
+        until(lambda: running.processes() == [], "all processes to end")
+
+
+def test_a_model_and_its_transformer_serve(here: Machine) -> None:
+    here.kubectl("apply", "-f", "examples/iris-transformer.yaml")
+    here.wait_ready("flowers")
+    millimetres = (EXAMPLES / "iris-input-millimetres.json").read_text()
+    assert here.predict("flowers", millimetres) == {"predictions": ["setosa", "versicolor", "virginica"]}
+    here.kubectl("delete", "-f", "examples/iris-transformer.yaml")
+
+
+def test_a_model_that_is_fetched_serves(here: Machine) -> None:
+    source = here.home / "volumes/default/models/iris"
+    manifest = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": "fetched"},
+        "spec": {"predictor": {"model": {"modelFormat": {"name": "sklearn"}, "storageUri": f"file://{source}"}}},
+    }
+    here.apply(manifest)
+    here.wait_ready("fetched")
+    assert here.predict("fetched", ROWS) == {"predictions": [0, 1]}
+    here.kubectl("delete", "isvc", "fetched")
+
+
+def test_a_pod_reaches_its_own_and_nothing_else(here: Machine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        code = THIEF.format(
+            kubeconfig=str(here.home / "kubeconfig"),
+            home=str(Path.home()),
+            images=str(here.home / "images.yaml"),
+            port=service.getsockname()[1],
+        )
+        here.apply(pod("thief", code, restart="Never"))
+        until(lambda: status(here, "thief").get("phase") in ("Succeeded", "Failed"), "the pod to end")
+    said = here.kubectl("logs", "thief").splitlines()
+    done = {line.split()[0] for line in said if line.split()[1:2] == ["done"]}
+    assert said[-1] == "end", said
+    assert done == {"own", "temporary"}, said
+    here.kubectl("delete", "pod", "thief")
