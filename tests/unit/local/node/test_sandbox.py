@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from isvc.local.node import landlock, sandbox
+from isvc.local.node import landlock
 from isvc.local.node.images import STORAGE_INITIALIZER, Program
 from isvc.local.node.policy import Sandbox, private_folders
 from isvc.local.node.process import _before_the_program
@@ -233,9 +233,9 @@ def test_the_users_programs_can_be_run(own: Path) -> None:
 
 
 def test_what_a_machine_cannot_do_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox.landlock, "abi", lambda: 0)
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
     assert "Landlock" in why_not()
-    monkeypatch.setattr(sandbox.landlock, "abi", lambda: 3)
+    monkeypatch.setattr(landlock, "abi", lambda: 3)
     assert why_not() == ""
     assert len(shortcomings()) == 2
     monkeypatch.setattr(sys, "platform", "darwin")
@@ -247,7 +247,7 @@ def test_isvc_up_refuses_to_start_unconfined(monkeypatch: pytest.MonkeyPatch, tm
 
     from isvc.cli.up import command
 
-    monkeypatch.setattr(sandbox.landlock, "abi", lambda: 0)
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
     monkeypatch.setenv("ISVC_HOME", str(tmp_path / "home"))
     ended = CliRunner().invoke(command, ["--sandbox"])
     assert ended.exit_code == 1
