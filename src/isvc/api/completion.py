@@ -13,7 +13,7 @@ from isvc.api.codec import DecodeError, decode, without_nulls
 from isvc.api.components import MetricTarget
 from isvc.api.meta import Kind
 from isvc.api.schema import schema_for
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, name_of
 from isvc.kube.quantity import Quantity, QuantityError
 from isvc.kube.schemas import Schema
 
@@ -66,6 +66,14 @@ def read(kind: type[K], obj: Object) -> tuple[Object, K]:
     if _has_null(completed):
         completed = without_nulls(completed)
     return completed, decode(kind, completed)
+
+
+def read_other(kind: type[K], obj: Object) -> K:
+    """The typed value of an object that another one refers to; the error's path begins with its kind and name."""
+    try:
+        return read(kind, obj)[1]
+    except DecodeError as error:
+        raise DecodeError(f"{kind.__name__} {name_of(obj)}: {error.path}", error.problem) from None
 
 
 def _has_null(value: Any) -> bool:

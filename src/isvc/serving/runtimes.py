@@ -117,8 +117,13 @@ class Runtimes:
                 # The name counts from here on: a runtime of the namespace hides a cluster's that was selected.
                 return self.named(ranked[0].name) or ranked[0]
         version = f" {model.model_format.version}" if model.model_format.version else ""
+        malformed = "".join(
+            f"; runtime {runtime.name} is malformed: {runtime.problem}"
+            for runtime in (*self.namespaced, *self.cluster)
+            if runtime.problem
+        )
         raise ModelRefused(
-            f"no runtime found to support predictor with model type: {model.model_format.name}{version}",
+            f"no runtime found to support predictor with model type: {model.model_format.name}{version}{malformed}",
             reason="NoSupportingRuntime",
             summary="No runtime found to support specified framework/version",
         )

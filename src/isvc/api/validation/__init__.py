@@ -19,7 +19,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an object may be stored: it may unless there are problems. Warnings are told either way."""
+    """Whether an object may be stored: it may unless there are problems. Warnings are reported either way."""
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from isvc.api import InferenceService
-from isvc.api.completion import read
+from isvc.api.completion import read, read_other
 from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
@@ -25,7 +25,7 @@ async def observe(reader: Reader, knative: KnativeSettings, config: Config, key:
     graph, typed = read(InferenceGraph, graph)
     spec = typed.spec
     found = {name: reader.get(INFERENCE_SERVICES, name, key.namespace) for name in service_names(spec)}
-    services = {name: read(InferenceService, service)[1] for name, service in found.items() if service is not None}
+    services = {name: read_other(InferenceService, service) for name, service in found.items() if service is not None}
     has_knative = reader.serves(KNATIVE_SERVICES)
     return Observed(
         graph=graph,
@@ -50,5 +50,5 @@ def _runtimes(
             local = reader.get(SERVING_RUNTIMES, model.runtime, namespace)
             runtime = local or reader.get(CLUSTER_SERVING_RUNTIMES, model.runtime)
             if runtime is not None:
-                runtimes[model.runtime] = read(ServingRuntime, runtime)[1].spec
+                runtimes[model.runtime] = read_other(ServingRuntime, runtime).spec
     return runtimes

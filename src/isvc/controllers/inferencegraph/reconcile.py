@@ -59,7 +59,7 @@ class Reconciler:
         try:
             observed = await observe(self._cache, self._knative, config, key, timestamp(self._clock.now()))
         except DecodeError as error:
-            log.warning("%s cannot be read, nor what it refers to: %s", key, error)
+            await self._unreadable(key, error)
             return None
         if observed is None or is_being_deleted(observed.graph):
             self._rejected.discard(key)
@@ -72,8 +72,16 @@ class Reconciler:
         outcome = await self._engine.apply(observed.graph, wanted)
         if outcome.refusal is not None:
             self._recorder.event(observed.graph, "Warning", "InternalError", outcome.refusal.result.message)
-        await self._finish(observed, fold(observed, outcome))
+        await self._write(observed.graph, fold(observed, outcome))
         return None
+
+    async def _unreadable(self, key: Key, error: DecodeError) -> None:
+        """Report a graph that is not of its type, or that leads to a service or runtime that is not."""
+        graph = self._cache.get(INFERENCE_GRAPHS, key.name, key.namespace)
+        if graph is not None:
+            await self._write(
+                graph, status.unreadable(graph.get("status") or {}, str(error), timestamp(self._clock.now()))
+            )
 
     def _wait(self, key: Key, observed: Observed, held: Hold) -> Result | None:
         """Leave everything as it is while a service is missing; a mode that is not supported here is reported once."""
@@ -85,8 +93,7 @@ class Reconciler:
             self._recorder.event(observed.graph, "Warning", held.reason, held.message)
         return Result(requeue_after=LOOK_FOR_KNATIVE)
 
-    async def _finish(self, observed: Observed, after: Object) -> None:
-        graph = observed.graph
+    async def _write(self, graph: Object, after: Object) -> None:
         before: Object = graph.get("status") or {}
         if await self._commit.status(INFERENCE_GRAPHS, graph, after) is None:
             return

@@ -19,6 +19,12 @@ def stopped(before: Object, now: str) -> Object:
     return {**after, "conditions": _stamped(wanted, before, now)}
 
 
+def unreadable(before: Object, message: str, now: str) -> Object:
+    """The graph, or something that it leads to, is malformed."""
+    ready: Object = {"type": READY, "status": conditions.FALSE, "reason": "InvalidSpec", "message": message}
+    return {**before, "conditions": _stamped([ready, _running()], before, now)}
+
+
 def with_knative(before: Object, service: Object | None, now: str) -> Object:
     """The Knative Service's own conditions; the URL follows its readiness and stays while it says nothing."""
     reported = dig(service or {}, "status", "conditions") or []

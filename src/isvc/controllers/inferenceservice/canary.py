@@ -52,8 +52,8 @@ def _canary(
         variant = predictor.settle_runtime(
             observed,
             decode(PredictorSpec, merged),
-            ComponentExtensionSpec(min_replicas=replicas),
             stable.service,
+            scaling=ComponentExtensionSpec(min_replicas=replicas),
         )
         component = predictor.build(observed, variant)
     except Refused as error:

@@ -106,7 +106,7 @@ class _Draft:
         if self.observed.mode is DeploymentMode.MODEL_MESH:
             return  # ModelMesh's own controller deploys it
         spec = self.observed.service.spec.predictor
-        variant = predictor.settle_runtime(self.observed, spec, spec, self.service)
+        variant = predictor.settle_runtime(self.observed, spec, self.service)
         self.service, self.runtime = variant.service, variant.runtime
         component = predictor.build(self.observed, variant)
         if self.observed.service.spec.canary:

@@ -10,14 +10,15 @@ import logging
 
 from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
-from isvc.api.completion import read
+from isvc.api.completion import read, read_other
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.api.trainedmodel import TrainedModel
 from isvc.controllers.trainedmodel.model_list import FILE
 from isvc.controllers.trainedmodel.plan import FINALIZER, SHARD, Observed, Plan, plan
+from isvc.controllers.trainedmodel.status import unreadable
 from isvc.engine.commit import Commit
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, finalizers_of
+from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
 from isvc.toolkit.cache import Cache
@@ -44,7 +45,8 @@ class Reconciler:
         try:
             observed = await self._observe(model)
         except DecodeError as error:
-            log.warning("%s cannot be read, nor its service: %s", key, error)
+            unread = unreadable(model.get("status") or {}, str(error), timestamp(self._clock.now()))
+            await self._commit.status(TRAINED_MODELS, model, unread)
             return None
         wanted = plan(observed)
         if wanted.delete:
@@ -59,12 +61,14 @@ class Reconciler:
     async def _observe(self, model: Object) -> Observed:
         model, typed = read(TrainedModel, model)
         namespace, parent = typed.metadata.namespace, typed.spec.inference_service
-        service = self._cache.get(INFERENCE_SERVICES, parent, namespace)
+        going = is_being_deleted(model)  # which nothing but the list of models is needed for
+        service = None if going else self._cache.get(INFERENCE_SERVICES, parent, namespace)
+        siblings = () if going else self._cache.list(TRAINED_MODELS, namespace)
         return Observed(
             raw=model,
             model=typed,
-            service=None if service is None else read(InferenceService, service)[1],
-            siblings=tuple(map(TrainedModel.decode, self._cache.list(TRAINED_MODELS, namespace))),
+            service=None if service is None else read_other(InferenceService, service),
+            siblings=tuple(map(TrainedModel.decode, siblings)),
             config_map=await self._model_list(parent, namespace),
             now=timestamp(self._clock.now()),
         )

@@ -36,6 +36,13 @@ def fold_status(model: Object, service: InferenceService, *, fits: bool, now: st
     return {**after, **_addresses(model, service)} if edit.is_happy() else after
 
 
+def unreadable(before: Object, message: str, now: str) -> Object:
+    """The model, its service or a model beside it is malformed."""
+    edit = CONDITIONS.edit(before.get("conditions") or [], now)
+    edit.mark_false(SERVICE_READY, "InvalidSpec", message)
+    return {**before, "conditions": edit.result()}
+
+
 def _addresses(model: Object, service: InferenceService) -> Object:
     protocol = endpoints.predictor_protocol(service.spec.predictor)
     path = endpoints.predict_path(name_of(model), protocol)

@@ -26,8 +26,8 @@ def path_at(text: str, position: int) -> str:
         elif sign == ":" and steps:
             steps[-1] = last
         last = sign[1:-1] if sign[0] == '"' else last
-    told = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" if step else "" for step in steps)
-    return told.lstrip(".")
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" if step else "" for step in steps)
+    return path.lstrip(".")
 
 
 def action_at(text: str, position: int) -> tuple[int, str]:

@@ -1,6 +1,6 @@
 """Methods that templates may call on an LLMInferenceService and its parts.
 
-Go lets a template call every method of a struct, even those that change it. These are the ones that only tell
+Go lets a template call every method of a struct, even those that change it. These are the ones that only report
 something; the others are unknown here. What a method gets is the JSON of its struct, or None for a nil pointer.
 """
 
@@ -45,8 +45,8 @@ def _size(parallelism: Any) -> int | None:
     return pipeline if pipeline > 0 else None
 
 
-def _quantity(told: Callable[[Quantity], Any], result: Type) -> Method:
-    return Method(lambda data: told(Quantity.parse(data or "0")), result)
+def _quantity(method: Callable[[Quantity], Any], result: Type) -> Method:
+    return Method(lambda data: method(Quantity.parse(data or "0")), result)
 
 
 METHODS: dict[str, dict[str, Method]] = {

@@ -90,7 +90,7 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
     try:
         filled = fill(text, template_values(config, service, settings), FUNCTIONS)
     except TemplateError as error:
-        raise _told(error, text) from error
+        raise _located(error, text) from error
     try:
         rendered: Object = gojson.written(orjson.loads(filled), kind)
     except orjson.JSONDecodeError as error:
@@ -106,7 +106,7 @@ def template_values(config: Object, service: Object, settings: Settings) -> Valu
     return Value(_root(), values | {"GlobalConfig": _global(config, service, settings)})
 
 
-def _told(error: TemplateError, text: str) -> PresetError:
+def _located(error: TemplateError, text: str) -> PresetError:
     start, action = action_at(text, error.at or 0)
     problem = str(error)
     if not action.endswith("}}"):

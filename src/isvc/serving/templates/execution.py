@@ -126,7 +126,7 @@ class Execution:
             for index, elem in self.rounds(value, len(pipeline.declares)):
                 ran = True
                 self.step()
-                self.tell(pipeline, index, elem)
+                self.set_loop_variables(pipeline, index, elem)
                 try:
                     self.walk(elem, node.body)
                 except _Leaving as leaving:
@@ -151,10 +151,10 @@ class Execution:
             raise self.fault(f"range can't iterate over {shown(value)}")
         return value.items()
 
-    def tell(self, pipeline: nodes.Pipeline, index: Maybe, elem: Maybe) -> None:
+    def set_loop_variables(self, pipeline: nodes.Pipeline, index: Maybe, elem: Maybe) -> None:
         names = pipeline.declares
-        told = (elem,) if len(names) == 1 else (index, elem)
-        for offset, (name, value) in enumerate(zip(names, told, strict=False)):
+        values = (elem,) if len(names) == 1 else (index, elem)
+        for offset, (name, value) in enumerate(zip(names, values, strict=False)):
             if pipeline.assigns:
                 self.assign(name, value)
             else:

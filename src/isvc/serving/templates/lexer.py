@@ -68,7 +68,7 @@ def tokens(template: str) -> Iterator[Token]:
 
 
 class _Action:
-    """The tokens of one action. When they are read, `closing` tells how it ended."""
+    """The tokens of one action. When they are read, `closing` says how it ended."""
 
     closing: re.Match[str]
 

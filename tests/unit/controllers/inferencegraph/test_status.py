@@ -51,3 +51,10 @@ def test_an_unavailable_deployment_makes_the_graph_unready_and_says_why():
     assert find(result, "Ready")["message"] == "not enough"
     assert find(result, "Ready")["lastTransitionTime"] == NOW
     assert find(result, "Stopped")["lastTransitionTime"] == EARLIER
+
+
+def test_what_cannot_be_read_is_reported_by_its_path():
+    result = status.unreadable({"url": "http://g"}, "InferenceService a: spec.predictor: expected an object", NOW)
+    ready = find(result, "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "InvalidSpec")
+    assert "InferenceService a" in ready["message"]

@@ -43,9 +43,10 @@ class Variant:
 
 
 def settle_runtime(
-    observed: Observed, spec: PredictorSpec, scaling: ComponentExtensionSpec, service: Object
+    observed: Observed, spec: PredictorSpec, service: Object, scaling: ComponentExtensionSpec | None = None
 ) -> Variant:
     """The predictor with its runtime chosen, and with what the runtime's server needs filled in."""
+    scaling = spec if scaling is None else scaling
     source = storage_uri(spec)
     if source is not None:
         if annotation.SOURCE_URI in metadata.storage_annotations(spec.model.storage if spec.model else None):
