@@ -141,11 +141,6 @@ class LocalModelInfo(Spec):
     storage: LocalModelStorageSpec | None = None
     """The credential to download with."""
 
-    @property
-    def status_key(self) -> str:
-        """The model's key in the node's status."""
-        return f"{self.namespace}/{self.model_name}" if self.namespace else self.model_name
-
 
 class LocalModelNodeSpec(Spec):
     """What a node should have."""

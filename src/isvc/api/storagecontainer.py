@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from typing import Annotated
 
 from isvc.api.fields import Container, Required, Schema, Spec, zero
 from isvc.api.meta import Kind
-
-
-class WorkloadType(StrEnum):
-    INIT_CONTAINER = "initContainer"
-    LOCAL_MODEL_DOWNLOAD_JOB = "localModelDownloadJob"
 
 
 class SupportedUriFormat(Spec):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from isvc.kube.objects import GVK, Object, name_of, namespace_of
+from isvc.kube.objects import GVK
 
 
 class Resource(NamedTuple):
@@ -33,9 +33,6 @@ class Resource(NamedTuple):
             parts += ["namespaces", namespace]
         parts += [part for part in (self.plural, name, subresource) if part]
         return "/".join(parts)
-
-    def path_of(self, obj: Object, subresource: str = "") -> str:
-        return self.path(namespace_of(obj), name_of(obj), subresource)
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural

@@ -30,10 +30,6 @@ _MAX_BODY = 1 << 30
 _JSON_LIKE = {"application/json", "application/octet-stream", "application/x-www-form-urlencoded", "text/plain"}
 
 
-def make_app(models: Iterable[Model], version: str = "") -> web.Application:
-    return Server(models, version).application()
-
-
 class Server:
     def __init__(self, models: Iterable[Model], version: str = "") -> None:
         self.models = {model.name: model for model in models}

@@ -46,10 +46,6 @@ class Store:
         self._index: dict[tuple[str, str], set[Key]] = {}
         self._decoded: dict[Key, Object] = {}  # in the order of last use
 
-    def add_indexers(self, indexers: Mapping[str, Indexer]) -> None:
-        assert not self._entries, "an index has to be declared before the first object"
-        self._indexers.update(indexers)
-
     def __len__(self) -> int:
         return sum(map(len, self._entries.values()))
 

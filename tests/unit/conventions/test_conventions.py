@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +17,8 @@ SOURCE = ROOT / "src" / "isvc"
 MODULES = sorted(SOURCE.rglob("*.py"))
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 SAYS_NOTHING = {"utils", "util", "common", "helpers", "helper", "constants", "misc"}
+# numpy comes with each of the libraries that load models.
+USED_WHERE_THERE = {"certifi", "numpy", "pandas"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -80,3 +86,29 @@ def is_program(text: str) -> bool:
 )
 def test_programs_are_known_from_text(text: str, expected: bool):
     assert is_program(text) is expected
+
+
+def test_what_is_imported_is_declared_and_nothing_else_is():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {distribution(each) for each in project["dependencies"]}
+    optional = {distribution(each) for extra in project["optional-dependencies"].values() for each in extra}
+    provided_by = importlib.metadata.packages_distributions()
+    imported = {
+        distribution(by)
+        for module in imports() - sys.stdlib_module_names - {"isvc"}
+        for by in provided_by.get(module, [module])
+    }
+    assert imported - needed - optional - USED_WHERE_THERE == set()
+    assert needed - imported == set()
+
+
+def distribution(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement.lower().replace("_", "-"))[0]
+
+
+def imports() -> set[str]:
+    """The top-level names of all imports, wherever they stand."""
+    nodes = [node for _, _, tree in parsed() for node in ast.walk(tree)]
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return {name.partition(".")[0] for name in names}

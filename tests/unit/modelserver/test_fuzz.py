@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fuzzing import budget
 
-from isvc.modelserver.app import make_app
+from isvc.modelserver.app import Server
 from isvc.modelserver.frameworks import TabularModel
 from isvc.modelserver.tensors import BINARY_HEADER
 
@@ -85,7 +85,7 @@ def test_any_request(requests: list[tuple[str, bytes, str | None]]) -> None:
 async def _send(requests: list[tuple[str, bytes, str | None]]) -> None:
     model = Counting("m", "")
     model.load()
-    async with TestClient(TestServer(make_app([model]))) as client:
+    async with TestClient(TestServer(Server([model]).application())) as client:
         for path, body, length in requests:
             headers = {} if length is None else {BINARY_HEADER: length}
             async with client.post(path, data=body, headers=headers) as answer:

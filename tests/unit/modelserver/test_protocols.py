@@ -10,7 +10,7 @@ import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
 
 from isvc.modelserver import InferRequest, InferResponse, Model
-from isvc.modelserver.app import make_app
+from isvc.modelserver.app import Server
 from isvc.modelserver.errors import ModelFileError
 from isvc.modelserver.frameworks import FRAMEWORKS
 from isvc.modelserver.predictor import Predictor
@@ -53,7 +53,7 @@ async def serve():
     async def start(*served: Model) -> TestClient:
         for model in served:
             model.load()
-        client = TestClient(TestServer(make_app(served)))
+        client = TestClient(TestServer(Server(served).application()))
         await client.start_server()
         clients.append(client)
         return client

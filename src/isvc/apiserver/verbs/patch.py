@@ -24,7 +24,6 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_YAML = "application/apply-patch+yaml"
-APPLY_CBOR = "application/apply-patch+cbor"
 MAX_OPERATIONS = 10_000
 
 #: From an object to the patched one.

@@ -33,7 +33,6 @@ from isvc.serving.storage.uris import MODEL_PATH, OciUri, parent, volume_name
 
 MODELCAR: Final = "modelcar"
 NATIVE: Final = "native"
-FETCH: Final = "fetch"
 MOST_IMAGES: Final = 10
 PROVISION_VOLUME: Final = "kserve-provision-location"
 DOCKER_CONFIG_VOLUME: Final = "kserve-oci-fetch-docker-config"
