@@ -41,7 +41,7 @@ class Progress:
 
 @contextmanager
 def watched(folder: Path, what: str, total: int | None) -> Iterator[None]:
-    """Tell the progress of a download that a library does, by the size of what it has written."""
+    """Log the progress of a download that a library does, by the size of what it has written."""
     progress, over = Progress(what, total), threading.Event()
 
     def watch() -> None:

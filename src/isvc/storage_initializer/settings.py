@@ -1,4 +1,4 @@
-"""What the environment tells the program, read once.
+"""The settings of the environment, read once.
 
 Variables have the names that KServe's pods carry. `STORAGE_CONFIG`, an entry of the storage-config secret, and
 `STORAGE_OVERRIDE_CONFIG` are laid over them.

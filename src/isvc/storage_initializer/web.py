@@ -145,7 +145,7 @@ def _extent(response: http.client.HTTPResponse) -> tuple[int, int | None]:
 
 
 def _validator(headers: Message) -> str:
-    """What tells whether the file is still the same: only a strong tag, or a date, can be trusted to continue."""
+    """Identifies the file's content: only a strong tag, or a date, can be trusted to continue."""
     tag = str(headers.get("ETag") or "")
     return tag if tag and not tag.startswith("W/") else str(headers.get("Last-Modified") or "")
 

@@ -15,7 +15,7 @@ from isvc.kube.quantity import Quantity
 from isvc.local.node import probes
 from isvc.local.node.environment import Missing
 from isvc.local.node.images import ImageTableError, Program
-from isvc.local.node.launch import Launch, Surroundings, launch
+from isvc.local.node.launch import Launch, PodContext, launch
 from isvc.local.node.logs import Log, last_lines
 from isvc.local.node.process import CannotStart, Exit, Process, in_full, run_beside
 from isvc.local.node.status import ContainerState
@@ -28,13 +28,13 @@ _TABLE_PERIOD = 1.0
 
 
 class Container:
-    def __init__(self, spec: Object, state: ContainerState, around: Surroundings) -> None:
+    def __init__(self, spec: Object, state: ContainerState, context: PodContext) -> None:
         self.spec = spec
         self.name: str = spec["name"]
         self.state = state
         self.log: Log | None = None
-        self._around = around
-        self._folder: Path = around.folder / "containers" / self.name
+        self._context = context
+        self._folder: Path = context.folder / "containers" / self.name
         self._process: Process | None = None
         self._plan: Launch | None = None
         self._ended = asyncio.Event()
@@ -50,11 +50,11 @@ class Container:
         program = await self._program()
         failures = 0
         while not self._stopping:
-            began = self._around.clock.monotonic()
+            began = self._context.clock.monotonic()
             ended = await self._once(program)
             if self._stopping or policy == "Never" or (policy == "OnFailure" and ended.code == 0):
                 return
-            if self._around.clock.monotonic() - began > _FORGIVEN_AFTER:
+            if self._context.clock.monotonic() - began > _FORGIVEN_AFTER:
                 failures = 0
             await self._back_off(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
             failures += 1
@@ -63,7 +63,7 @@ class Container:
     async def stop(self, grace: float) -> None:
         """Asks the process to end, and makes it after `grace` seconds; the pod's preStop hook comes first."""
         self._stopping = True
-        clock = self._around.clock
+        clock = self._context.clock
         began = clock.monotonic()
         await self._pre_stop(grace)
         await self._end_process(max(0.0, grace - (clock.monotonic() - began)))
@@ -74,7 +74,7 @@ class Container:
             return
         answer = await self._asker(self._plan).act(hook, max(grace, 1))
         if not answer.ok:
-            self._around.event("Warning", "FailedPreStopHook", f"PreStopHook failed: {answer.message}")
+            self._context.event("Warning", "FailedPreStopHook", f"PreStopHook failed: {answer.message}")
 
     async def _end_process(self, grace: float) -> None:
         process = self._process
@@ -92,8 +92,8 @@ class Container:
 
     async def _program(self) -> Program:
         """The local program of its image, for which it waits."""
-        image, images = self.spec.get("image", ""), self._around.images
-        told = ""
+        image, images = self.spec.get("image", ""), self._context.images
+        reported = ""
         while True:
             message = (
                 f'no local program is known for image "{image}": add it to {images.path}, '
@@ -104,12 +104,12 @@ class Container:
                     return program
             except (ImageTableError, OSError) as error:
                 message = str(error)
-            if message != told:
-                told = message
+            if message != reported:
+                reported = message
                 self.state.wait("ErrImageNeverPull", message)
-                self._around.event("Warning", "ErrImageNeverPull", message)
-                self._around.touch()
-            await self._around.clock.sleep(_TABLE_PERIOD)
+                self._context.event("Warning", "ErrImageNeverPull", message)
+                self._context.touch()
+            await self._context.clock.sleep(_TABLE_PERIOD)
 
     async def _once(self, program: Program) -> Exit:
         log = self.log = Log(self.log_path(self.state.restarts))
@@ -118,15 +118,15 @@ class Container:
         self._cause = ""
         started = self._now()
         try:
-            plan = launch(self.spec, program, self._around, termination_log)
-            starting = Process.start(plan.command, plan.env, plan.folder, log, self._around.reaper, plan.policy)
+            plan = launch(self.spec, program, self._context, termination_log)
+            starting = Process.start(plan.command, plan.env, plan.folder, log, self._context.reaper, plan.policy)
             process = await in_full(starting, Process.end)
         except (CannotStart, Missing) as error:
             return self._did_not_start(error, log, started)
         self._process, self._plan = process, plan
         self._ended.clear()
         self.state.run(started, process.pid)
-        self._around.event("Normal", "Started", f"Started container {self.name}")
+        self._context.event("Normal", "Started", f"Started container {self.name}")
         watchers = self._watchers(plan, process)
         try:
             ended = await process.wait()
@@ -143,15 +143,15 @@ class Container:
             message = "\n".join(part for part in (self._cause, message or last_lines(log.path)) if part)
         reason = "Completed" if ended.code == 0 else "OOMKilled" if "memory limit" in self._cause else "Error"
         self.state.end(self._terminated(ended, reason, message, started))
-        self._around.touch()
+        self._context.touch()
         return ended
 
     def _did_not_start(self, error: Exception, log: Log, started: str) -> Exit:
         log.note(str(error))
         log.close()
         self.state.end(self._terminated(Exit(128), "StartError", str(error), started))
-        self._around.event("Warning", "Failed", f"Error: {error}")
-        self._around.touch()
+        self._context.event("Warning", "Failed", f"Error: {error}")
+        self._context.touch()
         return Exit(128)
 
     def _terminated(self, ended: Exit, reason: str, message: str, started: str) -> Object:
@@ -165,14 +165,14 @@ class Container:
     async def _back_off(self, seconds: int) -> None:
         if not seconds:
             return
-        pod = f"{name_of(self._around.pod)}_{namespace_of(self._around.pod)}"
+        pod = f"{name_of(self._context.pod)}_{namespace_of(self._context.pod)}"
         self.state.wait("CrashLoopBackOff", f"back-off {seconds}s restarting failed container={self.name} pod={pod}")
-        self._around.event("Warning", "BackOff", f"Back-off restarting failed container {self.name} in pod {pod}")
-        self._around.touch()
-        await self._around.clock.sleep(seconds)
+        self._context.event("Warning", "BackOff", f"Back-off restarting failed container {self.name} in pod {pod}")
+        self._context.touch()
+        await self._context.clock.sleep(seconds)
 
     def _now(self) -> str:
-        return timestamp(self._around.clock.now())
+        return timestamp(self._context.clock.now())
 
     # -- while it runs ------------------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class Container:
 
     def _asker(self, plan: Launch) -> probes.Asker:
         def run(words: list[str]) -> Awaitable[tuple[int, str]]:
-            return run_beside(plan.translation.words(words), plan.env, plan.folder, self._around.reaper, plan.policy)
+            return run_beside(plan.translation.words(words), plan.env, plan.folder, self._context.reaper, plan.policy)
 
         return probes.Asker(self.spec, plan.translation.ports, run)
 
@@ -193,12 +193,12 @@ class Container:
             return
         startup, readiness, liveness = (self.spec.get(f"{kind}Probe") for kind in ("startup", "readiness", "liveness"))
         if startup:
-            self._around.touch()
+            self._context.touch()
             await self._must_pass(asker, startup, "Startup", once=True)
         self.state.started = True
         self.has_started.set()
         self.state.ready = readiness is None
-        self._around.touch()
+        self._context.touch()
         async with asyncio.TaskGroup() as group:
             if readiness:
                 group.create_task(self._follow(asker, readiness))
@@ -210,13 +210,13 @@ class Container:
         hook = dig(self.spec, "lifecycle", "postStart")
         answer = await asker.act(hook, None) if hook else probes.Answer(True)
         if not answer.ok:
-            self._around.event("Warning", "FailedPostStartHook", f"PostStartHook failed: {answer.message}")
+            self._context.event("Warning", "FailedPostStartHook", f"PostStartHook failed: {answer.message}")
             await self._give_up(f"PostStartHook failed: {answer.message}")
         return answer.ok
 
     async def _give_up(self, cause: str) -> None:
         self._cause = cause
-        grace = dig(self._around.pod, "spec", "terminationGracePeriodSeconds")
+        grace = dig(self._context.pod, "spec", "terminationGracePeriodSeconds")
         await asyncio.shield(asyncio.ensure_future(self._end_process(30 if grace is None else grace)))
 
     async def _follow(self, asker: probes.Asker, probe: Object) -> None:
@@ -225,9 +225,9 @@ class Container:
             verdict = tally.hear(answer.ok)
             if verdict is not None and verdict != self.state.ready:
                 self.state.ready = verdict
-                self._around.touch()
+                self._context.touch()
             if not answer.ok:
-                self._around.event("Warning", "Unhealthy", f"Readiness probe failed: {answer.message}")
+                self._context.event("Warning", "Unhealthy", f"Readiness probe failed: {answer.message}")
 
     async def _must_pass(self, asker: probes.Asker, probe: Object, kind: str, *, once: bool = False) -> None:
         """Ends the process when the probe fails too often; with `once` returns when it has passed."""
@@ -237,9 +237,9 @@ class Container:
             if once and verdict:
                 return
             if not answer.ok:
-                self._around.event("Warning", "Unhealthy", f"{kind} probe failed: {answer.message}")
+                self._context.event("Warning", "Unhealthy", f"{kind} probe failed: {answer.message}")
             if verdict is False:
-                self._around.event("Normal", "Killing", f"Container {self.name} failed {kind.lower()} probe")
+                self._context.event("Normal", "Killing", f"Container {self.name} failed {kind.lower()} probe")
                 await self._give_up(f"{kind} probe failed: {answer.message}")
                 return
 

@@ -62,7 +62,7 @@ class ImageTable:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._programs: Mapping[str, Program] = BUILT_IN
-        # Time alone does not tell: a file may be seen while it is being written, within one tick of the clock.
+        # The time of change is not enough: a file may be seen while it is being written, within one tick of the clock.
         self._read: tuple[int, int, int] | None = None
 
     def find(self, image: str) -> Program | None:

@@ -23,7 +23,7 @@ from isvc.toolkit.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PodContext:
     """What every container of a pod shares."""
 
     pod: Object
@@ -49,13 +49,13 @@ class Launch:
     policy: Policy | None = None
 
 
-def launch(spec: Object, program: Program, around: Surroundings, termination_log: Path) -> Launch:
-    given = container_env(around.pod, spec, around.sources)
-    told_at = spec.get("terminationMessagePath") or "/dev/termination-log"
-    folders = mounts(spec, around.volumes, given)
-    translation = Translation(around.ports, {told_at: str(termination_log), **folders})
-    env = passed_on(os.environ) | dict(around.env) | _conveniences(spec, around, translation)
-    own_folders = private_folders(around.folder) if around.sandbox else {}
+def launch(spec: Object, program: Program, context: PodContext, termination_log: Path) -> Launch:
+    given = container_env(context.pod, spec, context.sources)
+    message_path = spec.get("terminationMessagePath") or "/dev/termination-log"
+    folders = mounts(spec, context.volumes, given)
+    translation = Translation(context.ports, {message_path: str(termination_log), **folders})
+    env = passed_on(os.environ) | dict(context.env) | _conveniences(spec, context, translation)
+    own_folders = private_folders(context.folder) if context.sandbox else {}
     for variable, path in own_folders.items():
         path.mkdir(mode=0o700, exist_ok=True)
         env[variable] = str(path)
@@ -66,42 +66,42 @@ def launch(spec: Object, program: Program, around: Surroundings, termination_log
     own = [expand(word, said) for word in spec.get("command") or ()]
     words = [*in_place_of(program, own), *(expand(word, said) for word in spec.get("args") or ())]
     if program.stands_for and own:
-        env["PATH"] = f"{put_on_path(program, around.folder)}{os.pathsep}{env.get('PATH', os.defpath)}"
+        env["PATH"] = f"{put_on_path(program, context.folder)}{os.pathsep}{env.get('PATH', os.defpath)}"
     if not words:
         raise CannotStart(f"image {spec.get('image')} runs the pod's own command here, but the pod gives none")
     command = translation.words(words)
     if command[0] in ("python", "python3"):
         command[0] = sys.executable
     working_dir = translation.paths(spec.get("workingDir") or "") or program.working_dir
-    folder = Path(working_dir) if working_dir else own_folders.get("HOME", around.folder)
-    return Launch(command, env, folder, translation, _policy(spec, program, command, around, folders, termination_log))
+    folder = Path(working_dir) if working_dir else own_folders.get("HOME", context.folder)
+    return Launch(command, env, folder, translation, _policy(spec, program, command, context, folders, termination_log))
 
 
 def _policy(
     spec: Object,
     program: Program,
     command: list[str],
-    around: Surroundings,
+    context: PodContext,
     folders: Mapping[str, str],
     termination_log: Path,
 ) -> Policy | None:
-    if around.sandbox is None:
+    if context.sandbox is None:
         return None
-    return around.sandbox.policy(
-        around.pod,
+    return context.sandbox.policy(
+        context.pod,
         spec,
         program,
         command,
-        folder=around.folder,
+        folder=context.folder,
         mounts=folders,
-        ports=list(around.ports.values()),
+        ports=list(context.ports.values()),
         termination_log=termination_log,
     )
 
 
-def _conveniences(spec: Object, around: Surroundings, translation: Translation) -> dict[str, str]:
+def _conveniences(spec: Object, context: PodContext, translation: Translation) -> dict[str, str]:
     env = {
-        "HOSTNAME": name_of(around.pod),
+        "HOSTNAME": name_of(context.pod),
         "PORT": str(next(iter(translation.ports.values()), "")),
         "PYTHONUNBUFFERED": "1",
         "ISVC_HOST": "127.0.0.1",  # where our model server listens, also in a program of the user's

@@ -1,6 +1,6 @@
 """The node: every pod that is bound to it, or to nobody yet, gets a worker.
 
-At its start it tells the API server that it is there and takes up the pods it finds, whose processes are started anew.
+At its start it registers with the API server and takes up the pods it finds, whose processes are started anew.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Node:
         self._services.opened.set()
 
     def _forget_folders(self) -> None:
-        """Removes folders of pods that no longer exist, which only a cache that is in step can tell."""
+        """Removes folders of pods that no longer exist, which only a cache in step with the API server shows."""
         known = {uid_of(pod) for pod in self._cache.list(PODS)}
         for folder in (self._home / "pods").glob("*"):
             if folder.name not in known:

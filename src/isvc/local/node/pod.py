@@ -1,7 +1,7 @@
 """One pod's life on this node: init containers, containers, status, and the end.
 
-The worker owns the pod's processes. It never asks the API server what it is doing; it tells: whenever something changes
-it computes the whole status and writes it if it differs from the last.
+The worker owns the pod's processes. It reports to the API server and never asks it: whenever something changes, it
+computes the whole status and writes it if it differs from the last.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from isvc.local.node import environment, volumes
 from isvc.local.node.container import Container
 from isvc.local.node.environment import Missing
 from isvc.local.node.images import ImageTable
-from isvc.local.node.launch import Surroundings
+from isvc.local.node.launch import PodContext
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import PORTS_ANNOTATION, Ports
 from isvc.local.node.process import Reaper
@@ -113,7 +113,7 @@ class PodWorker:
             self.terminate()
 
     def terminate(self) -> asyncio.Task[None]:
-        """The pod is being deleted: drain, stop, then tell the API server that it is gone."""
+        """The pod is being deleted: drain, stop, then report to the API server that it is gone."""
         if self._end is None:
             self._end = asyncio.create_task(self._guarded(self._terminate()), name=f"end of pod {self._title}")
         return self._end
@@ -139,14 +139,14 @@ class PodWorker:
         if self._is_pretended():
             self._pretend()
             return
-        around = await self._surroundings()
+        context = await self._context()
         policy = dig(self.pod, "spec", "restartPolicy") or "Always"
-        if not await self._run_init(around, policy):
+        if not await self._run_init(context, policy):
             return
         for state in self._main_states:
             state.wait("ContainerCreating")
         specs = dig(self.pod, "spec", "containers") or []
-        main = [Container(spec, state, around) for spec, state in zip(specs, self._main_states, strict=True)]
+        main = [Container(spec, state, context) for spec, state in zip(specs, self._main_states, strict=True)]
         self.containers += main
         async with asyncio.TaskGroup() as group:
             for container in main:
@@ -187,12 +187,12 @@ class PodWorker:
         self._touch()
 
     async def _claim(self) -> None:
-        """Local ports for the pod's container ports, told in an annotation so that endpoints can carry them."""
+        """Local ports for the pod's container ports, in an annotation so that endpoints can carry them."""
         self._local_ports = self._node.ports.allocate(container_ports(self.pod))
-        told = json.dumps({str(port): local for port, local in self._local_ports.items()})
-        if annotations_of(self.pod).get(PORTS_ANNOTATION) == told:
+        ports = json.dumps({str(port): local for port, local in self._local_ports.items()})
+        if annotations_of(self.pod).get(PORTS_ANNOTATION) == ports:
             return
-        await self._until_possible(lambda: self._bind(told))
+        await self._until_possible(lambda: self._bind(ports))
 
     async def _bind(self, ports: str) -> None:
         name, namespace = name_of(self.pod), namespace_of(self.pod)
@@ -208,7 +208,7 @@ class PodWorker:
         }
         await self._node.client.request("POST", PODS.path(namespace, name, "binding"), body=binding)
 
-    async def _surroundings(self) -> Surroundings:
+    async def _context(self) -> PodContext:
         """Volumes filled and everything looked up; tried again until what is missing is there."""
         while True:
             try:
@@ -222,7 +222,7 @@ class PodWorker:
                 log.debug("pod %s: %s", self._title, error)
             await self._node.clock.sleep(_RETRY)
         node = self._node
-        return Surroundings(
+        return PodContext(
             pod={**self.pod, "status": {"podIP": "127.0.0.1", "hostIP": "127.0.0.1", **(self.pod.get("status") or {})}},
             folder=self.folder,
             volumes=mounted,
@@ -256,11 +256,11 @@ class PodWorker:
                 found[name] = None
         return found
 
-    async def _run_init(self, around: Surroundings, policy: str) -> bool:
+    async def _run_init(self, context: PodContext, policy: str) -> bool:
         """Init containers one after the other; a sidecar among them keeps running. False if one failed for good."""
         specs = dig(self.pod, "spec", "initContainers") or []
         for spec, state in zip(specs, self._init_states, strict=True):
-            container = Container(spec, state, around)
+            container = Container(spec, state, context)
             self.containers.append(container)
             if spec.get("restartPolicy") == "Always":
                 self._sidecars.append(asyncio.create_task(container.run("Always")))
@@ -340,7 +340,7 @@ class PodWorker:
             status = pod_status(known, self._init_states, self._main_states, self._started, now)
             if status == self._written:
                 continue
-            await self._until_possible(lambda told=status: self._put(told))  # type: ignore[misc]
+            await self._until_possible(lambda report=status: self._put(report))  # type: ignore[misc]
 
     async def _put(self, status: Object) -> None:
         patch = {"metadata": {"uid": uid_of(self.pod)}, "status": status}

@@ -56,7 +56,7 @@ def is_free(port: int) -> bool:
 def local_ports(pod: Object) -> dict[int, int]:
     """Container port → local port, as the node wrote it on the pod."""
     try:
-        told = json.loads(annotations_of(pod).get(PORTS_ANNOTATION, "{}"))
-        return {int(port): int(local) for port, local in told.items()}
+        assigned = json.loads(annotations_of(pod).get(PORTS_ANNOTATION, "{}"))
+        return {int(port): int(local) for port, local in assigned.items()}
     except (ValueError, AttributeError):
         return {}

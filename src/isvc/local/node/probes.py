@@ -100,11 +100,11 @@ async def answers(probe: Object, ask: Callable[[Object], Awaitable[Answer]], *, 
     period = float(probe.get("periodSeconds") or 10)
     loop = asyncio.get_running_loop()
     await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
-    told, pause = -period, _EAGER
+    counted, pause = -period, _EAGER
     while True:
         answer = await ask(probe)
-        if answer.ok or loop.time() - told >= period:
-            told = loop.time()
+        if answer.ok or loop.time() - counted >= period:
+            counted = loop.time()
             yield answer
         pause = _EAGER if answer.ok else min(pause * 1.5, 1.0)
         await asyncio.sleep(min(pause, period) if eager and not answer.ok else period)

@@ -1,6 +1,6 @@
 """A local process of its own group, whose output goes to a log and which cannot outlive the node.
 
-Three things see to that: the kernel kills it when the node's thread ends (Linux), a reaper kills its whole group, and
+Three things ensure that: the kernel kills it when the node's thread ends (Linux), a reaper kills its whole group, and
 what has left that, when the node's pipe to it ends, and what both may have missed is written down and killed at the
 next start.
 """
@@ -119,7 +119,7 @@ def _state(pid: int) -> str:
 class _Output(asyncio.Protocol):
     """Copies what a process writes to its log.
 
-    The pipe is not given to asyncio's own subprocess, which would not tell of the process's end before everybody who
+    The pipe is not given to asyncio's own subprocess, which reports the process's end only after everybody who
     inherited the pipe has closed it.
     """
 
@@ -255,7 +255,7 @@ class Process:
         _kill_group(self.pid)
 
     def memory(self) -> int:
-        """Bytes in use by the process and its children; 0 where the system does not tell."""
+        """Bytes in use by the process and its children; 0 where the system does not say."""
         return _memory(self.pid)
 
 

@@ -1,6 +1,6 @@
 """Ends the process groups of a node that is gone, however it went.
 
-A tiny program of its own, with the standard library alone. The node tells it on standard input which groups are alive
+A tiny program of its own, with the standard library alone. The node writes to its standard input which groups are alive
 (`+4711 88213`, with the leader's start time, and `-4711`); when that pipe ends, which a kill -9 of the node cannot
 prevent, it kills what is left. A number that by then belongs to another process is left alone.
 
@@ -16,7 +16,7 @@ import sys
 
 
 def started_at(pid: int) -> str:
-    """What tells a process from a later one with the same number; empty where nothing is known."""
+    """Distinguishes a process from a later one with the same number; empty where nothing is known."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[19]
@@ -28,7 +28,7 @@ MARK = "ISVC_PROCESS"
 
 
 def marked(value: str) -> list[int]:
-    """Processes with a mark that begins so, where the system tells."""
+    """Processes with a mark that begins so, where the system shows them."""
     wanted, found = f"{MARK}={value}".encode(), []
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():

@@ -100,7 +100,7 @@ def _conditions(
     over = phase in ("Succeeded", "Failed")
     reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
     unready_message = "" if over else f"containers with unready status: [{' '.join(unready)}]"
-    told: list[tuple[str, bool, str, str]] = [
+    wanted: list[tuple[str, bool, str, str]] = [
         ("PodReadyToStartContainers", not over, "", ""),
         (
             "Initialized",
@@ -111,8 +111,8 @@ def _conditions(
     ]
     ready = initialized and not unready and not over
     why_not = ("", "") if ready else (reason, unready_message)
-    told += [("Ready", ready, *why_not), ("ContainersReady", ready, *why_not), ("PodScheduled", True, "", "")]
-    return [_condition(before.get(kind), kind, ok, why, message, now) for kind, ok, why, message in told]
+    wanted += [("Ready", ready, *why_not), ("ContainersReady", ready, *why_not), ("PodScheduled", True, "", "")]
+    return [_condition(before.get(kind), kind, ok, why, message, now) for kind, ok, why, message in wanted]
 
 
 def _condition(before: Object | None, kind: str, ok: bool, reason: str, message: str, now: str) -> Object:

@@ -63,7 +63,7 @@ class Translation:
 
 
 def container_ports(pod: Object) -> list[int]:
-    """Every port a pod's containers may listen on: declared, probed or given to a flag; 8080 where none is told."""
+    """Every port a pod's containers may listen on: declared, probed or given to a flag; 8080 where there is none."""
     found: dict[int, None] = {}
     for container in dig(pod, "spec", "containers") or []:
         found.update(dict.fromkeys(_ports_of(container)))

@@ -8,13 +8,13 @@ import pytest
 
 from isvc.local.node.environment import Sources
 from isvc.local.node.images import ImageTable, Program
-from isvc.local.node.launch import Surroundings, launch
+from isvc.local.node.launch import PodContext, launch
 from isvc.local.node.process import Reaper
 from isvc.toolkit.clock import SystemClock
 
 
 def launched(tmp_path, spec, program=Program()):  # noqa: B008 - frozen
-    around = Surroundings(
+    context = PodContext(
         pod={"metadata": {"name": "p"}, "spec": {}},
         folder=tmp_path,
         volumes={"models": tmp_path / "models"},
@@ -28,7 +28,7 @@ def launched(tmp_path, spec, program=Program()):  # noqa: B008 - frozen
         touch=lambda: None,
         event=lambda kind, reason, message: None,
     )
-    return launch({"name": "c", "image": "i", **spec}, program, around, tmp_path / "termination-log")
+    return launch({"name": "c", "image": "i", **spec}, program, context, tmp_path / "termination-log")
 
 
 def test_references_are_expanded_once_with_what_the_process_sees(tmp_path):
