@@ -34,6 +34,7 @@ from isvc.kube.resource import (
 )
 from isvc.local.install.config import config_map
 from isvc.local.install.webhooks import webhook_configurations
+from isvc.programs.webhooks import ISVC_WEBHOOKS
 from isvc.toolkit.client import Client
 
 ROOT = Path(__file__).parents[2]
@@ -130,7 +131,7 @@ class Installation:
         for resource, manifest in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
             await until(partial(self._serves, resource), f"{resource} are served")
             await create(resource, manifest)
-        for manifest in webhook_configurations(f"https://localhost:{self.balancer.port}", b""):
+        for manifest in webhook_configurations(ISVC_WEBHOOKS, f"https://localhost:{self.balancer.port}", b""):
             await create(RESOURCES[manifest["kind"]], manifest)
 
     async def start(

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -83,6 +83,10 @@ class Home:
         return self.root / "run" / "lock"
 
     @property
+    def _webhook_ports(self) -> Path:
+        return self.root / "run" / "webhook-ports.json"
+
+    @property
     def _running(self) -> Path:
         return self.root / "run" / "up.json"
 
@@ -122,6 +126,16 @@ class Home:
     def running(self) -> Running | None:
         """The `isvc up` that is ready here now, if there is one."""
         return self._report() if self.holder() is not None else None
+
+    def webhook_ports(self) -> dict[str, int]:
+        """The ports of the last start, by the names of the programs."""
+        try:
+            return {str(name): int(port) for name, port in orjson.loads(self._webhook_ports.read_bytes()).items()}
+        except (OSError, ValueError, AttributeError, TypeError):
+            return {}
+
+    def keep_webhook_ports(self, ports: Mapping[str, int]) -> None:
+        write_private(self._webhook_ports, orjson.dumps(ports))
 
     def holder(self) -> int | None:
         """The process that holds the lock, whether it is starting, ready or stopping."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from pathlib import Path
+from typing import Final
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
@@ -16,12 +17,13 @@ from isvc.local.gateway.backends import Endpoint
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.server import Gateway
 from isvc.local.home import Home
-from isvc.local.install import install, install_webhooks
+from isvc.local.install import conversions, install, install_webhooks
 from isvc.local.node.node import Node
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.process import Reaper
-from isvc.programs import isvc_manager
+from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.programs.options import Options
+from isvc.programs.program import Program, build
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
@@ -32,7 +34,18 @@ from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
 
-__all__ = ["Local", "certificate", "connect", "install", "install_webhooks", "manager", "ready", "warm_up"]
+__all__ = [
+    "PROGRAMS",
+    "Local",
+    "certificate",
+    "connect",
+    "conversions",
+    "install",
+    "install_webhooks",
+    "manager",
+    "ready",
+    "warm_up",
+]
 
 
 def connect(path: Path) -> Client:
@@ -44,11 +57,14 @@ def certificate(folder: Path) -> bytes:
     return serving_certificate(folder, SystemClock().now())
 
 
-def manager(config: ClusterConfig, webhook_port: int, cert_dir: Path) -> Manager:
-    """isvc-manager on this machine alone: no lease, no probes, webhooks on the loopback address."""
+PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM)
+
+
+def manager(program: Program, config: ClusterConfig, webhook_port: int, cert_dir: Path) -> Manager:
+    """A program's manager on this machine alone: no lease, no probes, webhooks on the loopback address."""
     webhooks = Address("127.0.0.1", webhook_port)
     options = Options(metrics=None, health_probes=None, webhooks=webhooks, webhook_cert_dir=cert_dir)
-    return isvc_manager.build(config, options)
+    return build(program, config, options)
 
 
 async def warm_up(client: Client) -> None:

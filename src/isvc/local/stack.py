@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from isvc.local.node.process import Reaper
 
 if TYPE_CHECKING:
     from isvc.kube.objects import Object
+    from isvc.programs.program import Program
     from isvc.toolkit.client import Client
     from isvc.toolkit.manager import Manager
 
@@ -48,7 +49,7 @@ class Stack:
         self._api_server = ApiServer(home, self._reaper)
         self._stack = contextlib.AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
-        self._manager: Manager | None = None
+        self._managers: list[Manager] = []
         self._began = self._mark = time.perf_counter()
 
     async def start(self) -> Running:
@@ -60,7 +61,6 @@ class Stack:
         spare = Ports()
         api_port = port_or_free(self._choices.api_port, API_PORT, spare)
         gateway_port = port_or_free(self._choices.gateway_port, GATEWAY_PORT, spare)
-        webhook_port = spare.one()
         self._api_server.spawn(api_port, ephemeral=self._choices.ephemeral, durable=self._choices.durable)
         self._stack.push_async_callback(self._api_server.stop)
         from isvc.local import parts  # imports nearly everything, while the API server starts
@@ -70,16 +70,19 @@ class Stack:
         self._done("API server")
         client = await self._stack.enter_async_context(parts.connect(self.home.kubeconfig))
         authority = parts.certificate(self.home.certificates)
-        await parts.install(client, gateway_port)
+        ports = self._webhook_ports(parts.PROGRAMS, spare)
+        await parts.install(client, gateway_port, parts.conversions(ports, authority))
         self._done("kinds, runtimes, configuration")
         local = parts.Local(client, self.home, self._reaper, gateway_port, self._choices)
         await local.start()
         self._stack.push_async_callback(local.stop)
-        self._manager = manager = parts.manager(client.config, webhook_port, self.home.certificates)
-        self._run_managers(manager, local.manager)
-        await self._unless_broken(parts.ready(manager, local.manager))
+        self._managers = [
+            parts.manager(program, client.config, port, self.home.certificates) for program, port in ports.items()
+        ]
+        self._run_managers(local.manager)
+        await self._unless_broken(parts.ready(*self._managers, local.manager))
         self._done("controllers, node, gateway")
-        await parts.install_webhooks(client, webhook_port, authority)
+        await parts.install_webhooks(client, ports, authority)
         self._done("webhooks")
         warming = asyncio.create_task(parts.warm_up(client))
         self._stack.push_async_callback(_finish, warming)
@@ -88,9 +91,20 @@ class Stack:
         local.open()
         return running
 
-    def _run_managers(self, manager: Manager, local: Manager) -> None:
-        self._stack.push_async_callback(manager.client.close)
-        for each in (manager, local):
+    def _webhook_ports(self, programs: Iterable[Program], spare: Ports) -> dict[Program, int]:
+        """Those of the last start, if they are free: CRDs name them, and changing a large CRD takes a while."""
+        last = self.home.webhook_ports()
+        ports = {
+            program: port if (port := last.get(program.name, 0)) and is_free(port) else spare.one()
+            for program in programs
+        }
+        self.home.keep_webhook_ports({program.name: port for program, port in ports.items()})
+        return ports
+
+    def _run_managers(self, local: Manager) -> None:
+        for manager in self._managers:
+            self._stack.push_async_callback(manager.client.close)
+        for each in (*self._managers, local):
             task = asyncio.create_task(each.run(handle_signals=False))
             self._tasks.append(task)
             self._stack.push_async_callback(_finish, task)
@@ -100,8 +114,9 @@ class Stack:
         """Call the handler with each InferenceService that is there, and with every change."""
         from isvc.api.resources import INFERENCE_SERVICES
 
-        if self._manager is not None:
-            self._manager.cache.subscribe(INFERENCE_SERVICES, handler)
+        for manager in self._managers:
+            if manager.cache.serves(INFERENCE_SERVICES):
+                manager.cache.subscribe(INFERENCE_SERVICES, handler)
 
     async def run(self) -> None:
         """Until something that should run for ever has ended; raises why."""

@@ -46,7 +46,7 @@ MakeController: TypeAlias = Callable[[Context], Controller]
 Task: TypeAlias = Callable[[Context], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Program:
     name: str
     lease: str

@@ -8,7 +8,8 @@ import orjson
 import pytest
 import yaml
 
-from isvc.local.install import _crds, _objects
+from isvc.api.crds import crds
+from isvc.local.install import _objects
 from isvc.local.install.config import config_map, with_port
 from isvc.local.install.webhooks import webhook_configurations
 from isvc.local.node.images import BUILT_IN, fits, image_name
@@ -36,7 +37,7 @@ def test_only_a_domain_of_ours_follows_the_port():
 
 def test_every_webhook_has_somebody_who_answers():
     served = {webhook.path for webhook in ISVC_WEBHOOKS}
-    for configuration in webhook_configurations("https://x", b"ca"):
+    for configuration in webhook_configurations(ISVC_WEBHOOKS, "https://x", b"ca"):
         for webhook in configuration["webhooks"]:
             path = webhook["clientConfig"]["url"].removeprefix("https://x")
             assert path in served
@@ -49,6 +50,6 @@ def test_every_runtime_runs_here(runtime):
 
 
 def test_the_kinds_of_the_installed_objects_are_installed():
-    kinds = {crd["spec"]["names"]["kind"] for crd in _crds()}
+    kinds = {crd["spec"]["names"]["kind"] for crd in crds(described=False)}
     assert {obj["kind"] for obj in _objects(RUNTIMES)} <= kinds
     assert "InferenceService" in kinds

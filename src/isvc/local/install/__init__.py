@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.metadata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
+import orjson
+
+from isvc.api.crds import DEFINITIONS, crds
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, name_of, namespace_of
@@ -25,7 +28,9 @@ from isvc.kube.resource import (
     Resource,
 )
 from isvc.local.install.config import config_map, with_port
-from isvc.local.install.webhooks import webhook_configurations
+from isvc.local.install.webhooks import crd_conversions, webhook_configurations
+from isvc.programs.program import Program
+from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
 from isvc.toolkit.client import Client
 
 SYSTEM_NAMESPACE = "kserve"
@@ -33,24 +38,48 @@ MODELS_CLAIM = "models"
 _MARK = "isvc-installed"
 
 
-async def install(client: Client, gateway_port: int) -> None:
-    """Everything but the webhooks, which have to wait for the manager."""
+async def install(client: Client, gateway_port: int, conversions: Mapping[str, Object]) -> None:
+    """Everything but the admission webhooks, which have to wait for the managers.
+
+    `conversions` has the `spec.conversion` of CRDs by their names. Storing a large CRD takes the API server a while, so
+    that is done once, and again only if it differs.
+    """
     await _ensure(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
     mark = await _get(client, CONFIG_MAPS, _MARK, SYSTEM_NAMESPACE)
     manifests = files("isvc.local.install").joinpath("runtimes.yaml").read_bytes()
-    digest = hashlib.sha256(importlib.metadata.version("isvc").encode() + manifests).hexdigest()
-    if mark is None or mark.get("data", {}).get("digest") != digest:
+    installed = (mark or {}).get("data") or {}
+    wanted = {"digest": _digest(manifests), "conversions": _hash(orjson.dumps(conversions))}
+    if installed.get("digest") != wanted["digest"]:
         await _remove_webhooks(client)  # those of an earlier start would be asked about the runtimes
-        await asyncio.gather(*(_ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True) for crd in _crds()))
+        kinds = (_converted(crd, conversions) for crd in crds(described=False))
+        await asyncio.gather(*(_ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True) for crd in kinds))
         await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in _objects(manifests)))
         await _ensure(client, PERSISTENT_VOLUME_CLAIMS, _claim())
-        await _ensure(client, CONFIG_MAPS, _mark(digest), renew=True)
+    elif installed != wanted:
+        for name, conversion in conversions.items():
+            await client.patch(CUSTOM_RESOURCE_DEFINITIONS, name, {"spec": {"conversion": conversion}})
+    if installed != wanted:
+        await _ensure(client, CONFIG_MAPS, _mark(wanted), renew=True)
     await _configure(client, gateway_port)
 
 
-async def install_webhooks(client: Client, port: int, authority: bytes) -> None:
-    for obj in webhook_configurations(f"https://127.0.0.1:{port}", authority):
-        await _ensure(client, _resource(obj), obj, renew=True)
+async def install_webhooks(client: Client, ports: Mapping[Program, int], authority: bytes) -> None:
+    """Have the API server ask each program's webhooks, on the port where it serves them."""
+    for program, port in ports.items():
+        for obj in webhook_configurations(program.webhooks, _url(port), authority):
+            await _ensure(client, _resource(obj), obj, renew=True)
+
+
+def conversions(ports: Mapping[Program, int], authority: bytes) -> dict[str, Object]:
+    return {
+        name: conversion
+        for program, port in ports.items()
+        for name, conversion in crd_conversions(program.webhooks, _url(port), authority).items()
+    }
+
+
+def _url(port: int) -> str:
+    return f"https://127.0.0.1:{port}"
 
 
 async def _configure(client: Client, gateway_port: int) -> None:
@@ -80,18 +109,26 @@ async def _get(client: Client, resource: Resource, name: str, namespace: str) ->
 
 
 async def _remove_webhooks(client: Client) -> None:
-    for obj in webhook_configurations("https://127.0.0.1", b""):
+    for obj in webhook_configurations((*ISVC_WEBHOOKS, *LLM_WEBHOOKS), "https://127.0.0.1", b""):
         try:
             await client.delete(_resource(obj), name_of(obj))
         except NotFound:
             continue
 
 
-def _crds() -> Iterable[Object]:
-    """All kinds but those whose controllers `isvc up` does not run yet."""
-    from isvc.api.crds import crds
+def _digest(manifests: bytes) -> str:
+    """Changes with what is to be installed."""
+    kinds = " ".join(str(definition.resource) for definition in DEFINITIONS)
+    return _hash(f"{importlib.metadata.version('isvc')} {kinds} ".encode() + manifests)
 
-    return (crd for crd in crds(described=False) if not crd["spec"]["names"]["plural"].startswith("llm"))
+
+def _hash(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def _converted(crd: Object, conversions: Mapping[str, Object]) -> Object:
+    conversion = conversions.get(name_of(crd))
+    return {**crd, "spec": {**crd["spec"], "conversion": conversion}} if conversion else crd
 
 
 def _objects(manifests: bytes) -> Iterable[Object]:
@@ -116,9 +153,9 @@ def _resource(obj: Object) -> Resource:
     return _RESOURCES[obj["kind"]]
 
 
-def _mark(digest: str) -> Object:
+def _mark(data: dict[str, str]) -> Object:
     metadata = {"name": _MARK, "namespace": SYSTEM_NAMESPACE}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"digest": digest}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
 def _claim() -> Object:
@@ -131,4 +168,4 @@ def _claim() -> Object:
     }
 
 
-__all__ = ["MODELS_CLAIM", "SYSTEM_NAMESPACE", "install", "install_webhooks"]
+__all__ = ["MODELS_CLAIM", "SYSTEM_NAMESPACE", "conversions", "install", "install_webhooks"]
