@@ -97,7 +97,7 @@ def test_files_that_cannot_be_used_are_told(here):
     database.write_bytes(b"nonsense" * 1000)
     refused = here.isvc("up")
     assert refused.returncode == 1
-    assert f"{database} cannot be read" in refused.stderr
+    assert f"{database} cannot be used" in refused.stderr
     assert "Traceback" not in refused.stderr
     here.env["ISVC_HOME"] = str(database)
     refused = here.isvc("up")
