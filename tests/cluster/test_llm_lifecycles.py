@@ -21,7 +21,7 @@ from tests.waiting import until
 
 from isvc.api.annotations import DEVICE_CLASS, STOP
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.observe import PresetSettings
+from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.watches import controller
 from isvc.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from isvc.kube.objects import Object, deep_copy, dig, name_of
@@ -109,7 +109,7 @@ class Life:
         self.running: Running | None = None
 
     async def start(self) -> None:
-        build = partial(controller, presets=PresetSettings())
+        build = partial(controller, environment=Environment())
         self.running = await self._stack.enter_async_context(running(self.client, self.system, build))
 
     async def stop(self) -> None:

@@ -13,7 +13,7 @@ from tests.golden.recorded import FOLDER, Memory, State, load, load_profile, sha
 from tests.golden.test_fixpoints import snapshots
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.observe import Observer, PresetSettings
+from isvc.controllers.llmisvc.observe import Environment, Observer
 from isvc.controllers.llmisvc.observed import CertificateNeeded, Observed
 from isvc.controllers.llmisvc.plan import plan
 from isvc.controllers.llmisvc.planned import Planned
@@ -79,7 +79,7 @@ class Cluster(Memory):
     """A recorded state, with the presets and the objects of its profile around it."""
 
     def __init__(self, state: State) -> None:
-        super().__init__(state, reads("kserve", PresetSettings()))
+        super().__init__(state, reads("kserve", Environment()))
         for resource in (LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS):
             for obj in self.list(resource):
                 _complete(obj["spec"], _written(state, obj).get("spec") or {})
@@ -107,7 +107,7 @@ def test_there_is_a_service_in_most_recorded_states() -> None:
 @pytest.mark.parametrize("state", STATES, ids=str)
 async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
     cluster = Cluster(state)
-    observer = Observer(cluster, "kserve", PresetSettings())
+    observer = Observer(cluster, "kserve", Environment())
     config = observer.configuration.in_force()
     assert config is not None
     for service in cluster.list(LLM_INFERENCE_SERVICES):

@@ -12,7 +12,8 @@ import click
 
 from isvc.controllers.llmisvc import watches
 from isvc.controllers.llmisvc.config import watches as config_watches
-from isvc.controllers.llmisvc.observe import PresetSettings
+from isvc.controllers.llmisvc.observe import Environment
+from isvc.controllers.llmisvc.observed import WILDCARD_LABEL
 from isvc.programs import flags, program
 from isvc.programs.migration import migrate_stored_versions, remove_variant_autoscalings
 from isvc.programs.options import LLMOptions, Options
@@ -28,19 +29,20 @@ from isvc.toolkit.manager import Manager
 
 def _llm_inference_services(context: Context) -> Controller:
     return watches.controller(
-        context.client, context.cache, context.recorder, context.clock, context.system_namespace, _presets(context)
+        context.client, context.cache, context.recorder, context.clock, context.system_namespace, _environment(context)
     )
 
 
 def _llm_inference_service_configs(context: Context) -> Controller:
     recorder = context.recorder.named("LLMInferenceServiceConfigController")
     return config_watches.controller(
-        context.client, context.cache, recorder, context.clock, context.system_namespace, _presets(context)
+        context.client, context.cache, recorder, context.clock, context.system_namespace, _environment(context)
     )
 
 
-def _presets(context: Context) -> PresetSettings:
-    return PresetSettings(context.options.llm.preset_prefix, context.options.llm.pin_presets)
+def _environment(context: Context) -> Environment:
+    chosen = context.options.llm
+    return Environment(chosen.preset_prefix, chosen.pin_presets, chosen.wildcard_label)
 
 
 PROGRAM: Final = Program(
@@ -101,6 +103,7 @@ def llm_options(environment: Mapping[str, str]) -> LLMOptions:
     return LLMOptions(
         preset_prefix=environment.get("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", PREFIX),
         pin_presets=flags.go_bool(environment.get("LLM_INFERENCE_SERVICE_VERSIONED_CONFIG", "true")),
+        wildcard_label=environment.get("GATEWAY_API_WILDCARD_HOSTNAME") or WILDCARD_LABEL,
         keep_presets=flags.go_bool(environment.get("PREVENT_WELL_KNOWN_CONFIG_DELETION", "true")),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from isvc.controllers.llmisvc.observed import WILDCARD_LABEL
 from isvc.serving.knative_settings import NAMESPACE as KNATIVE_NAMESPACE
 from isvc.serving.llm.presets import PREFIX
 from isvc.toolkit.address import Address
@@ -31,6 +32,7 @@ class LLMOptions:
 
     preset_prefix: str = PREFIX
     pin_presets: bool = True
+    wildcard_label: str = WILDCARD_LABEL
     keep_presets: bool = True
     migration_timeout: float = 3600.0
     migration_poll_interval: float = 30.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from isvc.api.resources import (
@@ -12,7 +12,7 @@ from isvc.api.resources import (
     LLM_INFERENCE_SERVICE_CONFIGS,
     LLM_INFERENCE_SERVICES,
 )
-from isvc.controllers.llmisvc.observed import Merged, Observed
+from isvc.controllers.llmisvc.observed import WILDCARD_LABEL, Merged, Observed
 from isvc.controllers.llmisvc.plan import CHILDREN
 from isvc.controllers.llmisvc.presets import Sources, combine, pins
 from isvc.controllers.llmisvc.router.observe import observe_network
@@ -49,11 +49,12 @@ _MERGES_KEPT: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class PresetSettings:
-    """How presets are called: LLM_INFERENCE_SERVICE_CONFIG_PREFIX, and whether names stay pinned to a service."""
+class Environment:
+    """What is chosen for all services where the program is started: how presets are called, and gateways' hosts."""
 
-    prefix: str = PREFIX
-    pinned: bool = True
+    preset_prefix: str = PREFIX
+    pin_presets: bool = True
+    wildcard_label: str = WILDCARD_LABEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,10 @@ class Reads:
 class Observer:
     """Observes services through a reader; what is merged stays merged while nothing that went into it changes."""
 
-    def __init__(self, reader: Reader, system_namespace: str, presets: PresetSettings) -> None:
+    def __init__(self, reader: Reader, system_namespace: str, environment: Environment) -> None:
         self._reader = reader
         self._system_namespace = system_namespace
-        self._presets = presets
+        self._environment = environment
         self._merges: OrderedDict[Key, tuple[object, Merged]] = OrderedDict()
         self.configuration = Configuration(reader, system_namespace)
 
@@ -90,7 +91,8 @@ class Observer:
                 raise NotLookedUp(CONFIG_MAPS, (name,))
             return reads.config_maps[key]
 
-        return Sources(self.config, config_map, self._system_namespace, self._presets.prefix, self._presets.pinned)
+        chosen = self._environment
+        return Sources(self.config, config_map, self._system_namespace, chosen.preset_prefix, chosen.pin_presets)
 
     def config(self, namespace: str, name: str) -> Object | None:
         return self._reader.get(LLM_INFERENCE_SERVICE_CONFIGS, name, namespace)
@@ -137,7 +139,7 @@ class Observer:
             config=config,
             settings=Settings.of(config, self._system_namespace),
             live=dict(self._children(raw, served)),
-            network=observe_network(reader, merged.spec, raw),
+            network=replace(observe_network(reader, merged.spec, raw), wildcard_label=self._environment.wildcard_label),
             pods=reader.by_index(PODS, POD_INDEX, str(Key.of(raw))),
             storage_containers=reader.list(CLUSTER_STORAGE_CONTAINERS),
             served=served,

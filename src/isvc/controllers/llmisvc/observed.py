@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
+from typing import Final
 
 from isvc.api.annotations import is_stopped
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
@@ -49,6 +50,9 @@ class CertificateNeeded(Exception):
         self.hosts, self.life = hosts, life
 
 
+WILDCARD_LABEL: Final = "inference"
+
+
 @dataclass(frozen=True)
 class Network:
     """What lies around the service: gateways, routes and pools that are not its own, and its peers in a group."""
@@ -61,6 +65,7 @@ class Network:
     members: Sequence[Object] = ()  # services of the same routing group, this one too
     namesakes: Sequence[Object] = ()  # other services of the namespace that are routed for a model of the same name
     references: frozenset[tuple[Resource, Key]] = frozenset()  # all that was looked for, there or not
+    wildcard_label: str = WILDCARD_LABEL  # stands for `*` where a listener takes any host of a domain
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from isvc.api.annotations import LLM_FINALIZER, is_stopped
 from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.dependencies import Dependencies
 from isvc.controllers.llmisvc.events import child_events
-from isvc.controllers.llmisvc.observe import Observer, PresetSettings, Reads
+from isvc.controllers.llmisvc.observe import Environment, Observer, Reads
 from isvc.controllers.llmisvc.observed import Certificate, CertificateNeeded, Merged, Observed
 from isvc.controllers.llmisvc.plan import plan
 from isvc.controllers.llmisvc.planned import Planned, Shared
@@ -64,7 +64,7 @@ class Reconciler:
         recorder: EventRecorder,
         clock: Clock,
         system_namespace: str,
-        presets: PresetSettings,
+        environment: Environment,
         dependencies: Dependencies,
     ) -> None:
         self._client = client
@@ -72,7 +72,7 @@ class Reconciler:
         self._recorder = recorder
         self._clock = clock
         self._dependencies = dependencies
-        self._observer = Observer(cache, system_namespace, presets)
+        self._observer = Observer(cache, system_namespace, environment)
         self._engine = Engine(client, cache)
         self._commit = Commit(client, cache)
         self._rendered = RenderedSpecs(client)

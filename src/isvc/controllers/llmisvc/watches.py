@@ -7,7 +7,7 @@ from typing import Final
 
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.dependencies import Dependencies
-from isvc.controllers.llmisvc.observe import POD_INDEX, PresetSettings, service_of_pod
+from isvc.controllers.llmisvc.observe import POD_INDEX, Environment, service_of_pod
 from isvc.controllers.llmisvc.reconcile import Reconciler
 from isvc.controllers.llmisvc.router.group import traffic_changed
 from isvc.controllers.llmisvc.router.observe import (
@@ -63,24 +63,24 @@ def controller(
     recorder: EventRecorder,
     clock: Clock,
     system_namespace: str,
-    presets: PresetSettings,
+    environment: Environment,
 ) -> Controller:
     dependencies = Dependencies()
-    reconciler = Reconciler(client, cache, recorder, clock, system_namespace, presets, dependencies)
+    reconciler = Reconciler(client, cache, recorder, clock, system_namespace, environment, dependencies)
     return Controller(
         "llminferenceservice",
         reconciler.reconcile,
         _watches(cache, dependencies, system_namespace),
         workers=WORKERS,
-        reads=reads(system_namespace, presets),
+        reads=reads(system_namespace, environment),
         ignore_own_writes_for=LLM_INFERENCE_SERVICES,
         clock=clock,
     )
 
 
-def reads(system_namespace: str, presets: PresetSettings) -> tuple[Read, ...]:
+def reads(system_namespace: str, environment: Environment) -> tuple[Read, ...]:
     """What is read beyond what is watched, or not as it comes. Children of many owners are read by our label."""
-    services = {**INDEXERS, CONFIG_INDEX: config_indexer(presets.prefix)}
+    services = {**INDEXERS, CONFIG_INDEX: config_indexer(environment.preset_prefix)}
     labelled = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, CLUSTER_ROLE_BINDINGS)
     return (
         Read(LLM_INFERENCE_SERVICES, indexers=services),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.config.reconcile import Reconciler
 from isvc.controllers.llmisvc.config.users import Users
-from isvc.controllers.llmisvc.observe import PresetSettings
+from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, PLACE_INDEX, config_indexer, configs_of, places_of
 from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.serving.llm.presets import preset_names
@@ -27,13 +27,13 @@ def controller(
     recorder: EventRecorder,
     clock: Clock,
     system_namespace: str,
-    presets: PresetSettings,
+    environment: Environment,
 ) -> Controller:
-    users = Users(cache, system_namespace, presets.prefix)
+    users = Users(cache, system_namespace, environment.preset_prefix)
     reconciler = Reconciler(client, cache, recorder, clock, users)
 
     def configs(service: Object) -> Iterable[Key]:
-        names = {*configs_of(service, presets.prefix), *preset_names(presets.prefix)}
+        names = {*configs_of(service, environment.preset_prefix), *preset_names(environment.preset_prefix)}
         for name in sorted(names):
             for namespace in {namespace_of(service), system_namespace}:
                 if cache.get(LLM_INFERENCE_SERVICE_CONFIGS, name, namespace) is not None:
@@ -44,9 +44,9 @@ def controller(
             return True
         if dig(before, "status", "appliedConfigs") != dig(after, "status", "appliedConfigs"):
             return True
-        return list(configs_of(before, presets.prefix)) != list(configs_of(after, presets.prefix))
+        return list(configs_of(before, environment.preset_prefix)) != list(configs_of(after, environment.preset_prefix))
 
-    indexers = {CONFIG_INDEX: config_indexer(presets.prefix), PLACE_INDEX: places_of}
+    indexers = {CONFIG_INDEX: config_indexer(environment.preset_prefix), PLACE_INDEX: places_of}
     watches = (
         Watch(LLM_INFERENCE_SERVICE_CONFIGS),
         Watch(LLM_INFERENCE_SERVICES, to=configs, when=usage_changed),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
@@ -16,7 +15,6 @@ from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.serving.hosts import CLUSTER_DOMAIN, service_host
 from isvc.serving.refused import Refused
 
-_WILDCARD_LABEL = os.environ.get("GATEWAY_API_WILDCARD_HOSTNAME") or "inference"
 _SCHEMES: Final = {"HTTP": "http", "HTTPS": "https", "TLS": "https"}
 _STANDARD_PORTS: Final = {"http": 80, "https": 443}
 _PRIVATE: Final = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")))
@@ -69,7 +67,7 @@ def discover(route: Object, network: Network, scheme: str, model_header: str) ->
 def _gateway_urls(route: Object, key: Key, listeners: Sequence[Object], network: Network, path: str) -> Iterator[str]:
     gateway = network.gateways[key]
     for listener in listeners if dig(gateway, "status", "addresses") else ():
-        for host in sorted(_hosts(route, listener, gateway)):
+        for host in sorted(_hosts(route, listener, gateway, network.wildcard_label)):
             yield _url(host, _scheme(listener, gateway), listener["port"], path)
     service = network.gateway_services.get(key)
     if service is None:
@@ -110,12 +108,12 @@ def _scheme(listener: Object, gateway: Object) -> str:
     return scheme
 
 
-def _hosts(route: Object, listener: Object, gateway: Object) -> Iterable[str]:
+def _hosts(route: Object, listener: Object, gateway: Object, wildcard_label: str) -> Iterable[str]:
     """The route's own, else the listener's, else the gateway's addresses, which no host name would match there."""
     if given := [host for host in dig(route, "spec", "hostnames") or () if host not in ("", "*")]:
         return given
     if host := listener.get("hostname"):
-        return [f"{_WILDCARD_LABEL}.{host[2:]}" if host.startswith("*.") else host]
+        return [f"{wildcard_label}.{host[2:]}" if host.startswith("*.") else host]
     return [address["value"] for address in dig(gateway, "status", "addresses") or () if address.get("value")]
 
 
