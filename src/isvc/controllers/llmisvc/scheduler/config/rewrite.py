@@ -107,9 +107,8 @@ def _source_parameters(found: dict[str, str]) -> Object:
 
 def _boolean(value: str) -> bool:
     if value and value not in _TRUE | _FALSE:
-        raise Refused(
-            f'invalid value "{value}" for --{_INSECURE}: strconv.ParseBool: parsing "{value}": invalid syntax'
-        )
+        problem = f'strconv.ParseBool: parsing "{value}": invalid syntax'
+        raise Refused(f'invalid value "{value}" for --{_INSECURE}: {problem}')
     return value not in _FALSE
 
 
