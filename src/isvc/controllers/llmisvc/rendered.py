@@ -44,10 +44,12 @@ class RenderedSpecs:
         spec = storable(merged.spec)
         fingerprint = hash(_anonymous(spec, raw))
         async with self._asking.setdefault(fingerprint, asyncio.Lock()):  # many may come up with the same at once
-            if fingerprint not in self._good and not _was_good(raw, merged):
-                await self._dry_run(raw, merged, spec)
-            self._good[fingerprint] = None
-        self._asking.pop(fingerprint, None)
+            try:
+                if fingerprint not in self._good and not _was_good(raw, merged):
+                    await self._dry_run(raw, merged, spec)
+                self._good[fingerprint] = None
+            finally:
+                self._asking.pop(fingerprint, None)
         if len(self._good) > _MOST:
             del self._good[next(iter(self._good))]
 

@@ -1,0 +1,105 @@
+"""What goes out at once, what waits a moment, and which warnings are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.manual_clock import ManualClock
+
+from isvc.controllers.llmisvc.reporting import MOMENT, Report, Reporter, is_urgent
+from isvc.engine.commit import Commit
+from isvc.kube.objects import Object, deep_copy
+from isvc.kube.resource import Resource
+from isvc.serving.events import Event
+
+RAW: Object = {"metadata": {"name": "mine", "namespace": "team"}}
+CLASH = Event("Warning", "ModelNameCollision", "another service has the name")
+
+
+def status(ready: str, generation: int = 1, **conditions: str) -> Object:
+    kinds = {"Ready": ready, **conditions}
+    return {
+        "observedGeneration": generation,
+        "conditions": [{"type": kind, "status": value} for kind, value in kinds.items()],
+    }
+
+
+class Server:
+    """Keeps the last status that was written, and all events."""
+
+    def __init__(self) -> None:
+        self.written: list[Object] = []
+        self.events: list[str] = []
+
+    async def update(self, resource: Resource, obj: Object, **options: Any) -> Object:
+        self.written.append(obj["status"])
+        return obj
+
+    def note(self, *args: Any, **kwargs: Any) -> None:
+        """Nobody reads here."""
+
+    def event(self, obj: Object, type: str, reason: str, message: str) -> None:  # noqa: A002
+        self.events.append(reason)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def reporter(server: Server, clock: ManualClock) -> Reporter:
+    return Reporter(Commit(server, server), server, clock)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "urgent"),
+    [
+        ({}, status("False"), True),
+        (status("False"), status("True"), True),
+        (status("False"), status("False", generation=2), True),
+        (status("True", MainWorkloadReady="True"), status("True", MainWorkloadReady="False"), True),
+        (status("False", MainWorkloadReady="False"), status("False", MainWorkloadReady="True"), False),
+        (status("False"), {**status("False"), "url": "http://x"}, False),
+    ],
+)
+def test_only_progress_can_wait(before: Object, after: Object, urgent: bool) -> None:
+    assert is_urgent(before, after) is urgent
+
+
+async def test_progress_is_written_after_a_moment_with_what_came_meanwhile(reporter, server, clock) -> None:
+    raw = {**RAW, "status": status("False", A="False", B="False")}
+    first = await reporter.publish(raw, Report(status("False", A="True", B="False")))
+    assert first is not None
+    assert server.written == []
+    clock.advance(MOMENT)
+    both = status("False", A="True", B="True")
+    assert await reporter.publish(raw, Report(both)) is None
+    assert server.written == [both]
+
+
+async def test_becoming_ready_is_written_and_told_at_once(reporter, server) -> None:
+    await reporter.publish({**RAW, "status": status("False")}, Report(status("True")))
+    assert len(server.written) == 1
+    assert server.events == ["LLMInferenceServiceReady"]
+
+
+async def test_a_warning_is_told_when_it_comes_up_and_not_again(reporter, server) -> None:
+    raw = {**RAW, "status": status("True")}
+    await reporter.publish(raw, Report(status("True")))
+    await reporter.publish(raw, Report(status("True"), (CLASH,)))
+    await reporter.publish(raw, Report(status("True"), (CLASH,)))
+    assert server.events == ["ModelNameCollision"]
+
+
+async def test_after_a_start_an_old_warning_is_no_news(reporter, server) -> None:
+    raw = {**RAW, "status": status("True")}
+    await reporter.publish(deep_copy(raw), Report(status("True"), (CLASH,)))
+    assert server.events == []
+    assert server.written == []
