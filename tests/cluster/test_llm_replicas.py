@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ async def replicas(cluster, client, namespace) -> AsyncIterator[Replicas]:
         with contextlib.suppress(AlreadyExists):
             await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd(definition, described=False))
     for definition in DEFINITIONS:
-        await until(lambda resource=definition.resource: is_served(client, resource), within=PATIENCE)
+        await until(partial(is_served, client, definition.resource), within=PATIENCE)
     metadata = {"name": CONFIG_MAP, "namespace": namespace}
     await client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}})
     preset = {
