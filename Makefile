@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run fuzz test soak test-conformance test-sdk check bench-up manifests format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-api
+.PHONY: run fuzz test soak test-conformance test-sdk check bench-up manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -27,15 +27,19 @@ lock: ## renew requirements.lock from pyproject.toml, and the lock of KServe's S
 	$(COMPILE) --all-extras --group dev pyproject.toml --output-file requirements.lock
 	$(COMPILE) tests/kserve-sdk.in --output-file tests/kserve-sdk.lock
 
-check: .venv ## lint, formatting, strict types, import contracts
+check: .venv ## lint, formatting, strict types, import contracts, staleness of generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/manifests --check
+	$(BIN)/python tools/generated --check
 
 manifests: .venv ## write the CRDs from the types
 	$(BIN)/python tools/manifests
+
+generated: .venv envtest ## make the data that comes from Kubernetes and KServe anew (KSERVE=a checkout; needs Go)
+	$(BIN)/python tools/generated $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe))
 
 format: .venv ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
