@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
@@ -56,13 +55,14 @@ def mounted(temporary: Path, trusted: Collection[int]) -> Path | None:
 
 
 class PrivateFolder:
-    """A temporary folder that only this user can enter, removed at the end."""
+    """A temporary folder that only this user can enter, removed at the end, at the latest when the process ends."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="isvc-webhooks-"))
+        self._folder = tempfile.TemporaryDirectory(prefix="isvc-webhooks-", ignore_cleanup_errors=True)
+        self.path = Path(self._folder.name)
 
     async def start(self) -> None:
         """Nothing to do: the folder is there from the beginning."""
 
     async def stop(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        self._folder.cleanup()

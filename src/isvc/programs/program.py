@@ -1,6 +1,6 @@
 """Manager programs as values, and how a manager is made of one.
 
-A program is a value; `build` turns it, a cluster and the chosen options into a manager. Several managers can run in one
+`build` turns a program, a cluster and the chosen options into a manager. Several managers can run in one
 process: each has its own client and cache, so what one selects does not narrow what another sees.
 """
 
@@ -48,6 +48,8 @@ Task: TypeAlias = Callable[[Context], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
+    """What one manager differs from another in."""
+
     name: str
     lease: str
     webhook_service: str
