@@ -33,6 +33,9 @@ async def test_a_bug_is_reported(cluster, client, namespace, monkeypatch) -> Non
     async def reported() -> bool:
         return (await ready()).get("reason") == "InternalError"
 
+    async def withdrawn() -> bool:
+        return not await reported()
+
     async def deployed() -> bool:
         try:
             return bool(await client.get(DEPLOYMENTS, "life-predictor", namespace))
@@ -50,6 +53,6 @@ async def test_a_bug_is_reported(cluster, client, namespace, monkeypatch) -> Non
         assert "TypeError: 'NoneType' object is not subscriptable" in condition["message"]
         monkeypatch.setattr(reconcile, "plan", plan)
         await until(deployed, "the service is deployed once the bug is gone")
-        assert not await reported()
+        await until(withdrawn, "the status speaks of it no longer")
     await client.patch(INFERENCE_SERVICES, "life", {"metadata": {"finalizers": None}}, namespace)
     await client.delete(INFERENCE_SERVICES, "life", namespace)

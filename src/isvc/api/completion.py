@@ -7,6 +7,7 @@ leave out here.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar
 
 from isvc.api.codec import DecodeError, decode, without_nulls
@@ -58,14 +59,22 @@ def complete(value: Any, schema: Schema, path: str = "") -> Any:
 
 
 def read(kind: type[K], obj: Object) -> tuple[Object, K]:
-    """An object from the API server, complete and without nulls, and the same typed.
+    """An object from the API server with its spec complete and without nulls, and the same typed.
 
     What a schema would not have accepted raises `DecodeError` with the path to it, in open parts such as pods, too.
     """
-    completed = complete(obj, schema_for(kind))
-    if _has_null(completed):
-        completed = without_nulls(completed)
-    return completed, decode(kind, completed)
+    spec = complete(obj.get("spec") or {}, _spec_schema(kind), "spec")
+    if _has_null(spec):
+        spec = without_nulls(spec)
+    if spec is not obj.get("spec"):
+        obj = {**obj, "spec": spec}
+    return obj, decode(kind, obj)
+
+
+@cache
+def _spec_schema(kind: type[Kind]) -> Schema:
+    schema: Schema = schema_for(kind)["properties"]["spec"]
+    return schema
 
 
 def read_other(kind: type[K], obj: Object) -> K:

@@ -49,7 +49,7 @@ class Conditions:
     def __init__(self, kinds: ConditionSet, conditions: Iterable[Object], now: str) -> None:
         self._kinds = kinds
         self._now = now
-        self._items = {condition["type"]: condition for condition in conditions}
+        self._items = {condition["type"]: condition for condition in conditions if condition.get("type")}
         self._changed: list[str] = []  # in order, so that conditions stamped with the same second have one, too
 
     def result(self) -> list[Object]:

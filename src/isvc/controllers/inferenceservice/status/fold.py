@@ -6,9 +6,8 @@ fold is repeated until nothing changes: one write then says what several reconci
 
 from __future__ import annotations
 
-from isvc.api import InferenceService
-from isvc.api.codec import DecodeError
-from isvc.api.completion import read
+from isvc.api.codec import DecodeError, decode
+from isvc.api.inferenceservice_status import InferenceServiceStatus
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.builders import Builders, builders_of
 from isvc.controllers.inferenceservice.observed import Observed
@@ -77,11 +76,12 @@ def undecided(raw: Object, now: str, message: str) -> Object:
 
 def _edit_of_any(raw: Object, now: str) -> StatusEdit:
     """An edit of a status that may itself be malformed, and then starts over."""
+    status = raw.get("status") or {}
     try:
-        status, _ = read(InferenceService, {"status": raw.get("status") or {}})
+        decode(InferenceServiceStatus, status)
     except DecodeError:
         status = {}
-    edit = StatusEdit(status.get("status") or {}, now)
+    edit = StatusEdit(status, now)
     edit.initialize()
     return edit
 
