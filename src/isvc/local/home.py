@@ -97,7 +97,7 @@ class Home:
         if found.st_uid != os.getuid():
             raise UnsafeHome(f"it belongs to another user (uid {found.st_uid}); choose another folder with ISVC_HOME")
         if found.st_mode & stat.S_IWOTH:
-            raise UnsafeHome("everybody can write to it; choose another folder with ISVC_HOME, or `chmod go-w` it")
+            raise UnsafeHome("every user can write to it; choose another folder with ISVC_HOME, or `chmod go-w` it")
         if found.st_mode & stat.S_IWGRP:
             self.root.chmod(stat.S_IMODE(found.st_mode) & ~stat.S_IWGRP)
         for folder in (self.logs, self.claims, self.processes, self.certificates):

@@ -122,7 +122,7 @@ class Cache:
         mirror = self._mirrors.get(resource)
         if mirror is None:
             if resource not in self._declarations:
-                raise KeyError(f"nobody has declared to read {resource}")
+                raise KeyError(f"no part of the program has declared to read {resource}")
             selections = merge(self._declarations[resource])
             mirror = Mirror([Informer(self._client, read, self._clock) for read in selections])
             self._mirrors[resource] = mirror

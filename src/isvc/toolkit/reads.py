@@ -64,7 +64,7 @@ def merge(declarations: Sequence[Declaration]) -> tuple[Read, ...]:
     """The selections that serve all declarations of one kind.
 
     A selection that others include is dropped; what remains is watched side by side and read as one. A kind is optional
-    if it is so for everybody. All have to agree on how much of an object is kept and on what an index means.
+    if it is so for all. All have to agree on how much of an object is kept and on what an index means.
     """
     for declaration in declarations[1:]:
         _refuse_conflict(declarations[0], declaration)

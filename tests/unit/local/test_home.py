@@ -62,7 +62,7 @@ def test_nobody_else_can_look_inside(home):
 def test_a_folder_that_everybody_can_write_to_is_refused(tmp_path):
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o1777)
-    with pytest.raises(UnsafeHome, match="everybody can write"):
+    with pytest.raises(UnsafeHome, match="every user can write"):
         Home(tmp_path / "shared").prepare()
     assert list((tmp_path / "shared").iterdir()) == []
 

@@ -74,7 +74,7 @@ def test_reads_that_cannot_be_served_together_are_refused_by_name(one, other, me
 
 def test_what_nobody_declared_cannot_be_read():
     cache = Cache(Client.connect(ClusterConfig("https://nowhere")))
-    with pytest.raises(KeyError, match="nobody has declared to read pods"):
+    with pytest.raises(KeyError, match="no part of the program has declared to read pods"):
         cache.get(PODS, "p", "n")
 
 

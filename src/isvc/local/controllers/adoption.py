@@ -1,7 +1,8 @@
-"""Who belongs to whom: a controller takes in what its selector fits and nobody controls, and lets go what fits no more.
+"""Adoption: a controller adopts objects that match its selector and have no controller, and releases those that no
+longer match.
 
-That is how pods outlive a Deployment that was deleted with `--cascade=orphan` and find the next one, and how a pod
-whose labels were taken off stays for somebody to look at while another takes its place.
+So pods survive a Deployment that was deleted with `--cascade=orphan` and belong to the next one, and a pod whose labels
+were removed stays for inspection while another replaces it.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ def _claimed(item: Object, owner: Object, *, fits: bool) -> list[Object] | None:
 
 
 def is_orphan_now(before: Object | None, after: Object | None) -> bool:
-    """An object that nobody controls came, or is new to that, or has other labels than it had."""
+    """An object without a controller came, or has lost its controller, or has other labels than before."""
     if after is None or controller_of(after) is not None:
         return False
     return before is None or controller_of(before) is not None or labels_of(before) != labels_of(after)
 
 
 def possible_owners(reader: Reader, resource: Resource, orphan: Object) -> Iterable[Key]:
-    """Those that may want an object which nobody controls."""
+    """Objects that may adopt one that has no controller."""
     if labels_of(orphan):
         for owner in reader.list(resource, namespace_of(orphan)):
             if LabelSelector.from_spec(dig(owner, "spec", "selector") or {}).matches(labels_of(orphan)):

@@ -64,7 +64,7 @@ class Autoscalers:
 
 
 def bounded(scaler: Object, replicas: int) -> int:
-    """Replicas within the bounds; none at all is somebody's wish to stop, and is left."""
+    """Replicas within the bounds; zero replicas mean that the user stopped it, and stay."""
     if replicas == 0:
         return 0
     low, high = dig(scaler, "spec", "minReplicas"), dig(scaler, "spec", "maxReplicas")

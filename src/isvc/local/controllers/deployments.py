@@ -37,7 +37,7 @@ def controller(context: Context) -> Controller:
         return possible_owners(context.cache, DEPLOYMENTS, replica_set)
 
     def left(pod: Object) -> Iterable[Key]:
-        """Whoever recreates its pods waits for the last to be gone, of which its ReplicaSet no longer speaks."""
+        """The Deployment of a pod that is gone: with strategy Recreate it waits for the last of its old pods."""
         replica_set = context.cache.get(
             REPLICA_SETS, str((controller_of(pod) or {}).get("name", "")), namespace_of(pod)
         )

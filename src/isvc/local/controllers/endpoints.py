@@ -1,7 +1,7 @@
 """Service → EndpointSlices: which pods answer for a Service, and on which local port each of them does.
 
-Every pod has ports of its own here, so every pod has a slice of its own. New endpoints are written before old ones go:
-whoever watches sees what replaces an endpoint before it loses it.
+Every pod has ports of its own here, so every pod has a slice of its own. New endpoints are written before old ones go,
+so that a watcher sees the replacement of an endpoint before it loses the endpoint.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def old_sizes(limits: Limits, new: Object, old: Sequence[Object]) -> dict[str, i
         return {}
     oldest_first = sorted(old, key=lambda item: dig(item, "metadata", "creationTimestamp") or "")
     changed: dict[str, int] = {}
-    for item in oldest_first:  # unhealthy pods first: they serve nobody
+    for item in oldest_first:  # unhealthy pods first: they serve no requests
         unhealthy = sizes[name_of(item)] - available_of(item)
         step = min(budget, max(0, unhealthy))
         if step:
@@ -118,7 +118,7 @@ def template_hash(template: Object) -> str:
 
 
 def bare_template(replica_set: Object) -> Object:
-    """A ReplicaSet's pod template without the label that tells it from others."""
+    """A ReplicaSet's pod template without the label that is its own."""
     template = deep_copy(dig(replica_set, "spec", "template") or {})
     labels = dig(template, "metadata", "labels")
     if labels:
