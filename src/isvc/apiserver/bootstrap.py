@@ -1,7 +1,15 @@
-"""What a cluster holds before anyone creates anything: its namespaces, and a Service for the API server itself."""
+"""What a cluster holds before anyone creates anything: namespaces, roles, and a Service for the API server itself."""
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+from importlib import resources
+
+import orjson
+
+from isvc.apiserver.access.rbac import BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, ROLES
+from isvc.apiserver.metadata import new_uid, now
 from isvc.apiserver.request import Call, Request, User
 from isvc.apiserver.verbs import body
 from isvc.apiserver.verbs.create import create_object
@@ -13,6 +21,13 @@ from isvc.kube.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICES,
 
 SYSTEM = User("system:apiserver", ("system:masters",))
 ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104
+_COLLECTIONS = {
+    "ClusterRole": CLUSTER_ROLES,
+    "ClusterRoleBinding": CLUSTER_BINDINGS,
+    "Role": ROLES,
+    "RoleBinding": BINDINGS,
+    "PriorityClass": "priorityclasses.scheduling.k8s.io",
+}
 NAMES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -21,12 +36,26 @@ async def create_missing(api: Api, cluster_ip: str, address: str, port: int) -> 
     for name in NAMES:
         if api.store.get("namespaces", "", name) is None:
             await _create(api, NAMESPACES, {"metadata": {"name": name}})
+    await _create_first_objects(api)
     here = "127.0.0.1" if address in ANYWHERE else address
     for resource, obj in _own_service(cluster_ip, here, port):
         if api.store.get(str(resource), "default", "kubernetes") is None:
             await _create(api, resource, obj)
         else:
             await _renew(api, resource, obj)
+
+
+async def _create_first_objects(api: Api) -> None:
+    """The roles and bindings that RBAC begins with; what an administrator changed since stays."""
+    packed = resources.files("isvc.apiserver").joinpath("data/bootstrap.json.gz").read_bytes()
+    writes = []
+    for obj in orjson.loads(gzip.decompress(packed)):
+        collection, meta = _COLLECTIONS[obj["kind"]], obj["metadata"]
+        namespace = meta.get("namespace", "")
+        if api.store.get(collection, namespace, meta["name"]) is None:
+            meta |= {"uid": new_uid(), "creationTimestamp": now()}
+            writes.append(api.store.put(collection, namespace, meta["name"], obj, None))
+    await asyncio.gather(*writes)
 
 
 async def _create(api: Api, resource: Resource, obj: Object) -> None:

@@ -6,6 +6,7 @@ kubelet.crt .key        what a node's log endpoint shows
 admin.crt .key          a client certificate of system:masters
 admin.token             the same as a bearer token
 kubelet.token           with which the server asks a node for logs
+service-accounts.key    signs the tokens of service accounts; made with the first one
 authority, hosts        written last: what the certificates above are for, and when to replace them
 """
 
@@ -39,9 +40,6 @@ class Identity:
     @property
     def ca(self) -> Path:
         return self.folder / "ca.crt"
-
-    def tokens(self) -> dict[str, User]:
-        return {self.admin_token: ADMIN}
 
     def server_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

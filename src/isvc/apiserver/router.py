@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
 
-from isvc.apiserver import forms, refusals, reviews
+from isvc.apiserver import forms, refusals
+from isvc.apiserver.access.reviews import GROUPS, Reviews
 from isvc.apiserver.description import Description
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.strategy import FieldError
-from isvc.apiserver.verbs import create, delete, logs, node, patch, read, scale, update, watch
+from isvc.apiserver.target import Target
+from isvc.apiserver.verbs import create, delete, eviction, logs, node, patch, read, scale, token, update, watch
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import GVK
 
@@ -39,50 +40,22 @@ _SUBRESOURCES: Mapping[str, Mapping[str, Callable[[Api, Call], Awaitable[Respons
     "attach": _CONNECT,
     "binding": {"POST": update.bind},
     "ephemeralcontainers": _WHOLE,
+    "eviction": {"POST": eviction.evict},
     "exec": _CONNECT,
     "finalize": {"PUT": update.update},
     "log": {"GET": logs.log},
     "portforward": _CONNECT,
+    "resize": _WHOLE,
     "scale": {"GET": scale.get, "PUT": scale.put, "PATCH": scale.patch_scale},
     "status": _WHOLE,
+    "token": {"POST": token.request_token},
 }
 
 
-class Target(NamedTuple):
-    """What a path under /api or /apis points at; empty parts are not there."""
-
-    group: str
-    version: str
-    plural: str = ""
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
-
-
-def parse(path: str) -> Target | None:
-    parts = path.strip("/").split("/")
-    if parts[0] == "api" and len(parts) >= 2:
-        group, version, rest = "", parts[1], parts[2:]
-    elif parts[0] == "apis" and len(parts) >= 3:
-        group, version, rest = parts[1], parts[2], parts[3:]
-    else:
-        return None
-    if not rest:
-        return Target(group, version)
-    if "" in rest:
-        return None
-    namespace = ""
-    own = group == "" and rest[0] == "namespaces" and (len(rest) <= 2 or rest[2] in ("status", "finalize"))
-    if rest[0] == "namespaces" and len(rest) > 2 and not own:
-        namespace, rest = rest[1], rest[2:]
-    if len(rest) > 3:
-        return None
-    return Target(group, version, rest[0], namespace, *rest[1:])
-
-
 class Router:
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, reviews: Reviews) -> None:
         self._api = api
+        self._reviews = reviews
 
     def fast_get(self, request: Request, target: Target) -> Response | None:
         """The hot path: one object, as it is stored."""
@@ -107,10 +80,10 @@ class Router:
             request.warn(description.deprecation)
         if request.method != "GET":
             read_options(call)
-        if target.group in reviews.GROUPS:
+        if target.group in GROUPS:
             if request.method != "POST":
                 raise refusals.method_not_allowed()
-            return reviews.review(call, self._api.identity.tokens())
+            return self._reviews.review(call)
         if target.subresource:
             return self._subresource(call)
         return self._object(call) if target.name else self._collection(call)

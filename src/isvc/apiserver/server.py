@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 from collections.abc import Awaitable
 from pathlib import Path
@@ -12,6 +11,12 @@ from typing import Protocol
 import orjson
 
 from isvc.apiserver import bootstrap, discovery, identity
+from isvc.apiserver.access.authentication import Authenticator
+from isvc.apiserver.access.authorization import authorize
+from isvc.apiserver.access.impersonation import impersonated
+from isvc.apiserver.access.rbac import Rbac
+from isvc.apiserver.access.reviews import Reviews
+from isvc.apiserver.access.tokens import Tokens
 from isvc.apiserver.addresses import ServiceAddresses
 from isvc.apiserver.admission import Admission
 from isvc.apiserver.background.definitions import DefinitionFinalizer
@@ -24,11 +29,12 @@ from isvc.apiserver.http.response import Response
 from isvc.apiserver.openapi_cache import OpenApi
 from isvc.apiserver.reader import Reader
 from isvc.apiserver.registry import Registry
-from isvc.apiserver.request import Request, User
+from isvc.apiserver.request import Request
 from isvc.apiserver.resources import CustomResources
-from isvc.apiserver.router import Router, nothing_here, parse
+from isvc.apiserver.router import Router, nothing_here
 from isvc.apiserver.store.lock import FolderLock
 from isvc.apiserver.store.store import Store
+from isvc.apiserver.target import parse
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.http1.connection import Connection as BaseConnection
 from isvc.kube.errors import ApiError, Unauthorized
@@ -80,15 +86,17 @@ class Server:
     async def _start(self) -> None:
         hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self._host]))
         self.identity = identity.load(self._folder / "pki", hosts)
-        self._bearer = f"Bearer {self.identity.admin_token}"
         self.store = Store(None if self._ephemeral else self._folder, durable=self._durable)
         addresses = ServiceAddresses()
         addresses.follow(self.store)
         self.registry = Registry(descriptions(addresses))
         self._admission = Admission(Reader(self.store))
         self._custom = CustomResources(self.store, self.registry, self._admission.caller)
-        self.api = Api(self.store, self.registry, self._admission, self.identity)
-        self._router = Router(self.api)
+        tokens = Tokens(self._folder / "pki", self._uid_of)
+        self._authenticator = Authenticator(self.identity, tokens)
+        self._rbac = Rbac(self.store)
+        self.api = Api(self.store, self.registry, self._admission, self.identity, tokens, self._rbac)
+        self._router = Router(self.api, Reviews(self._authenticator, self._rbac))
         self._openapi = OpenApi(self.registry)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(
@@ -140,22 +148,20 @@ class Server:
         path = request.path
         if path.startswith(HEALTH):
             return self._health(path)
-        request.user = self._authenticate(request, connection)
-        if request.user is None:
+        given = request.headers.get("authorization")
+        user = self._authenticator.user(given, connection.peer_certificate() if given is None else None)
+        if user is None:
             raise Unauthorized("Unauthorized")
-        if path.startswith("/api"):
-            target = parse(path)
-            if target is not None and target.plural:
-                return self._router.fast_get(request, target) or self._router.resource(request, target)
+        request.user = impersonated(request, user, self._rbac)
+        target = parse(path) if path.startswith("/api") else None
+        authorize(self._rbac, request, target)
+        if target is not None and target.plural:
+            return self._router.fast_get(request, target) or self._router.resource(request, target)
         return self._other(request)
 
-    def _authenticate(self, request: Request, connection: Connection) -> User | None:
-        """A bearer token, or failing that the connection's client certificate."""
-        given = request.headers.get("authorization")
-        if given is not None:
-            return identity.ADMIN if hmac.compare_digest(given.encode(), self._bearer.encode()) else None
-        certificate = connection.peer_certificate()
-        return identity.user_of_certificate(certificate) if certificate else None
+    def _uid_of(self, collection: str, namespace: str, name: str) -> str | None:
+        entry = self.store.get(collection, namespace, name)
+        return entry.parse()["metadata"]["uid"] if entry else None
 
     def _health(self, path: str) -> Response:
         check = path.split("/", 2)[2:]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from isvc.apiserver.addresses import fixed_address_errors
 from isvc.apiserver.builtin.base import BuiltIn
+from isvc.apiserver.builtin.validation import pods as pod_rules
 from isvc.apiserver.metadata import now
 from isvc.apiserver.request import User
 from isvc.apiserver.strategy import FieldError, Release
@@ -29,10 +30,33 @@ class Pods(BuiltIn):
         obj.setdefault("spec", {}).setdefault("hostNetwork", False)
         return obj
 
+    def restrict(self, new: Object, old: Object, subresource: str) -> None:
+        if subresource not in ("ephemeralcontainers", "resize"):
+            return
+        spec = dict(old["spec"])
+        if subresource == "resize":
+            for key in ("containers", "initContainers"):
+                wanted = {each.get("name"): each for each in new["spec"].get(key) or ()}
+                if spec.get(key):
+                    spec[key] = [_resized(each, wanted.get(each["name"], each)) for each in spec[key]]
+        elif new["spec"].get("ephemeralContainers"):
+            spec["ephemeralContainers"] = new["spec"]["ephemeralContainers"]
+        new["spec"], new["status"] = spec, old.get("status") or {}
+
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
-        if subresource == "binding":  # which changes what is otherwise fixed
-            return ()
+        match subresource:
+            case "binding":  # which changes what is otherwise fixed
+                return ()
+            case "resize":
+                return [*self.validate_create(new), *pod_rules.pod_resize(new, old)]
+            case "ephemeralcontainers":
+                return [*self.validate_create(new), *pod_rules.ephemeral_containers_update(new, old)]
         return super().validate_update(new, old, subresource)
+
+
+def _resized(container: Object, wanted: Object) -> Object:
+    changed: Object = {key: wanted[key] for key in ("resources", "resizePolicy") if key in wanted}
+    return {**container, **changed}
 
 
 class Services(BuiltIn):

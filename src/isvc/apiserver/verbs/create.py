@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isvc.apiserver import metadata, refusals
+from isvc.apiserver.access.escalation import check_escalation
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.ownership import track
 from isvc.apiserver.request import Call
@@ -58,6 +59,7 @@ async def create_object(api: Api, call: Call, obj: Object, tracked: bool = False
         for warning in description.strategy.warnings(obj, None):
             call.request.warn(warning)
         request.name = obj["metadata"]["name"]
+        check_escalation(api.rbac, request, obj, None)
         await api.admission.validate(request, obj, None)
         return await _store(api, call, obj, generated)
     finally:

@@ -8,6 +8,8 @@ from typing import Protocol
 import orjson
 
 from isvc.apiserver import refusals
+from isvc.apiserver.access.rbac import Rbac
+from isvc.apiserver.access.tokens import Tokens
 from isvc.apiserver.description import Description
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.identity import Identity
@@ -35,6 +37,8 @@ class Api:
     registry: Registry
     admission: Admission
     identity: Identity
+    tokens: Tokens
+    rbac: Rbac
 
 
 def admission_request(call: Call, operation: Operation, name: str, options: Object | None = None) -> AdmissionRequest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from isvc.apiserver import metadata, refusals
+from isvc.apiserver.access.escalation import check_escalation
 from isvc.apiserver.description import Description
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.metadata import now
@@ -111,6 +112,7 @@ async def _write(api: Api, call: Call, entry: Entry, new: Object, old: Object, t
         refuse(description, call.name, errors)
         for warning in description.strategy.warnings(new, old):
             call.request.warn(warning)
+        check_escalation(api.rbac, request, new, old)
         await api.admission.validate(request, new, old)
         if new == old:
             return Response(await shown(description, entry))

@@ -41,9 +41,11 @@ _POD_SUBRESOURCES: Final = (
     Subresource("attach", "PodAttachOptions", _CONNECT),
     Subresource("binding", "Binding", CREATE_ONLY),
     Subresource("ephemeralcontainers", "Pod", READ_WRITE),
+    Subresource("eviction", "Eviction", CREATE_ONLY, ("policy", "v1")),
     Subresource("exec", "PodExecOptions", _CONNECT),
     Subresource("log", "Pod", ("get",)),
     Subresource("portforward", "PodPortForwardOptions", _CONNECT),
+    Subresource("resize", "Pod", READ_WRITE),
 )
 
 
@@ -187,6 +189,7 @@ KINDS: Final = (
         "serviceaccounts",
         "ServiceAccount",
         short_names=("sa",),
+        subresources=(Subresource("token", "TokenRequest", CREATE_ONLY, ("authentication.k8s.io", "v1")),),
         returns_deleted=True,
     ),
     Kind(

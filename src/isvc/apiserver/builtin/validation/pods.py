@@ -6,9 +6,10 @@ import copy
 from collections.abc import Iterable
 
 from isvc.apiserver import field_errors, names
+from isvc.apiserver.builtin.prepare import quality_of_service
 from isvc.apiserver.builtin.validation.checks import Errors, labels, named, one_of
 from isvc.apiserver.builtin.validation.containers import containers
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, dig
 
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -139,6 +140,37 @@ def pod_update(new: Object, old: Object) -> Errors:
     kept = [each for each in before.get("tolerations") or () if each not in (after.get("tolerations") or ())]
     if _comparable(after) != _comparable(before) or kept:
         yield field_errors.forbidden("spec", _UPDATE_WORDS)
+
+
+def pod_resize(new: Object, old: Object) -> Errors:
+    """Only cpu and memory of containers that run may change, and never so that the pod is of another quality."""
+    quality = quality_of_service(new["spec"])
+    if quality != (dig(old, "status", "qosClass") or quality_of_service(old["spec"])):
+        yield field_errors.invalid("spec", quality, "Pod QOS Class may not change as a result of resizing")
+    for index, (after, before) in enumerate(zip(new["spec"]["containers"], old["spec"]["containers"], strict=False)):
+        for part in ("limits", "requests"):
+            wanted, had = dig(after, "resources", part) or {}, dig(before, "resources", part) or {}
+            path = f"spec.containers[{index}].resources.{part}"
+            if had.keys() - wanted.keys():
+                yield field_errors.forbidden(path, f"resource {part} cannot be removed")
+            if any(wanted.get(name) != had.get(name) for name in wanted if name not in ("cpu", "memory")):
+                yield field_errors.forbidden("spec", "only cpu and memory resources are mutable")
+    pairs = zip(new["spec"].get("initContainers") or (), old["spec"].get("initContainers") or (), strict=False)
+    for after, before in pairs:
+        if before.get("restartPolicy") != "Always" and after != before:
+            yield field_errors.forbidden("spec", "resources for non-sidecar init containers are immutable")
+
+
+def ephemeral_containers_update(new: Object, old: Object) -> Errors:
+    """Containers for debugging may be added, and stay as they are from then on."""
+    after = {each.get("name"): each for each in new["spec"].get("ephemeralContainers") or ()}
+    for before in old["spec"].get("ephemeralContainers") or ():
+        path = "spec.ephemeralContainers"
+        name = before.get("name")
+        if name not in after:
+            yield field_errors.forbidden(path, f'existing ephemeral containers "{name}" may not be removed')
+        elif after[name] != before:
+            yield field_errors.forbidden(path, f'existing ephemeral containers "{name}" may not be changed')
 
 
 def _comparable(spec: Object) -> Object:

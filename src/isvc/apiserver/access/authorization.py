@@ -1,0 +1,25 @@
+"""Whether a request may go on: RBAC asked about its verb and its target."""
+
+from __future__ import annotations
+
+from isvc.apiserver.access.attributes import Attributes, forbidden, verb_of
+from isvc.apiserver.access.rbac import MASTERS, Rbac
+from isvc.apiserver.request import Request
+from isvc.apiserver.target import Target
+
+
+def authorize(rbac: Rbac, request: Request, target: Target | None) -> None:
+    """Raises Forbidden if the request's user may not make it."""
+    user = request.user
+    assert user is not None
+    if MASTERS in user.groups:
+        return
+    if target is None or not target.plural:
+        wanted = Attributes(request.method.lower(), path=request.path)
+    else:
+        verb = verb_of(request, named=bool(target.name))
+        # A namespace is a resource in itself.
+        namespace = target.name if (target.group, target.plural) == ("", "namespaces") else target.namespace
+        wanted = Attributes(verb, target.group, target.plural, target.subresource, namespace, target.name)
+    if rbac.allows(user, wanted) is None:
+        raise forbidden(user, wanted)

@@ -1,0 +1,113 @@
+"""Role-based access control: bindings give the rules of roles to users, groups and service accounts.
+
+The rules are read from the store and kept until a role or a binding changes. Members of system:masters may do
+everything; that is not a matter of roles, so that nobody can lock the administrator out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from isvc.apiserver.access.attributes import Attributes
+from isvc.apiserver.access.rules import allows
+from isvc.apiserver.request import User
+from isvc.apiserver.store.store import Store
+from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
+from isvc.kube.selectors import LabelSelector
+
+MASTERS = "system:masters"
+GROUP = "rbac.authorization.k8s.io"
+CLUSTER_ROLES, CLUSTER_BINDINGS = f"clusterroles.{GROUP}", f"clusterrolebindings.{GROUP}"
+ROLES, BINDINGS = f"roles.{GROUP}", f"rolebindings.{GROUP}"
+_COLLECTIONS = (CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS)
+
+
+class Grant(NamedTuple):
+    """The rules that a binding gives to one subject, in a namespace or ("") everywhere."""
+
+    namespace: str
+    rules: list[Object]
+    reason: str
+
+
+class Rbac:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen: tuple[int, ...] = ()
+        self._grants: dict[tuple[str, str], list[Grant]] = {}
+
+    def allows(self, user: User, wanted: Attributes) -> str | None:
+        """Why the user may do that; None if they may not."""
+        if MASTERS in user.groups:
+            return ""
+        for grant in self._of(user, wanted.namespace):
+            if any(allows(rule, wanted) for rule in grant.rules):
+                return grant.reason
+        return None
+
+    def rules(self, user: User, namespace: str) -> list[Object]:
+        """Every rule that applies to the user in a namespace."""
+        if MASTERS in user.groups:
+            everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+            return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
+        return [rule for grant in self._of(user, namespace) for rule in grant.rules]
+
+    def rules_of(self, reference: Object, namespace: str) -> list[Object] | None:
+        """The rules of the role that a binding refers to; None if there is no such role."""
+        if reference.get("kind") == "ClusterRole":
+            entry = self._store.head(CLUSTER_ROLES, "", reference.get("name", ""))
+        else:
+            entry = self._store.head(ROLES, namespace, reference.get("name", ""))
+        return self._rules(entry.parse()) if entry else None
+
+    def _of(self, user: User, namespace: str) -> Iterator[Grant]:
+        seen = tuple(self._store.revision(each) for each in _COLLECTIONS)
+        if seen != self._seen:
+            self._grants, self._seen = self._read(), seen
+        for subject in (("User", user.username), *(("Group", group) for group in user.groups)):
+            for grant in self._grants.get(subject, ()):
+                if not grant.namespace or grant.namespace == namespace:
+                    yield grant
+
+    def _read(self) -> dict[tuple[str, str], list[Grant]]:
+        grants: dict[tuple[str, str], list[Grant]] = {}
+        for collection in (CLUSTER_BINDINGS, BINDINGS):
+            for entry in self._store.list(collection):
+                binding = entry.parse()
+                reference, namespace = binding.get("roleRef") or {}, namespace_of(binding)
+                rules = self.rules_of(reference, namespace)
+                if rules is None:
+                    continue
+                for subject in binding.get("subjects") or ():
+                    where = f" in {namespace}" if namespace else ""
+                    reason = (
+                        f'RBAC: allowed by {binding["kind"]} "{name_of(binding)}{f"/{namespace}" if where else ""}"'
+                        f' of {reference.get("kind")} "{reference.get("name")}"'
+                        f' to {subject.get("kind")} "{_shown(subject)}"'
+                    )
+                    grants.setdefault(_subject(subject), []).append(Grant(namespace, rules, reason))
+        return grants
+
+    def _rules(self, role: Object) -> list[Object]:
+        """A role's own rules, and those of the roles that it is aggregated from."""
+        rules = list(role.get("rules") or ())
+        aggregated = dig(role, "aggregationRule", "clusterRoleSelectors") or ()
+        selectors = [LabelSelector.from_spec(each) for each in aggregated]
+        if selectors:
+            for entry in self._store.list(CLUSTER_ROLES):
+                other = entry.parse()
+                if name_of(other) != name_of(role) and any(each.matches(labels_of(other)) for each in selectors):
+                    rules += self._rules(other)
+        return rules
+
+
+def _subject(subject: Object) -> tuple[str, str]:
+    if subject.get("kind") == "ServiceAccount":
+        return "User", f"system:serviceaccount:{subject.get('namespace', '')}:{subject.get('name', '')}"
+    return str(subject.get("kind", "")), str(subject.get("name", ""))
+
+
+def _shown(subject: Object) -> str:
+    namespace = subject.get("namespace")
+    return f"{subject.get('name')}/{namespace}" if namespace else str(subject.get("name"))

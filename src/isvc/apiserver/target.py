@@ -1,0 +1,37 @@
+"""What a path under /api or /apis points at."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Target(NamedTuple):
+    """What a path under /api or /apis points at; empty parts are not there."""
+
+    group: str
+    version: str
+    plural: str = ""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def parse(path: str) -> Target | None:
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) >= 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) >= 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    if not rest:
+        return Target(group, version)
+    if "" in rest:
+        return None
+    namespace = ""
+    own = group == "" and rest[0] == "namespaces" and (len(rest) <= 2 or rest[2] in ("status", "finalize"))
+    if rest[0] == "namespaces" and len(rest) > 2 and not own:
+        namespace, rest = rest[1], rest[2:]
+    if len(rest) > 3:
+        return None
+    return Target(group, version, rest[0], namespace, *rest[1:])

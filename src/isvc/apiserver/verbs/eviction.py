@@ -1,0 +1,87 @@
+"""pods/NAME/eviction: a deletion that respects disruption budgets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.request import Call
+from isvc.apiserver.verbs import body, delete, read, update
+from isvc.apiserver.verbs.pipeline import Api
+from isvc.kube.conditions import is_true
+from isvc.kube.errors import BadRequest, InternalError, TooManyRequests
+from isvc.kube.objects import Object, dig, labels_of, name_of
+from isvc.kube.selectors import LabelSelector
+
+BUDGETS = "poddisruptionbudgets.policy"
+_UNGUARDED = ("Succeeded", "Failed", "Pending")
+_VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+async def evict(api: Api, call: Call) -> Response:
+    eviction = body.parse(call.request, "Eviction")
+    if not isinstance(eviction, dict) or (dig(eviction, "metadata", "name") or call.name) != call.name:
+        raise BadRequest("name in URL does not match name in Eviction object")
+    options: Object = eviction.get("deleteOptions") or {}
+    call.dry_run = call.dry_run or bool(options.get("dryRun"))
+    pod = read.find(api, call).parse()
+    if dig(pod, "status", "phase") not in _UNGUARDED and not pod["metadata"].get("deletionTimestamp"):
+        await _spend(api, call, pod)
+    await delete.delete_object(api, Call(call.request, call.description, call.namespace, call.name), options)
+    return Response.json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+
+
+async def _spend(api: Api, call: Call, pod: Object) -> None:
+    """Takes one disruption off the budget of the pod, if it has one."""
+    budgets = [entry for entry in api.store.list(BUDGETS, call.namespace) if _guards(entry.parse(), pod)]
+    if not budgets:
+        return
+    if len(budgets) > 1:
+        words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        raise InternalError(words)
+    budget = budgets[0].parse()
+    status = budget.get("status") or {}
+    if not is_true(dig(pod, "status", "conditions") or (), "Ready") and _may_go_unready(budget):
+        return
+    if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        raise _refusal(f"The disruption budget {name_of(budget)} is still being processed by the server.", 10)
+    if not status.get("disruptionsAllowed"):
+        needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+        why = f"The disruption budget {name_of(budget)} needs {needed} healthy pods and has {healthy} currently"
+        if healthy > needed:
+            why = f"The disruption budget {name_of(budget)} does not allow evicting pods currently"
+        raise _refusal(why)
+    if call.dry_run:
+        return
+    description = api.registry.of_collection(BUDGETS)
+    assert description is not None
+    writing = Call(call.request, description, call.namespace, name_of(budget), "status", field_validation="Ignore")
+
+    async def spent(live: Object) -> Object:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        live["status"]["disruptionsAllowed"] -= 1
+        live["status"]["disruptedPods"] = {**(live["status"].get("disruptedPods") or {}), call.name: now}
+        live["metadata"]["resourceVersion"] = budget["metadata"]["resourceVersion"]
+        return live
+
+    await update.change(api, writing, spent, tracked=True)
+
+
+def _guards(budget: Object, pod: Object) -> bool:
+    selector = dig(budget, "spec", "selector")
+    return isinstance(selector, dict) and LabelSelector.from_spec(selector).matches(labels_of(pod))
+
+
+def _may_go_unready(budget: Object) -> bool:
+    """Whether a pod that is not ready may go: always, or while enough others are healthy."""
+    if dig(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = budget.get("status") or {}
+    return bool(status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0)
+
+
+def _refusal(why: str, retry_after: int = 0) -> TooManyRequests:
+    details: Object = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
+    if retry_after:
+        details["retryAfterSeconds"] = retry_after
+    return TooManyRequests(_VIOLATED, details=details)
