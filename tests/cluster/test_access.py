@@ -23,10 +23,8 @@ BINDINGS = Resource(GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", na
 
 
 @pytest.fixture
-async def tokens(client, namespace, cluster) -> dict[str, str]:
-    """Tokens of two service accounts, of which `reader` may read /metrics; without roles, whoever has a token may."""
-    if cluster.kind == "embedded":
-        return {"reader": cluster.token}
+async def tokens(client, namespace) -> dict[str, str]:
+    """Tokens of two service accounts, of which `reader` may read /metrics."""
     made = {}
     for name in ("reader", "stranger"):
         metadata = {"name": name, "namespace": namespace}
@@ -48,7 +46,7 @@ async def tokens(client, namespace, cluster) -> dict[str, str]:
     return made
 
 
-async def test_metrics_are_served_over_tls_to_whom_may_read_them(client, tokens, cluster):
+async def test_metrics_are_served_over_tls_to_whom_may_read_them(client, tokens):
     probes, port = Probes(), free_port()
     await probes.serve(
         Address("127.0.0.1", port), texts={"/metrics": lambda: b"up 1\n"}, protection=protection(client, TLS())
@@ -64,10 +62,9 @@ async def test_metrics_are_served_over_tls_to_whom_may_read_them(client, tokens,
             assert await page("/metrics") == (401, "Unauthorized")
             assert await page("/metrics", "nonsense") == (401, "Unauthorized")
             assert await page("/metrics", tokens["reader"]) == (200, "up 1\n")
-            if cluster.kind == "kube-apiserver":
-                status, text = await page("/metrics", tokens["stranger"])
-                assert (status, text.startswith("Authorization denied for user system:serviceaccount:")) == (403, True)
-                assert (await page("/else", tokens["reader"]))[0] == 403, "it may not even see what is there"
+            status, text = await page("/metrics", tokens["stranger"])
+            assert (status, text.startswith("Authorization denied for user system:serviceaccount:")) == (403, True)
+            assert (await page("/else", tokens["reader"]))[0] == 403, "it may not even see what is there"
             with pytest.raises(aiohttp.ClientConnectionError):
                 await session.get(f"http://127.0.0.1:{port}/metrics")
         finally:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
+from dataclasses import replace
 
 import pytest
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.ports import free_port
 from tests.waiting import until
 
-from isvc.kube.resource import CONFIG_MAPS, LEASES, NAMESPACES
+from isvc.kube.resource import CONFIG_MAPS, LEASES, NAMESPACES, Resource
 from isvc.programs.certificates import webhook_certificates
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.controller import Controller, Watch
 from isvc.toolkit.election import Election
+from isvc.toolkit.kubeconfig import ClusterConfig, Impersonation
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.reads import Read
 from isvc.toolkit.rotation import Targets
 from isvc.toolkit.webhook import WebhookServer
+
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 
 
 @pytest.fixture
@@ -32,8 +36,8 @@ async def proxy(cluster):
 class Running:
     """A manager with a lease, certificates of its own and a controller, in a namespace that may be missing."""
 
-    def __init__(self, proxy: FaultyProxy, namespace: str) -> None:
-        self.client = client = Client.connect(proxy.config)
+    def __init__(self, config: ClusterConfig, namespace: str) -> None:
+        self.client = client = Client.connect(config)
         folder, certificates = webhook_certificates(
             client, service="hooks", secret="hooks", namespace=namespace, targets=Targets(), cert_dir=None
         )
@@ -69,7 +73,7 @@ def sentences(caplog: pytest.LogCaptureFixture, about: str) -> list[str]:
 
 async def test_an_api_server_that_is_not_there_yet(proxy, client, namespace, caplog):
     proxy.away = True
-    async with Running(proxy, namespace) as running:
+    async with Running(proxy.config, namespace) as running:
         await until(lambda: proxy.requests > 2, "it tries again")
         assert running.waits()
         proxy.away = False
@@ -80,7 +84,7 @@ async def test_an_api_server_that_is_not_there_yet(proxy, client, namespace, cap
 
 async def test_a_system_namespace_that_does_not_exist_yet(proxy, client, caplog):
     namespace = f"later-{uuid.uuid4().hex[:8]}"
-    async with Running(proxy, namespace) as running:
+    async with Running(proxy.config, namespace) as running:
         await until(lambda: len(proxy.writes) > 2, "it tries again")
         assert running.waits()
         await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
@@ -94,17 +98,32 @@ async def test_a_system_namespace_that_does_not_exist_yet(proxy, client, caplog)
 
 
 async def test_rights_that_are_missing(proxy, client, namespace, caplog):
-    caplog.set_level(logging.WARNING)
-    proxy.forbid = True
-    async with Running(proxy, namespace) as running:
-        await until(lambda: sentences(caplog, "waiting for"))
+    user = f"manager-of-{namespace}"
+    config = replace(proxy.config, impersonate=Impersonation(user=user))
+    async with Running(config, namespace) as running:
+        await until(lambda: sentences(caplog, "waiting for the webhook certificate"))
         assert running.waits()
-        proxy.forbid = False
+        for resource, rest in (
+            (ROLES, {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}),
+            (
+                BINDINGS,
+                {
+                    "roleRef": {"apiGroup": ROLES.group, "kind": "Role", "name": "manager"},
+                    "subjects": [{"apiGroup": ROLES.group, "kind": "User", "name": user}],
+                },
+            ),
+        ):
+            metadata = {"name": "manager", "namespace": namespace}
+            await client.create(
+                resource, {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **rest}
+            )
         await until(lambda: running.manager.ready)
+    (sentence,) = sentences(caplog, "waiting for the webhook certificate")
+    assert f'User "{user}" cannot' in sentence
 
 
 async def test_a_manager_that_waits_can_be_stopped(proxy, namespace):
     proxy.away = True
-    async with Running(proxy, namespace) as running:
+    async with Running(proxy.config, namespace) as running:
         await until(lambda: proxy.requests)
         assert running.waits()
