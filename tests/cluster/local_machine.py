@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -114,6 +116,17 @@ class Machine:
 def needs_embedded(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--cluster") != "embedded":
         pytest.skip("brings its own API server")
+
+
+@contextmanager
+def running(here: Machine, *flags: str) -> Iterator[Machine]:
+    """`isvc up`, started and stopped; nothing of it is left."""
+    try:
+        here.start(*flags)
+        yield here
+    finally:
+        here.stop()
+        until(lambda: here.processes() == [], "all processes to end")
 
 
 def machine(folder: Path, models: Path) -> Machine:

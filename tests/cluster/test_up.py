@@ -21,6 +21,7 @@ from tests.cluster.local_machine import (
     Machine,
     machine,
     needs_embedded,
+    running,
     service,
     strange_pod,
     until,
@@ -43,13 +44,8 @@ def models(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, models):
-    running = machine(tmp_path_factory.mktemp("up"), models)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
-        until(lambda: running.processes() == [], "all processes to end")
+    with running(machine(tmp_path_factory.mktemp("up"), models)) as here:
+        yield here
 
 
 def pods(here: Machine, service_name: str) -> list[dict]:

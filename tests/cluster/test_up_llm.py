@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 import pytest
-from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, needs_embedded, until
+from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, needs_embedded, running, until
 
 from isvc.local.examples import LLM, place_llm
 
@@ -31,13 +31,8 @@ def here(request, tmp_path_factory) -> Iterator[Machine]:
     needs_embedded(request)
     models = tmp_path_factory.mktemp("models")
     place_llm(models)
-    running = machine(tmp_path_factory.mktemp("up"), models)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
-        until(lambda: running.processes() == [], "all processes to end")
+    with running(machine(tmp_path_factory.mktemp("up"), models)) as here:
+        yield here
 
 
 def client(here: Machine, name: str, path: str) -> openai.OpenAI:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.cluster.local_machine import HAS_TOOLS, Machine, needs_embedded, service, until
+from tests.cluster.local_machine import HAS_TOOLS, Machine, needs_embedded, running, service, until
 
 from isvc.kube.objects import Object
 
@@ -20,13 +20,8 @@ pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 @pytest.fixture(scope="module")
 def here(request, tmp_path_factory):
     needs_embedded(request)
-    running = Machine(tmp_path_factory.mktemp("up") / "home")
-    try:
-        running.start("--ephemeral")
-        yield running
-    finally:
-        running.stop()
-        until(lambda: running.processes() == [], "all processes to end")
+    with running(Machine(tmp_path_factory.mktemp("up") / "home"), "--ephemeral") as here:
+        yield here
 
 
 def pod(name: str, code: str, *, restart: str = "Always", grace: int = 1, **container) -> dict:

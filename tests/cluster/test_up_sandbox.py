@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, until
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running, until
 from tests.cluster.test_up_pods import pod, status
 
 from isvc.local.node.sandbox import why_not
@@ -45,13 +45,8 @@ def here(request, tmp_path_factory):
 
     models = tmp_path_factory.mktemp("models")
     train(models)
-    running = machine(tmp_path_factory.mktemp("up"), models)
-    try:
-        running.start("--ephemeral", "--sandbox")
-        yield running
-    finally:
-        running.stop()
-        until(lambda: running.processes() == [], "all processes to end")
+    with running(machine(tmp_path_factory.mktemp("up"), models), "--ephemeral", "--sandbox") as here:
+        yield here
 
 
 def test_a_model_and_its_transformer_serve(here: Machine) -> None:

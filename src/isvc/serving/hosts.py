@@ -30,6 +30,8 @@ class IngressSettings(Protocol):
     def path_template(self) -> str: ...
     @property
     def additional_ingress_domains(self) -> Sequence[str] | None: ...
+    @property
+    def disable_ingress_creation(self) -> bool: ...
 
 
 def is_subdomain(name: str) -> bool:
@@ -119,3 +121,8 @@ def service_host(name: str, namespace: str) -> str:
 def is_cluster_local(service: Object, settings: IngressSettings) -> bool:
     """Whether a service stays inside the cluster: by its own label, or because the ingress domain is the cluster's."""
     return labels_of(service).get(VISIBILITY) == "cluster-local" or settings.ingress_domain == CLUSTER_LOCAL_DOMAIN
+
+
+def is_hidden(service: Object, settings: IngressSettings) -> bool:
+    """Whether a service gets no ingress: it stays inside the cluster, or nobody gets one."""
+    return settings.disable_ingress_creation or is_cluster_local(service, settings)

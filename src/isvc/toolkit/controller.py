@@ -58,6 +58,11 @@ def owner_of(resource: Resource) -> OwnerOf:
     return OwnerOf(resource)
 
 
+def spec_changed(before: Object | None, after: Object | None) -> bool:
+    """A predicate: an object was created or deleted, or its spec is another."""
+    return before is None or after is None or before.get("spec") != after.get("spec")
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     """Reconcile `to(obj)` (the object itself, if not given) when an object changes and `when(before, after)` agrees.

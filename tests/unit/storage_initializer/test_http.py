@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.unit.storage_initializer.sites import Answer, Site, private_ca, site
 
-from isvc.storage_initializer import transfer
 from isvc.storage_initializer.program import run
 from isvc.storage_initializer.schemes.http import file_name, headers_for
 from isvc.storage_initializer.settings import Settings
 
 MODEL = bytes(range(256)) * 8192
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer.Patience, "seconds", lambda self, failures: 0.0)
-
-
-@pytest.fixture
-def web() -> Iterator[Site]:
-    with site() as made:
-        yield made
 
 
 def bring(uri: str, dest: Path, **environment: str) -> tuple[int, str]:

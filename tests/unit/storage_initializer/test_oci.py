@@ -18,7 +18,6 @@ import pytest
 from backports import zstd
 from tests.unit.storage_initializer.sites import Answer, Site, private_ca, site
 
-from isvc.storage_initializer import transfer
 from isvc.storage_initializer.program import run
 from isvc.storage_initializer.schemes.oci import ARCHITECTURES, Image, parse
 from isvc.storage_initializer.tarballs import ZSTD_MODULES
@@ -26,11 +25,6 @@ from isvc.storage_initializer.tarballs import ZSTD_MODULES
 TAR = "application/vnd.oci.image.layer.v1.tar+gzip"
 INDEX = "application/vnd.oci.image.index.v1+json"
 ARCHITECTURE = ARCHITECTURES.get(platform.machine().lower(), platform.machine().lower())
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer.Patience, "seconds", lambda self, failures: 0.0)
 
 
 @pytest.fixture

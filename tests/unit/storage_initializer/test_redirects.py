@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.storage_initializer.sites import Answer, Site, private_ca, site
 
-from isvc.storage_initializer import transfer
 from isvc.storage_initializer.errors import Denied
 from isvc.storage_initializer.program import run
 from isvc.storage_initializer.web_policy import _refuse_metadata
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer.Patience, "seconds", lambda self, failures: 0.0)
-
-
-@pytest.fixture
-def web() -> Iterator[Site]:
-    with site() as made:
-        yield made
 
 
 def redirect(to: str) -> Any:

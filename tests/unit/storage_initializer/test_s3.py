@@ -13,7 +13,6 @@ import pytest
 from moto.server import ThreadedMotoServer
 from tests.unit.storage_initializer.sites import Answer, site
 
-from isvc.storage_initializer import transfer
 from isvc.storage_initializer.errors import StorageError
 from isvc.storage_initializer.program import run
 from isvc.storage_initializer.schemes import s3
@@ -56,11 +55,6 @@ def store(endpoint: str) -> Any:
     listed = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
     client.complete_multipart_upload(**target, MultipartUpload={"Parts": listed})
     return client
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer.Patience, "seconds", lambda self, failures: 0.0)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -11,15 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.unit.storage_initializer.sites import Answer, Site, private_ca, site
 
-from isvc.storage_initializer import transfer
 from isvc.storage_initializer.program import run
 
 FILES = {"/models/iris/model.bin": b"weights" * 1000, "/models/iris/deep/config.json": b"{}"}
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer.Patience, "seconds", lambda self, failures: 0.0)
 
 
 class Namenode:

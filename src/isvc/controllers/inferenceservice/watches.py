@@ -25,7 +25,7 @@ from isvc.serving.thirdparty import KNATIVE_SERVICES, OPENTELEMETRY_COLLECTORS, 
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
-from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.controller import Controller, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import EventRecorder
 
@@ -73,29 +73,25 @@ def _watches(cache: Cache, configuration: Configuration) -> Sequence[Watch]:
         Watch(SERVICES, to=owner),
         Watch(KNATIVE_SERVICES, to=owner, optional=True),
         *(Watch(kind, to=owner, optional=kind in OPTIONAL) for kind in INGRESS_KINDS),
-        Watch(SCALED_OBJECTS, to=owner, when=_spec_changed, optional=True),
+        Watch(SCALED_OBJECTS, to=owner, when=spec_changed, optional=True),
         Watch(OPENTELEMETRY_COLLECTORS, to=owner, optional=True),
         Watch(PODS, to=_service_keys_of_pod, when=_model_progressed),
         Watch(SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed),
         Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed, optional=True),
         Watch(SERVING_RUNTIMES, to=affected.by_lost_runtime, when=_is_gone),
         Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_lost_runtime, when=_is_gone, optional=True),
-        Watch(CLUSTER_STORAGE_CONTAINERS, to=affected.by_storage, when=_spec_changed, optional=True),
+        Watch(CLUSTER_STORAGE_CONTAINERS, to=affected.by_storage, when=spec_changed, optional=True),
         Watch(CONFIG_MAPS, on_change=affected.by_settings),
     )
 
 
 def _runtime_changed(before: Object | None, after: Object | None) -> bool:
     """A new runtime may be what somebody waits for; one that goes is still what its users run with."""
-    return after is not None and _spec_changed(before, after)
+    return after is not None and spec_changed(before, after)
 
 
 def _is_gone(before: Object | None, after: Object | None) -> bool:
     return after is None
-
-
-def _spec_changed(before: Object | None, after: Object | None) -> bool:
-    return before is None or after is None or before.get("spec") != after.get("spec")
 
 
 def _model_progressed(before: Object | None, after: Object | None) -> bool:

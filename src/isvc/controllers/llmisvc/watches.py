@@ -49,7 +49,7 @@ from isvc.serving.thirdparty import (
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
-from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of
+from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import EventRecorder
 
@@ -137,7 +137,7 @@ def _watches(cache: Cache, dependencies: Dependencies, system_namespace: str) ->
         Watch(LLM_INFERENCE_SERVICES),
         Watch(LLM_INFERENCE_SERVICES, to=members, when=_traffic_changed),
         Watch(LLM_INFERENCE_SERVICES, to=namesakes, when=_models_changed),
-        Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=users, when=_spec_changed),
+        Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=users, when=spec_changed),
         *(Watch(resource, to=owner) for resource in owned),
         *(Watch(resource, to=owner, optional=True) for resource in (*owned_if_there, *shared)),
         *(Watch(resource, to=dependents(resource), optional=True) for resource in (*shared, GATEWAYS, GATEWAY_CLASSES)),
@@ -148,10 +148,6 @@ def _watches(cache: Cache, dependencies: Dependencies, system_namespace: str) ->
         Watch(SERVICE_ACCOUNTS, to=neighbours, when=_account_changed),
         Watch(PODS, to=service_of_pod, when=_pod_changed),
     )
-
-
-def _spec_changed(before: Object | None, after: Object | None) -> bool:
-    return before is None or after is None or before.get("spec") != after.get("spec")
 
 
 def _traffic_changed(before: Object | None, after: Object | None) -> bool:

@@ -19,7 +19,7 @@ from isvc.kube.objects import Object, labels_of, without
 from isvc.kube.resource import SERVICES, Resource
 from isvc.serving import http_routes, names
 from isvc.serving.config import IngressConfig
-from isvc.serving.hosts import additional_hosts, domain_name, is_cluster_local, url_path, without_port
+from isvc.serving.hosts import additional_hosts, domain_name, is_hidden, url_path, without_port
 from isvc.serving.thirdparty import HTTP_ROUTES
 
 KINDS: Final[frozenset[Resource]] = frozenset({HTTP_ROUTES})
@@ -39,7 +39,7 @@ class _Wanted:
 
 
 def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:
-    if observed.stopped or _is_hidden(observed, planned):
+    if observed.stopped or is_hidden(planned.service, observed.config.ingress):
         return (Part(Stage.INGRESS, Retire("not exposed"), KINDS),)
     wanted = list(_wanted(observed))
     possible = [route for route in wanted if all(readiness[kind].status == TRUE for kind in route.needs)]
@@ -50,7 +50,7 @@ def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Pa
 
 def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome) -> None:
     conditions = edit.conditions
-    if not _is_hidden(observed, planned):
+    if not is_hidden(planned.service, observed.config.ingress):
         if observed.stopped:
             conditions.mark_false(INGRESS_READY, STOPPED)
             return
@@ -62,11 +62,6 @@ def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcom
     conditions.mark_true(INGRESS_READY)
     if not observed.stopped:
         report_addresses(edit, observed, planned, outcome)
-
-
-def _is_hidden(observed: Observed, planned: Planned) -> bool:
-    settings = observed.config.ingress
-    return settings.disable_ingress_creation or is_cluster_local(planned.service, settings)
 
 
 def _wanted(observed: Observed) -> Iterator[_Wanted]:

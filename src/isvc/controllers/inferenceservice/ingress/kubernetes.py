@@ -17,7 +17,7 @@ from isvc.kube.objects import Object, annotations_of
 from isvc.kube.resource import INGRESSES, Resource
 from isvc.serving import names
 from isvc.serving.config import IngressConfig
-from isvc.serving.hosts import domain_name, is_cluster_local, without_port
+from isvc.serving.hosts import domain_name, is_hidden, without_port
 from isvc.serving.workload.service import PORT
 
 KINDS: Final[frozenset[Resource]] = frozenset({INGRESSES})
@@ -32,7 +32,7 @@ def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Pa
 
 
 def _answer(observed: Observed, planned: Planned, readiness: Readiness) -> Answer:
-    if observed.stopped or _is_hidden(observed, planned):
+    if observed.stopped or is_hidden(planned.service, observed.config.ingress):
         return Retire("not exposed")
     if waiting := _waiting_for(observed, readiness):
         return Hold(f"{waiting} ingress not created", "")
@@ -45,16 +45,12 @@ def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcom
         if (INGRESSES, observed.name) in observed.live:
             conditions.mark_false(INGRESS_READY, STOPPED)
         return
-    if not _is_hidden(observed, planned) and (waiting := _waiting_for(observed, edit.readiness())):
+    hidden = is_hidden(planned.service, observed.config.ingress)
+    if not hidden and (waiting := _waiting_for(observed, edit.readiness())):
         conditions.mark_false(INGRESS_READY, f"{waiting} ingress not created")
         return
     report_addresses(edit, observed, planned, outcome)
     conditions.mark_true(INGRESS_READY)
-
-
-def _is_hidden(observed: Observed, planned: Planned) -> bool:
-    settings = observed.config.ingress
-    return settings.disable_ingress_creation or is_cluster_local(planned.service, settings)
 
 
 def _waiting_for(observed: Observed, readiness: Readiness) -> str:

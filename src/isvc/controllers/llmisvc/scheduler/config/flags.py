@@ -35,11 +35,6 @@ def text_positions(arguments: Sequence[str]) -> list[int]:
     return [index + 1 for index, flag in enumerate(arguments[:-1]) if flag in _TEXT]
 
 
-def has_flag(arguments: Sequence[str], flag: str) -> bool:
-    """Whether a flag is given, as `--flag value` or `--flag=value`."""
-    return any(each == flag or each.startswith(f"{flag}=") for each in arguments)
-
-
 def names_any(arguments: Sequence[str], names: Container[str]) -> bool:
     return any(_split(each)[0] in names for each in arguments)
 
