@@ -40,7 +40,8 @@ from isvc.kube.resource import (
 from isvc.programs.isvc_manager import PROGRAM
 from isvc.programs.options import Options
 from isvc.programs.program import Context
-from isvc.serving.thirdparty import HTTP_ROUTES, KNATIVE_SERVICES, VIRTUAL_SERVICES
+from isvc.serving.config import CONFIG_MAP
+from isvc.serving.thirdparty import HTTP_ROUTES, KNATIVE_SERVICES, SCALED_OBJECTS, VIRTUAL_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
@@ -58,7 +59,7 @@ OURS = (
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,
 )
-FOREIGN = (HTTP_ROUTES, KNATIVE_SERVICES, VIRTUAL_SERVICES)
+FOREIGN = (HTTP_ROUTES, KNATIVE_SERVICES, SCALED_OBJECTS, VIRTUAL_SERVICES)
 RECORDED = (*OURS[:3], CONFIG_MAPS, DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, *FOREIGN)
 _BY_KIND = {(each.api_version, each.kind): each for each in (*OURS, *RECORDED)}
 _OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "namespace")
@@ -110,9 +111,8 @@ class Player:
             await self._create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(resource))
         for resource in (*OURS, *FOREIGN):
             await until(partial(is_served, self.client, resource), f"{resource} is served", PATIENCE)
-        sections = {name: json.dumps(section) for name, section in case["config"].items()}
-        metadata = {"name": "inferenceservice-config", "namespace": self.namespace}
-        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": sections}
+        metadata = {"name": CONFIG_MAP, "namespace": self.namespace}
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": _sections(case["config"])}
         await self.client.create(CONFIG_MAPS, config)
 
     async def _create(self, resource: Resource, obj: Object) -> None:
@@ -120,6 +120,8 @@ class Player:
             await self.client.create(resource, obj)
 
     async def play(self, step: Object) -> None:
+        if changes := step.get("config"):
+            await self.client.patch(CONFIG_MAPS, CONFIG_MAP, {"data": _sections(changes)}, self.namespace)
         for obj in step.get("apply", ()):
             resource = _BY_KIND[obj["apiVersion"], obj["kind"]]
             try:
@@ -146,7 +148,7 @@ class Player:
         seen: Object = {}
         for resource in RECORDED:
             for obj in (await self.client.list(resource, self.namespace)).items:
-                if name_of(obj) not in ("inferenceservice-config", "kube-root-ca.crt"):
+                if name_of(obj) not in (CONFIG_MAP, "kube-root-ca.crt"):
                     group = f".{resource.group}" if resource.group else ""
                     seen[f"{resource.kind}{group}/{name_of(obj)}"] = _normal(resource, obj, self.namespace)
         return seen
@@ -166,6 +168,10 @@ async def controllers(client: Client, namespace: str) -> AsyncIterator[Manager]:
     finally:
         manager.stop()
         await task
+
+
+def _sections(config: Object) -> dict[str, str]:
+    return {name: json.dumps(section) for name, section in config.items()}
 
 
 def _our_crd(resource: Resource) -> Object:
