@@ -11,11 +11,12 @@ import pytest
 from tests.golden.player import read_case, read_recording
 from tests.unit.controllers.inferenceservice.test_components import CONTAINER, SKLEARN, child, planned
 
+from isvc.api.annotations import FINALIZER
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime
-from isvc.webhooks.inferenceservice import FINALIZER, finalized
+from isvc.webhooks.inferenceservice import finalized
 
 FORMAT = {"modelFormat": {"name": "sklearn"}}
 STANDARD, KNATIVE, MODELS = "standard-differences", "knative-differences", "models-differences"
