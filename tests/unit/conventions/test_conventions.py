@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -17,6 +19,8 @@ SOURCE = ROOT / "src" / "isvc"
 MODULES = sorted(SOURCE.rglob("*.py"))
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 SAYS_NOTHING = {"utils", "util", "common", "helpers", "helper", "constants", "misc"}
+# Words that meant something to their authors alone.
+PRIVATE = re.compile(r"\b(told|Told|Teller|Rooms|_see_to|World|Kept|shelf|shelves|Surroundings)\b")
 # numpy comes with each of the libraries that load models.
 USED_WHERE_THERE = {"certifi", "numpy", "pandas"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -112,3 +116,15 @@ def imports() -> set[str]:
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
     return {name.partition(".")[0] for name in names}
+
+
+def test_words_are_those_of_the_field():
+    assert [f"{path}: {found[0]}" for path, source, _ in parsed() if (found := PRIVATE.search(source))] == []
+
+
+def test_nothing_reads_the_environment_at_import():
+    command = [sys.executable, str(Path(__file__).with_name("without_environment.py"))]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+    imported = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert imported.returncode == 0, imported.stderr
+    assert len(imported.stdout.split()) >= len(MODULES) - 1  # all but isvc itself

@@ -1,4 +1,4 @@
-"""What happened to a service's children, told in as few events as say it: one per kind of change."""
+"""What happened to a service's children, in as few events as possible: one for each kind of change."""
 
 from __future__ import annotations
 

@@ -189,8 +189,8 @@ class Reconciler:
         if observed.config.storage_initializer.oci_mode != "native":
             return observed
         if self._version is None:
-            told = await self._client.request("GET", "/version")
-            self._version = (str(told.get("major", "")), str(told.get("minor", "")))
+            version = await self._client.request("GET", "/version")
+            self._version = (str(version.get("major", "")), str(version.get("minor", "")))
         return replace(observed, kubernetes=self._version)
 
     async def _read(self, resource: Resource, wanted: tuple[str, ...], namespace: str) -> Mapping[str, Object | None]:

@@ -61,7 +61,7 @@ class Reporter:
         self._due.pop(key, None)
 
     def _record(self, raw: Object, events: tuple[Event, ...], *, is_news: bool) -> None:
-        """A warning is told once. After a start nobody knows what was: then it is told with news alone."""
+        """A warning is recorded once. After a start, when nobody knows what was, only if the status changes, too."""
         warnings = frozenset(event for event in events if event.type == WARNING)
         known = self._warnings.get(Key.of(raw))
         self._warnings[Key.of(raw)] = warnings

@@ -43,27 +43,29 @@ pytestmark = pytest.mark.skipif(not CONFORMANCE.is_dir(), reason="the conformanc
 
 @pytest.mark.parametrize(("profile", "case"), list(_cases()))
 def test_recorded_pod(profile: str, case: str) -> None:
-    world = World(profile, case)
+    cluster = Cluster(profile, case)
     steps = _load_all(CONFORMANCE / "cases" / profile / f"{case}.yaml")[0]["steps"]
     states = _load_all(CONFORMANCE / "golden" / profile / f"{case}.yaml")[0]
     differences, compared = [], 0
     for step, state in zip(steps, states, strict=True):
         refused = {(entry["verb"], entry["target"]) for entry in state.get("results", ())}
-        for verb, pod in world.play(step, state):
+        for verb, pod in cluster.play(step, state):
             golden = state["objects"].get(f"Pod/{name_of(pod)}")
             target = [entry for entry in refused if name_of(pod).removesuffix("-pod") in entry[1] and entry[0] == verb]
             if golden is None and not target:
                 continue  # deleted again in the same step
             compared += 1
             try:
-                found = mutate_pod(pod, world.facts(state, name_of(pod), pod))
+                found = mutate_pod(pod, cluster.facts(state, name_of(pod), pod))
             except Refused as error:
                 if not target:
                     differences.append(f"{name_of(pod)}: refused: {error}")
                 continue
             if target:
                 continue  # whether the API server refuses what was made is not decided here
-            assert mutate_pod(found, world.facts(state, name_of(pod), found)) == found, "mutating again changed the pod"
+            assert mutate_pod(found, cluster.facts(state, name_of(pod), found)) == found, (
+                "mutating again changed the pod"
+            )
             differences += list(_differences(_filled(golden), _filled(found), f"{name_of(pod)}"))
     assert not differences, "\n".join(differences)
     expected = {key for state in states for key in state["objects"] if key.startswith("Pod/")}
@@ -71,7 +73,7 @@ def test_recorded_pod(profile: str, case: str) -> None:
     assert compared, "the case makes no pod that could be compared"
 
 
-class World:
+class Cluster:
     """The objects of one case, step by step."""
 
     def __init__(self, profile: str, case: str) -> None:

@@ -85,10 +85,8 @@ def _refused(planned: Planned, observed: Observed, refusal: Refusal) -> Halt:
     message = _refusal(observed, refusal)
     for name, area in planned.areas.items():
         if any(part.name == refusal.part for part in area.parts):
-            told = area.refusals.get(refusal.part) or OnRefusal(*OTHERWISE[name])
-            return Halt(
-                name, Stop(told.condition, told.reason, f"{told.context}: {message}" if told.context else message)
-            )
+            on = area.refusals.get(refusal.part) or OnRefusal(*OTHERWISE[name])
+            return Halt(name, Stop(on.condition, on.reason, f"{on.context}: {message}" if on.context else message))
     raise AssertionError(f"no area has a part {refusal.part}")
 
 

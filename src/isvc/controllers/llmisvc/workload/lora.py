@@ -61,7 +61,7 @@ def _resolved(spec: Object) -> tuple[Adapter, ...]:
 
 
 def attach(observed: Observed, pod: Object, container_name: str, resolved: tuple[Adapter, ...]) -> None:
-    """Mount the adapters that lie on claims, and have the server load all of them, unless it is told what to load."""
+    """Mount the adapters that lie on claims, and have the server load all of them, unless its flags say what."""
     if not resolved:
         return
     for adapter in resolved:
