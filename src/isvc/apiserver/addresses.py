@@ -17,12 +17,13 @@ from isvc.apiserver.strategy import FieldError
 from isvc.kube.errors import InternalError
 from isvc.kube.objects import Object, dig
 
+SERVICE_NETWORK = "10.96.0.0/16"
 NODE_PORTS = range(30000, 32768)
 SERVICES = "services"
 
 
 class ServiceAddresses:
-    def __init__(self, network: str = "10.96.0.0/16") -> None:
+    def __init__(self, network: str = SERVICE_NETWORK) -> None:
         self._network = ipaddress.IPv4Network(network)
         self._held: dict[tuple[str, str], set[str | int]] = {}
         self._count: dict[str | int, int] = {}
@@ -65,7 +66,7 @@ class ServiceAddresses:
     def _assign_ip(self, spec: dict[str, Any]) -> None:
         if not spec.get("clusterIP"):
             hosts = self._network.num_addresses - 2
-            start = random.randrange(256, hosts)  # noqa: S311
+            start = random.randrange(min(256, hosts // 2), hosts)  # noqa: S311
             spec["clusterIP"] = self._free(str(self._network[1 + (start + i) % hosts]) for i in range(hosts))
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
         anywhere = spec["clusterIP"] == "None" and not spec.get("selector")

@@ -17,13 +17,14 @@ from isvc.apiserver.access.impersonation import impersonated
 from isvc.apiserver.access.rbac import Rbac
 from isvc.apiserver.access.reviews import Reviews
 from isvc.apiserver.access.tokens import Tokens
-from isvc.apiserver.addresses import ServiceAddresses
+from isvc.apiserver.addresses import SERVICE_NETWORK, ServiceAddresses
 from isvc.apiserver.admission import Admission
 from isvc.apiserver.background.definitions import DefinitionFinalizer
 from isvc.apiserver.background.expiry import EventExpiry
 from isvc.apiserver.background.garbage import GarbageCollector
 from isvc.apiserver.background.namespaces import NamespaceFinalizer
 from isvc.apiserver.builtin.catalog import descriptions
+from isvc.apiserver.credentials import Credentials
 from isvc.apiserver.http.connection import Connection
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.openapi_cache import OpenApi
@@ -64,6 +65,8 @@ class Server:
         port: int = 0,
         controllers: bool = False,
         durable: bool = False,
+        credentials: Credentials | None = None,
+        service_network: str = SERVICE_NETWORK,
     ) -> None:
         """Keeps certificates in `folder`, and objects too unless `ephemeral`."""
         self._folder = folder
@@ -72,6 +75,8 @@ class Server:
         self._port = port
         self._controllers = controllers
         self._durable = durable
+        self._credentials = credentials or Credentials()
+        self._service_network = service_network
         self._connections: set[BaseConnection[Request]] = set()
 
     async def start(self) -> None:
@@ -87,23 +92,25 @@ class Server:
         hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self._host]))
         self.identity = identity.load(self._folder / "pki", hosts)
         self.store = Store(None if self._ephemeral else self._folder, durable=self._durable)
-        addresses = ServiceAddresses()
+        addresses = ServiceAddresses(self._service_network)
         addresses.follow(self.store)
         self.registry = Registry(descriptions(addresses))
         self._admission = Admission(Reader(self.store))
         self._custom = CustomResources(self.store, self.registry, self._admission.caller)
         tokens = Tokens(self._folder / "pki", self._uid_of)
-        self._authenticator = Authenticator(self.identity, tokens)
+        self._authenticator = Authenticator(self.identity, tokens, self._credentials.tokens)
         self._rbac = Rbac(self.store)
         self.api = Api(self.store, self.registry, self._admission, self.identity, tokens, self._rbac)
         self._router = Router(self.api, Reviews(self._authenticator, self._rbac))
         self._openapi = OpenApi(self.registry)
         loop = asyncio.get_running_loop()
+        context = self.identity.server_context()
+        self._credentials.apply(context)
         self._listener = await loop.create_server(
             lambda: Connection(self.handle, self._connections),
             self._host,
             self._port,
-            ssl=self.identity.server_context(),
+            ssl=context,
             backlog=512,
         )
         address, self._port = self._listener.sockets[0].getsockname()[:2]

@@ -12,6 +12,7 @@ COMMANDS = {
     "down": ("isvc.cli.down", "Stop what `isvc up` started."),
     "status": ("isvc.cli.status", "Show whether isvc runs here, and its services."),
     "apiserver": ("isvc.cli.apiserver", "Run the embedded Kubernetes API server alone, in the foreground."),
+    "envtest": ("isvc.cli.envtest", "Write the assets that run controller-runtime's test suites on it."),
 }
 
 
