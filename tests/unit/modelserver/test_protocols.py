@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import struct
 
 import pytest
@@ -237,3 +238,19 @@ def test_model_files(tmp_path, models):
         model.load()
     (tmp_path / "model.pkl").unlink()
     assert model.load()
+
+
+async def test_compressed_requests_are_refused(serve):
+    class Echo(Model):
+        def load(self):
+            self.ready = True
+            return True
+
+        def predict(self, payload, headers):
+            return payload
+
+    client = await serve(Echo("echo"))
+    bomb = gzip.compress(bytes(10 << 20))
+    answer = await client.post("/v1/models/echo:predict", data=bomb, headers={"Content-Encoding": "gzip"})
+    assert answer.status == 415
+    assert "compressed" in (await answer.json())["error"]

@@ -160,8 +160,8 @@ class Proxy:
 
     async def _forward_outside(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         """Pods send all their http:// requests here; those to other hosts go their way."""
-        if not self._guard.reaches_this_machine and await _is_this_machine(target.host):
-            return refusal(403, f"{target.host} is this machine, which pods in a sandbox do not reach")
+        if not self._guard.reaches_this_machine and await _is_off_limits(target.host):
+            return refusal(403, f"{target.host} is this machine, or its metadata, which pods in a sandbox do not reach")
         if self._outside is None:
             self._outside = _session(None)
         headers = request_headers(request, target, ())
@@ -200,14 +200,14 @@ def _session(connector: aiohttp.TCPConnector | None) -> aiohttp.ClientSession:
     )
 
 
-async def _is_this_machine(host: str) -> bool:
-    """A name that leads nowhere is nobody's."""
+async def _is_off_limits(host: str) -> bool:
+    """Whether a name leads to this machine or to link-local addresses, where clouds keep a machine's credentials."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), None)
     except OSError:
         return False
     addresses = (ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found)
-    return any(address.is_loopback or address.is_unspecified for address in addresses)
+    return any(address.is_loopback or address.is_unspecified or address.is_link_local for address in addresses)
 
 
 def _upstream_proxy(host: str) -> str | None:

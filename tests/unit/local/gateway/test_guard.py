@@ -74,6 +74,17 @@ async def test_the_proxy_is_for_pods(served, sites, login: str | None) -> None:
         assert b"Proxy-Authenticate: Basic" in answer
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "0.0.0.0", "169.254.169.254"])
+async def test_in_a_sandbox_the_proxy_leads_not_to_this_machine(served, sites, host: str) -> None:
+    outside = await sites(named("outside"))
+    served.guard.reaches_this_machine = False
+    async with (
+        aiohttp.ClientSession() as pod,
+        pod.get(f"http://{host}:{outside}/", proxy=served.guard.proxy_url(served.port)) as answer,
+    ):
+        assert answer.status == 403
+
+
 async def test_short_names_are_for_pods(served) -> None:
     assert (await exchange(served.port, request(Host="s.default"))).startswith(b"HTTP/1.1 404 ")
     async with (
