@@ -9,7 +9,7 @@ from isvc.api.completion import read, read_other
 from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
-from isvc.controllers.inferencegraph.plan import Observed
+from isvc.controllers.inferencegraph.observed import Observed
 from isvc.controllers.inferencegraph.resolve import service_names
 from isvc.kube.objects import Key
 from isvc.serving.config import Config

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from isvc.api.annotations import is_stopped
 from isvc.api.components import ComponentExtensionSpec
 from isvc.api.inferencegraph import InferenceGraphSpec
-from isvc.api.inferenceservice import InferenceService
-from isvc.api.modes import DeploymentMode, mode_of
-from isvc.api.servingruntime import ServingRuntimeSpec
+from isvc.api.modes import DeploymentMode
+from isvc.controllers.inferencegraph.observed import Observed
 from isvc.controllers.inferencegraph.resolve import resolved
 from isvc.controllers.inferencegraph.router import pod_spec
 from isvc.engine.plan import Answer, Child, Hold, Part, Plan, Retire, Want
-from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of, without
+from isvc.kube.objects import Object, annotations_of, labels_of, name_of, namespace_of, without
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
-from isvc.serving import hosts, knative
-from isvc.serving.config import Config
+from isvc.serving import knative
 from isvc.serving.endpoints import NoEndpoint
 from isvc.serving.knative import Revision, Scale
 from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
@@ -33,36 +28,12 @@ _STANDARD_KINDS = frozenset({DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, 
 _KNATIVE_KINDS = frozenset({KNATIVE_SERVICES})
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A graph (as stored, and its spec typed), the services and runtimes that its steps lead to, and more."""
-
-    graph: Object
-    spec: InferenceGraphSpec
-    config: Config
-    services: Mapping[str, InferenceService]
-    runtimes: Mapping[str, ServingRuntimeSpec]
-    has_knative: bool
-    zero_initial_scale: bool
-    now: str
-
-    @property
-    def mode(self) -> DeploymentMode:
-        recorded = dig(self.graph, "status", "deploymentMode") or ""
-        return mode_of(annotations_of(self.graph), recorded, self.config.deploy.default_mode)
-
-
 def plan(observed: Observed) -> Plan:
     """The router in the graph's mode; whatever ran it in another mode goes."""
     answer = _answer(observed)
     if observed.mode is DeploymentMode.STANDARD:
         return Plan((Part("router", answer, _STANDARD_KINDS), Part("other mode", _other(answer), _KNATIVE_KINDS)))
     return Plan((Part("router", answer, _KNATIVE_KINDS), Part("other mode", _other(answer), _STANDARD_KINDS)))
-
-
-def url(observed: Observed) -> str:
-    """Where a graph that runs as a Deployment is reached."""
-    return f"http://{hosts.domain_name(name_of(observed.graph), observed.graph, observed.config.ingress)}"
 
 
 def _answer(observed: Observed) -> Answer:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import logging
 
-from isvc.api.annotations import is_stopped
 from isvc.api.codec import DecodeError
-from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.controllers.inferencegraph import status
 from isvc.controllers.inferencegraph.observe import observe
-from isvc.controllers.inferencegraph.plan import Observed, plan, url
+from isvc.controllers.inferencegraph.observed import Observed
+from isvc.controllers.inferencegraph.plan import plan
 from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
-from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Hold
 from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.objects import Key, Object, is_being_deleted, name_of
-from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving.config.current import Configuration
 from isvc.serving.events import readiness_events
 from isvc.serving.knative_settings import KnativeSettings
-from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
@@ -72,7 +68,7 @@ class Reconciler:
         outcome = await self._engine.apply(observed.graph, wanted)
         if outcome.refusal is not None:
             self._recorder.event(observed.graph, "Warning", "InternalError", outcome.refusal.result.message)
-        await self._write(observed.graph, fold(observed, outcome))
+        await self._write(observed.graph, status.fold(observed, outcome))
         return None
 
     async def _unreadable(self, key: Key, error: DecodeError) -> None:
@@ -99,14 +95,3 @@ class Reconciler:
             return
         for event in readiness_events(INFERENCE_GRAPHS.kind, name_of(graph), before, after, not_ready=(FALSE, UNKNOWN)):
             self._recorder.event(graph, *event)
-
-
-def fold(observed: Observed, outcome: Outcome) -> Object:
-    """The status that follows from what was observed and done."""
-    before: Object = observed.graph.get("status") or {}
-    if is_stopped(observed.graph):
-        return status.stopped(before, observed.now)
-    name = name_of(observed.graph)
-    if observed.mode is DeploymentMode.STANDARD:
-        return status.with_deployment(before, outcome.live(DEPLOYMENTS, name), url(observed), observed.now)
-    return status.with_knative(before, outcome.live(KNATIVE_SERVICES, name), observed.now)

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from isvc.api.annotations import is_stopped
+from isvc.api.modes import DeploymentMode
+from isvc.controllers.inferencegraph.observed import Observed
+from isvc.engine.outcome import Outcome
 from isvc.kube import conditions
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.resource import DEPLOYMENTS
+from isvc.serving.thirdparty import KNATIVE_SERVICES
 
 READY = "Ready"
 STOPPED = "Stopped"
+
+
+def fold(observed: Observed, outcome: Outcome) -> Object:
+    """The status that follows from what was observed and done."""
+    before: Object = observed.graph.get("status") or {}
+    if is_stopped(observed.graph):
+        return stopped(before, observed.now)
+    name = name_of(observed.graph)
+    if observed.mode is DeploymentMode.STANDARD:
+        return with_deployment(before, outcome.live(DEPLOYMENTS, name), observed.url, observed.now)
+    return with_knative(before, outcome.live(KNATIVE_SERVICES, name), observed.now)
 
 
 def stopped(before: Object, now: str) -> Object:
