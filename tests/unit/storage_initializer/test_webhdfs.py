@@ -90,9 +90,11 @@ def test_a_folder_after_a_broken_connection(namenode: Namenode, tmp_path: Path, 
     assert all("doas=me" in path for path in asked)
 
 
-def test_the_storage_config_secret_over_tls(tmp_path: Path) -> None:
-    ca = tmp_path / "ca"
+def test_the_storage_config_secret_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ca, temporary = tmp_path / "ca", tmp_path / "temporary"
     ca.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with site(private_ca(ca)) as made:
         Namenode(made)
         settings = {
@@ -105,6 +107,7 @@ def test_the_storage_config_secret_over_tls(tmp_path: Path) -> None:
         variables = {"STORAGE_CONFIG": json.dumps(settings)}
         assert run(["hdfs://iris/deep/config.json", str(tmp_path / "model")], variables) == 0
         assert made.requests[0][1]["x-team"] == "blue"
+    assert list(temporary.iterdir()) == []  # no key is left behind
     assert contents(tmp_path / "model") == {"config.json": b"{}"}
 
 

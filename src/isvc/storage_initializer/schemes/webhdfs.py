@@ -26,12 +26,13 @@ SECRETS: Final = "/var/secrets/kserve-hdfscreds"
 
 
 def fetch(uri: str, folder: Path, settings: Settings) -> None:
-    options = _options(settings)
-    if options.get("KERBEROS_PRINCIPAL"):
-        raise Unsupported(f"{uri}: Kerberos is not supported; put a delegation token into HDFS_DELEGATION_TOKEN")
+    with tempfile.TemporaryDirectory() as keys:  # of which nothing is left once they are loaded
+        options = _options(settings, Path(keys))
+        if options.get("KERBEROS_PRINCIPAL"):
+            raise Unsupported(f"{uri}: Kerberos is not supported; put a delegation token into HDFS_DELEGATION_TOKEN")
+        hdfs = _Hdfs(options, float(settings.get("HTTP_TIMEOUT", "30")))
     root = options.get("HDFS_ROOTPATH", "").strip("/")
     path = "/" + "/".join(part for part in (root, uri.partition("://")[2].strip("/")) if part)
-    hdfs = _Hdfs(options, float(settings.get("HTTP_TIMEOUT", "30")))
     files = [
         RemoteFile(relative, partial(hdfs.open, found, size), size)
         for found, relative, size in hdfs.walk(path)
@@ -85,13 +86,14 @@ class _Hdfs:
         return f"{self.namenode}/webhdfs/v1{quote(path)}?{urlencode({'op': operation, **self.query, **query})}"
 
 
-def _options(settings: Settings) -> dict[str, str]:
-    """From the storage-config secret, where files are base64, or from the folder of a mounted secret."""
+def _options(settings: Settings, keys: Path) -> dict[str, str]:
+    """From the storage-config secret, whose files are base64 and go into `keys`, or from a mounted secret's folder."""
     if settings.storage.get("type") in ("hdfs", "webhdfs"):
         options = dict(settings.storage)
         for name in ("TLS_CERT", "TLS_KEY", "TLS_CA"):
             if name in options:
-                options[name] = _file(base64.b64decode(options[name]))
+                (keys / name).write_bytes(base64.b64decode(options[name]))
+                options[name] = str(keys / name)
     else:
         folder = Path(settings.get("HDFS_SECRET_DIR", SECRETS))
         files = [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
@@ -101,12 +103,6 @@ def _options(settings: Settings) -> dict[str, str]:
     if not options.get("HDFS_NAMENODE"):
         raise StorageError("HDFS: no HDFS_NAMENODE in the secret")
     return {name: value.strip() for name, value in options.items()}
-
-
-def _file(content: bytes) -> str:
-    with tempfile.NamedTemporaryFile(delete=False) as file:
-        file.write(content)
-    return file.name
 
 
 def _context(options: Mapping[str, str]) -> ssl.SSLContext:
