@@ -33,7 +33,7 @@ SOURCES = {
 
 
 def test_every_scheme_is_here() -> None:
-    assert set(SOURCES) == {module for _, module in MODULES} | {"unknown"}
+    assert set(SOURCES) == {module for _, module, _ in MODULES} | {"unknown"}
 
 
 @pytest.fixture

@@ -10,26 +10,25 @@ from typing import Final
 from isvc.storage_initializer.errors import Unsupported
 from isvc.storage_initializer.settings import Settings
 
-# The first that matches; plain HTTP comes last, since several stores have https addresses.
+# Pattern, module, and what users call it. The first pattern that matches counts: plain HTTP comes last, since several
+# stores have https addresses.
 MODULES: Final = (
-    (r"(file|pvc)://|/", "local"),
-    (r"gs://", "gcs"),
-    (r"s3://", "s3"),
-    (r"(web)?hdfs://", "webhdfs"),
-    (r"hf://", "huggingface"),
-    (r"oci://", "oci"),
-    (r"https://[^/]+\.blob\.(core\.windows\.net|storage\.azure\.net)/", "azure_blob"),
-    (r"https://[^/]+\.file\.(core\.windows\.net|storage\.azure\.net)/", "azure_file"),
-    (r"https?://", "http"),
+    (r"(file|pvc)://|/", "local", "file, pvc"),
+    (r"gs://", "gcs", "gs"),
+    (r"s3://", "s3", "s3"),
+    (r"(web)?hdfs://", "webhdfs", "hdfs, webhdfs"),
+    (r"hf://", "huggingface", "hf"),
+    (r"oci://", "oci", "oci"),
+    (r"https://[^/]+\.blob\.(core\.windows\.net|storage\.azure\.net)/", "azure_blob", "Azure's blobs"),
+    (r"https://[^/]+\.file\.(core\.windows\.net|storage\.azure\.net)/", "azure_file", "Azure's file shares"),
+    (r"https?://", "http", "http, https"),
 )
 
 
 def fetch(uri: str, folder: Path, settings: Settings) -> None:
     """Bring everything at the URI into the folder."""
-    for pattern, module in MODULES:
+    for pattern, module, _ in MODULES:
         if re.match(pattern, uri):
             importlib.import_module(f"{__name__}.{module}").fetch(uri, folder, settings)
             return
-    raise Unsupported(
-        f"{uri}: unknown kind of storage; known are file, pvc, gs, s3, hf, http, https, hdfs, webhdfs, oci and Azure's"
-    )
+    raise Unsupported(f"{uri}: unknown kind of storage; known are {', '.join(name for *_, name in MODULES)}")

@@ -1,0 +1,42 @@
+"""What follows from registering a mode's builders: nothing else has to be said about the kinds they create."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from isvc.controllers.inferenceservice import builders
+from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
+from isvc.controllers.inferenceservice.watches import controller
+from isvc.kube.resource import Resource
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.recorder import Recorder
+
+ROLE = Path(__file__).parents[4] / "manifests" / "rbac" / "isvc-manager.yaml"
+CREATED = {
+    kind for workload, ingresses in builders._MODES.values() for each in (workload, *ingresses) for kind in each.KINDS
+}
+
+
+def test_every_kind_of_ingress_is_watched():
+    client = Client.connect(ClusterConfig(server="http://nowhere.invalid"))
+    made = controller(client, Cache(client), Recorder(client, "test"), SystemClock(), "kserve")
+    assert set(INGRESS_KINDS) <= {watch.resource for watch in made.watches}
+
+
+@pytest.mark.parametrize("kind", sorted(CREATED, key=str), ids=str)
+def test_the_role_allows_whatever_builders_create(kind: Resource):
+    documents = list(yaml.safe_load_all(ROLE.read_text()))
+    rules = [rule for each in documents if each["kind"] == "ClusterRole" for rule in each["rules"]]
+    allowed = {
+        verb
+        for rule in rules
+        if kind.group in rule["apiGroups"] and kind.plural in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert allowed >= {"get", "list", "watch", "create", "update", "delete"}
