@@ -13,10 +13,10 @@ from isvc.storage_initializer.schemes import MODULES
 
 @pytest.mark.parametrize("prefix", [prefix for prefix in PREFIXES if not prefix.startswith("oci+")])
 def test_every_prefix_has_a_downloader(prefix: str) -> None:
-    assert any(re.match(pattern, f"{prefix}bucket/model") for pattern, _ in MODULES)
+    assert any(re.match(pattern, f"{prefix}bucket/model") for pattern, *_ in MODULES)
 
 
-@pytest.mark.parametrize("module", [module for _, module in MODULES])
+@pytest.mark.parametrize("module", [module for _, module, _ in MODULES])
 def test_every_downloader_is_accepted(module: str) -> None:
     uris = {"local": "file:///models/a", "gcs": "gs://b/m", "s3": "s3://b/m", "webhdfs": "webhdfs://h/m"}
     uris |= {"huggingface": "hf://org/m", "oci": "oci://host/m", "http": "https://host/m"}

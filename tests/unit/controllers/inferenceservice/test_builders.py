@@ -18,9 +18,8 @@ from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.recorder import Recorder
 
 ROLE = Path(__file__).parents[4] / "manifests" / "rbac" / "isvc-manager.yaml"
-CREATED = {
-    kind for workload, ingresses in builders._MODES.values() for each in (workload, *ingresses) for kind in each.KINDS
-}
+MODES = builders._MODES.values()
+CREATED = {kind for workload, _ in MODES for kind in workload.KINDS} | set(INGRESS_KINDS)
 
 
 def test_every_kind_of_ingress_is_watched():
