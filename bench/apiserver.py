@@ -1,7 +1,7 @@
 """Speed of the embedded API server beside kube-apiserver with etcd: the same load, one after the other, in one run.
 
 Both are asked over TLS with keep-alive connections by one separate process: creates of 2 KiB ConfigMaps while a watch
-looks on, then gets of them. Reported: start to ready, requests a second, how long after the answer the watch told of
+looks on, then gets of them. Reported: start to ready, requests a second, how long after the answer the watch reported
 each create, and the memory that 2,000 objects take.
 """
 
@@ -94,14 +94,14 @@ class Load:
     """Everything the client process does to one server."""
 
     def __init__(self, url: str, token: str, connections: int, mark: Callable[[str], None]) -> None:
-        """`mark` is told when a phase begins or ends."""
+        """`mark` is called when a phase begins or ends."""
         self._mark = mark
         self._host = url.removeprefix("https://")
         self._token = token
         self._count = connections
         self._tls = ssl._create_unverified_context()
         self.sent: dict[str, float] = {}
-        self.told: dict[str, float] = {}
+        self.answered: dict[str, float] = {}
         self.seen: dict[str, float] = {}
         self._expected = asyncio.Event()
 
@@ -120,7 +120,7 @@ class Load:
         await self._all_seen(objects)
         watching.cancel()
         self._mark("getting")
-        result.watch = [self.seen[name] - self.told[name] for name in self.told]
+        result.watch = [self.seen[name] - self.answered[name] for name in self.answered]
         names = [f"object-{n % objects}" for n in range(gets)]
         took, times = await self._spread(connections, names, self._get)
         result.gets, result.get_p99 = gets / took, percentile(times, 99)
@@ -156,7 +156,7 @@ class Load:
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
         self.sent[name] = time.perf_counter()
         status = await connection.ask(head("POST", path, self._host, self._token, len(body)).encode() + body)
-        self.told[name] = time.perf_counter()
+        self.answered[name] = time.perf_counter()
         assert status == 201, status
 
     async def _get(self, connection: Connection, name: str) -> None:
@@ -219,10 +219,10 @@ def measure(kind: str, options: argparse.Namespace) -> Result:
             process.start()
             pids = [each.pid for each in cluster.processes]
             used = {}
-            while isinstance(told := ours.recv(), str):
-                used[told] = cpu(pids)
+            while isinstance(message := ours.recv(), str):
+                used[message] = cpu(pids)
             process.join()
-            result: Result = told
+            result: Result = message
             result.create_cpu = (used["getting"] - used["creating"]) / options.objects * 1e6
             result.get_cpu = (used["done"] - used["getting"]) / options.gets * 1e6
             result.ready = ready

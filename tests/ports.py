@@ -1,4 +1,4 @@
-"""Ports for servers that have to be told one.
+"""Ports for servers that have to be given one.
 
 A port that the system gave and took back may be somebody else's a moment later. These are below the range from which
 the system gives, and no two workers of a test run get the same.

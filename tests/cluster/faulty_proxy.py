@@ -91,7 +91,7 @@ class FaultyProxy:
         if self.failing and request.method != "GET":
             self.failing -= 1
             status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500}
-            return web.json_response({**status, "message": "the proxy was told to fail"}, status=500)
+            return web.json_response({**status, "message": "the proxy was set to fail"}, status=500)
         if self.forbid:
             return web.json_response(
                 {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}, status=403

@@ -204,7 +204,9 @@ async def test_a_namesake_is_left_alone_and_told(cluster, client, namespace):
     foreign = await client.create(SERVICES, {**foreign, "spec": service})
     await create_owners(client, namespace, 1)
     async with running(cluster, namespace) as state:
-        problem = await until(lambda: state.greeter.problems.get(Key(namespace, "greeter-0")), "told")
+        problem = await until(
+            lambda: state.greeter.problems.get(Key(namespace, "greeter-0")), "the problem is reported"
+        )
         assert "Service greeter-0 exists already" in problem
         assert await client.get(SERVICES, "greeter-0", namespace) == foreign
         await client.delete(SERVICES, "greeter-0", namespace)
@@ -229,7 +231,9 @@ async def test_a_refused_child_is_told_and_the_others_go_on(cluster, client, nam
     await create_owners(client, namespace, 1)
     await client.create(CONFIG_MAPS, owner("9-cannot-be-a-service", namespace))
     async with running(cluster, namespace) as state:
-        problem = await until(lambda: state.greeter.problems.get(Key(namespace, "9-cannot-be-a-service")), "told")
+        problem = await until(
+            lambda: state.greeter.problems.get(Key(namespace, "9-cannot-be-a-service")), "the problem is reported"
+        )
         assert "9-cannot-be-a-service" in problem
         await until(lambda: state.children(SERVICES) == 1 and state.children(DEPLOYMENTS) == 2, "the others")
 

@@ -1,4 +1,4 @@
-"""The cache against a server that misbehaves: nothing may be lost, and nothing told twice."""
+"""The cache against a server that misbehaves: nothing may be lost, and nothing reported twice."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def version(obj: dict) -> int:
 
 
 class History:
-    """What an informer told, checked for sense as it comes."""
+    """What an informer reported, checked for sense as it comes."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict] = {}
         self.deleted: list[str] = []
-        self.told = 0
+        self.reported = 0
 
     def __call__(self, before: dict | None, after: dict | None) -> None:
-        self.told += 1
+        self.reported += 1
         name = (after or before or {})["metadata"]["name"]
         known = self.objects.get(name)
         assert (before or {}).get("metadata", {}).get("resourceVersion") == (
@@ -141,7 +141,7 @@ async def test_a_watch_cut_every_second_loses_no_event(cache, client, namespace,
         await asyncio.sleep(0.01)
     proxy.cut_every = None
     await until(lambda: {name: obj["data"]["value"] for name, obj in history.objects.items()} == expected)
-    assert history.told == rounds, "each change is told once"
+    assert history.reported == rounds, "each change is reported once"
     assert {each["metadata"]["name"] for each in cache.list(CONFIG_MAPS)} == set(expected)
     assert proxy.lists == 1, "a broken watch resumes without listing again"
 
@@ -161,7 +161,7 @@ async def test_what_was_deleted_while_away_is_told_when_the_watch_expired(cache,
     await until(lambda: set(history.objects) == {"stays", "changes", "comes"})
     assert history.deleted == ["goes"]
     assert history.objects["changes"]["data"]["value"] == "after"
-    assert history.told == 3 + 3
+    assert history.reported == 3 + 3
 
 
 async def test_no_busy_loop_while_the_server_is_away(cache, client, namespace, proxy):
@@ -188,7 +188,7 @@ async def test_a_server_that_refuses_for_a_while_empties_nothing(cache, client, 
     proxy.forbid = False
     await client.create(CONFIG_MAPS, config_map("comes", namespace))
     await until(lambda: "comes" in history.objects)
-    assert history.told == 2
+    assert history.reported == 2
 
 
 async def test_an_optional_kind_that_is_not_for_us_does_not_hold_up_the_others(cache, namespace, proxy):
@@ -211,7 +211,7 @@ async def test_our_own_writes_are_seen_at_once_and_told_once(cache, client, name
     assert cache.get(CONFIG_MAPS, "mine", namespace)["data"] == {"value": "2"}
     await client.create(CONFIG_MAPS, config_map("last", namespace))
     await until(lambda: "last" in history.objects)
-    assert history.told == 3
+    assert history.reported == 3
     await client.delete(CONFIG_MAPS, "mine", namespace)
     await until(lambda: history.deleted == ["mine"])
     cache.note(CONFIG_MAPS, updated)  # nor does it bring back the dead

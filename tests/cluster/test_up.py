@@ -173,11 +173,11 @@ def _command_line(pid: int) -> bytes:
 def test_an_address_that_does_not_exist_is_told(here):
     here.apply(service("nowhere", "file:///no/such/model"))
 
-    def told():
+    def reported():
         text = here.kubectl("get", "isvc", "nowhere", "-o", "json")
         return "/no/such/model" in json.dumps(json.loads(text).get("status", {})) and text
 
-    status = json.loads(until(told, "the reason in the status"))["status"]
+    status = json.loads(until(reported, "the reason in the status"))["status"]
     assert status["modelStatus"]["lastFailureInfo"]["reason"] == "ModelLoadFailed"
     assert "/no/such/model" in here.kubectl("describe", "isvc", "nowhere")
     here.kubectl("delete", "isvc", "nowhere")
@@ -189,11 +189,11 @@ def test_a_model_that_does_not_load_is_told(here):
     (broken / "model.joblib").write_bytes(b"not a model")
     here.apply(service("broken", "pvc://models/broken"))
 
-    def told():
+    def reported():
         text = here.kubectl("get", "isvc", "broken", "-o", "json")
         return "does not load" in json.dumps(json.loads(text).get("status", {}))
 
-    until(told, "the reason in the status")
+    until(reported, "the reason in the status")
     assert "does not load" in here.kubectl("describe", "pods", "-l", "serving.kserve.io/inferenceservice=broken")
     here.kubectl("delete", "isvc", "broken")
 

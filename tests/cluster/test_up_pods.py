@@ -1,4 +1,4 @@
-"""Pods as processes: what a container may rely on, and what is told when it goes wrong."""
+"""Pods as processes: what a container may rely on, and what is reported when it goes wrong."""
 
 from __future__ import annotations
 
@@ -152,10 +152,10 @@ def test_what_is_missing_is_waited_for(here):
     waiter = pod("waiter", "print('there')", restart="Never", envFrom=[{"configMapRef": {"name": "later"}}])
     here.apply(waiter)
 
-    def told():
+    def reported():
         return container(here, "waiter").get("state", {}).get("waiting", {}).get("message")
 
-    assert until(told, "what is missing") == 'configmap "later" not found'
+    assert until(reported, "what is missing") == 'configmap "later" not found'
     here.kubectl("create", "configmap", "later")
     until(lambda: status(here, "waiter").get("phase") == "Succeeded", "the pod to run")
 

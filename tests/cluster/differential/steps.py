@@ -45,7 +45,7 @@ class Step:
 
 @dataclass
 class Player:
-    """Plays steps on one server and remembers the versions it was told."""
+    """Plays steps on one server and remembers the versions in its answers."""
 
     wire: Wire
     namespace: str
@@ -53,9 +53,9 @@ class Player:
 
     def play(self, step: Step) -> Answer:
         answer = self._ask(step)
-        told = answer[1].get("metadata", {}).get("resourceVersion")
-        if told and answer[1].get("kind") == step.kind.kind:
-            self.versions.setdefault((step.kind.plural, step.name), []).append(told)
+        version = answer[1].get("metadata", {}).get("resourceVersion")
+        if version and answer[1].get("kind") == step.kind.kind:
+            self.versions.setdefault((step.kind.plural, step.name), []).append(version)
         return answer
 
     def _ask(self, step: Step) -> Answer:

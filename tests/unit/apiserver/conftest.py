@@ -41,10 +41,10 @@ class Http:
         self, method: str, path: str, body: Any = None, kind: str = "application/json", **headers: str
     ) -> Answer:
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        told = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if data is not None:
-            told["Content-Type"] = kind
-        async with self.session.request(method, self.server.url + path, data=data, headers=told) as answer:
+            sent["Content-Type"] = kind
+        async with self.session.request(method, self.server.url + path, data=data, headers=sent) as answer:
             return Answer(answer.status, await answer.text(), answer.headers)
 
     async def create(self, path: str, **body: Any) -> Any:

@@ -195,7 +195,7 @@ async def test_no_body_is_answered_with_500(http, seed):
             if not hasattr(answer, "status"):
                 answer = await answer
         except (Unspecific, RecursionError):
-            continue  # told as 500 on purpose, as Kubernetes does, or as 400 by the connection
+            continue  # a 500 on purpose, as Kubernetes does, or as 400 by the connection
         except Exception as error:
             if not isinstance(error, ApiError) or error.status_code >= 500:
                 pytest.fail(f"{method} {path} {query} {kind} {body}: {error!r}")

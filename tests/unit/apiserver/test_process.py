@@ -121,7 +121,7 @@ async def test_the_same_certificates_and_token_after_a_restart(process):
 async def test_a_folder_and_a_port_have_one_server_at_a_time(process, start):
     await process.start()
     options = ["--kubeconfig", str(process.folder / "other"), "--dir", str(process.folder / "state")]
-    for more, told in (
+    for more, problem in (
         (options, "another API server is running on"),
         ([*options[:3], str(process.folder / "free"), "--port", process.url.rsplit(":", 1)[1]], "in use"),
     ):
@@ -130,7 +130,7 @@ async def test_a_folder_and_a_port_have_one_server_at_a_time(process, start):
         )
         _, error = await asyncio.wait_for(second.communicate(), 60)
         assert second.returncode == 1
-        assert told in error.decode()
+        assert problem in error.decode()
         assert "Traceback" not in error.decode()
     assert not (process.folder / "other").exists()
 

@@ -94,8 +94,8 @@ async def test_unknown_fields_are_refused_told_or_ignored(http):
     strict = await http.ask("POST", f"{CONFIG_MAPS}?fieldValidation=Strict", body)
     assert strict.code == 400
     assert 'unknown field "junk"' in strict.message
-    told = await http.ask("POST", f"{CONFIG_MAPS}?fieldValidation=Warn", body)
-    assert told.headers.getall("Warning") == ['299 - "unknown field \\"junk\\""']
+    answered = await http.ask("POST", f"{CONFIG_MAPS}?fieldValidation=Warn", body)
+    assert answered.headers.getall("Warning") == ['299 - "unknown field \\"junk\\""']
     quiet = await http.ask("PUT", f"{CONFIG_MAPS}/a?fieldValidation=Ignore", body)
     assert "Warning" not in quiet.headers
     twice = b'{"metadata":{"name":"b"},"data":{"k":"1","k":"2"}}'
@@ -204,7 +204,11 @@ async def test_status_and_the_rest_are_written_apart(http):
     made = await http.create(path, metadata={"name": "d"}, spec=spec, status={"replicas": 9})
     assert made["status"] == {}
     both = {"spec": {"replicas": 7}, "status": {"replicas": 3}}
-    told = (await http.patch(f"{path}/d/status", both)).body
-    assert (told["spec"]["replicas"], told["status"]["replicas"], told["metadata"]["generation"]) == (1, 3, 1)
+    answered = (await http.patch(f"{path}/d/status", both)).body
+    assert (answered["spec"]["replicas"], answered["status"]["replicas"], answered["metadata"]["generation"]) == (
+        1,
+        3,
+        1,
+    )
     wanted = (await http.patch(f"{path}/d", {"spec": {"replicas": 7}, "status": {"replicas": 4}})).body
     assert (wanted["spec"]["replicas"], wanted["status"]["replicas"], wanted["metadata"]["generation"]) == (7, 3, 2)

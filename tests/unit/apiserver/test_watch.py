@@ -106,8 +106,8 @@ async def test_a_watch_ends_when_its_time_is_up(http):
 async def test_events_are_shared_between_many_watchers_and_arrive_in_order(http):
     watches = [await http.watch(CONFIG_MAPS) for _ in range(20)]
     await asyncio.gather(*(http.create(CONFIG_MAPS, metadata={"name": f"o{n}"}) for n in range(50)))
-    told = [await watch.take(50) for watch in watches]
-    assert all(each == told[0] for each in told)
+    received = [await watch.take(50) for watch in watches]
+    assert all(each == received[0] for each in received)
     for watch in watches:
         watch.close()
 

@@ -128,3 +128,17 @@ def test_nothing_reads_the_environment_at_import():
     imported = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert imported.returncode == 0, imported.stderr
     assert len(imported.stdout.split()) >= len(MODULES) - 1  # all but isvc itself
+
+
+def test_the_architecture_names_what_is_there():
+    named = set(re.findall(r"`([\w.*-]+(?:/[\w.*-]+)*/?)`", (ROOT / "ARCHITECTURE.md").read_text()))
+    paths = {name for name in named if "/" in name}
+    missing = {name for name in paths if not any(found(base, name) for base in (SOURCE, ROOT))}
+    assert missing == set()
+    layout = re.findall(r"^  (\w+)/ ", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    assert sorted(layout) == sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+
+
+def found(base: Path, name: str) -> bool:
+    """A folder, a file, or a module without its suffix."""
+    return any(any(base.glob(each)) for each in (name.rstrip("/"), f"{name}.py"))

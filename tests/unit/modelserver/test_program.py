@@ -89,11 +89,11 @@ def test_a_port_in_use_is_told(program):
 
 
 def test_a_missing_model_is_told(program, tmp_path, monkeypatch):
-    told = tmp_path / "termination-log"
-    told.touch()
-    monkeypatch.setenv("TERMINATION_MESSAGE_PATH", str(told))
+    message = tmp_path / "termination-log"
+    message.touch()
+    monkeypatch.setenv("TERMINATION_MESSAGE_PATH", str(message))
     process = program("--framework=sklearn", f"--model_dir={tmp_path / 'nowhere'}", f"--http_port={free_port()}")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "does not exist" in errors
-    assert told.read_text().startswith("the model folder")
+    assert message.read_text().startswith("the model folder")

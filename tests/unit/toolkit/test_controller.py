@@ -47,7 +47,7 @@ class TestWatch:
 
 
 class Attempts:
-    """A reconcile that does what it is told, attempt by attempt."""
+    """A reconcile that does what a test asks for, attempt by attempt."""
 
     def __init__(self, *answers: object) -> None:
         self._answers = list(answers)

@@ -125,8 +125,8 @@ async def test_refusals_complaints_and_crashes_are_told_inside_the_review(ask, p
     status, answer = await ask(path, review())
     assert status == 200
     assert answer["response"]["allowed"] is False
-    told = answer["response"]["status"]
-    assert (told["code"], told["reason"], told["message"]) == (code, reason, message)
+    status = answer["response"]["status"]
+    assert (status["code"], status["reason"], status["message"]) == (code, reason, message)
 
 
 @pytest.mark.parametrize(

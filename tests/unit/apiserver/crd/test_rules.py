@@ -42,8 +42,8 @@ def test_messages_paths_and_reasons():
 
 
 def test_a_rule_that_fails():
-    schema = spec({"rule": "self.missing == 1", "message": "told"}, missing=NUMBER)
-    assert words(schema, {}) == ['spec: Invalid value: "object": no such key: missing evaluating rule: told']
+    schema = spec({"rule": "self.missing == 1", "message": "explained"}, missing=NUMBER)
+    assert words(schema, {}) == ['spec: Invalid value: "object": no such key: missing evaluating rule: explained']
 
 
 def test_transition_rules_are_asked_on_updates_only():

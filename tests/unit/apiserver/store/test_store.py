@@ -79,14 +79,14 @@ async def test_a_write_is_not_read_before_it_is_on_disk(tmp_path):
 
 
 async def test_events_are_told_in_order_with_what_was_before(store):
-    told = []
-    stop = store.subscribe(COLLECTION, lambda event: told.append((event.type, event.entry.name, event.old is not None)))
+    seen = []
+    stop = store.subscribe(COLLECTION, lambda event: seen.append((event.type, event.entry.name, event.old is not None)))
     await put(store, "a")
     await put(store, "a", "1")
     await store.remove(head(store, "a"), obj("a", "1"))
     stop()
     await put(store, "b")
-    assert told == [("ADDED", "a", False), ("MODIFIED", "a", True), ("DELETED", "a", True)]
+    assert seen == [("ADDED", "a", False), ("MODIFIED", "a", True), ("DELETED", "a", True)]
 
 
 async def test_the_past_can_be_listed_until_it_is_compacted(store):

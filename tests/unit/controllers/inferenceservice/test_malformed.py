@@ -1,4 +1,4 @@
-"""Whatever a service or a runtime has of the wrong shape, its author is told where; it never looks like a bug of ours.
+"""Whatever a service or a runtime has of the wrong shape, the status says where; it never looks like a bug of ours.
 
 A cluster with KServe's minimal CRDs and no webhooks stores anything, so the controller has to check for itself.
 """

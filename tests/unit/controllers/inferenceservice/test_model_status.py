@@ -50,10 +50,10 @@ def test_a_running_download_is_loading_and_a_repeated_one_says_nothing_new():
 
 def test_failures_tell_exit_code_and_message():
     failed = {"terminated": {"reason": "Error", "exitCode": 3, "message": "no bucket"}}
-    told = {"reason": "ModelLoadFailed", "message": "no bucket", "exitCode": 3}
-    assert after([pod(init=failed)])["lastFailureInfo"] == told
+    failure = {"reason": "ModelLoadFailed", "message": "no bucket", "exitCode": 3}
+    assert after([pod(init=failed)])["lastFailureInfo"] == failure
     looping = {"waiting": {"reason": "CrashLoopBackOff"}}
-    assert after([pod(server=looping, last=failed["terminated"])])["lastFailureInfo"] == told
+    assert after([pod(server=looping, last=failed["terminated"])])["lastFailureInfo"] == failure
     assert after([pod(server={"waiting": {"reason": "ImagePullBackOff"}})])["states"]["targetModelState"] == "Pending"
 
 

@@ -1,4 +1,4 @@
-"""The life of a canary, told by what Knative reports step by step."""
+"""The life of a canary, by what Knative reports step by step."""
 
 from isvc.controllers.inferenceservice.status.revisions import component_status
 from isvc.kube.objects import Object

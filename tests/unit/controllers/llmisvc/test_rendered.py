@@ -18,7 +18,7 @@ APPLIED = (AppliedConfig("small", "team", "UserRef"),)
 
 
 class Server:
-    """Counts dry runs, and answers them as it is told."""
+    """Counts dry runs, and answers them as a test asks for."""
 
     def __init__(self) -> None:
         self.asked = 0

@@ -1,4 +1,4 @@
-"""What goes out at once, what waits a moment, and which warnings are told."""
+"""What goes out at once, what waits a moment, and which warnings are recorded."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ def test_a_rollout_that_does_not_end_in_time():
     progressing = live["status"]["conditions"][0]
     assert seconds_left(live, progressing, NOW + timedelta(seconds=20)) == 40
     live["status"] = deployment_status(live, new, [new], False, NOW + timedelta(seconds=61))
-    told = conditions(live["status"])["Progressing"]
-    assert told == ("False", "ProgressDeadlineExceeded", 'ReplicaSet "d-new" has timed out progressing.')
+    progressing = conditions(live["status"])["Progressing"]
+    assert progressing == ("False", "ProgressDeadlineExceeded", 'ReplicaSet "d-new" has timed out progressing.')
     again = deployment_status(live, new, [new], False, NOW + timedelta(seconds=90))
     assert again == live["status"]
 

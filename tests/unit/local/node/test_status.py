@@ -38,14 +38,14 @@ def test_phases():
 
 
 def test_conditions_name_who_is_not_ready():
-    told = conditions(pod_status(pod(), [state("init")], [state("a", run=True)], "s", "now"))
-    assert told["Initialized"] == ("False", "ContainersNotInitialized", "containers with incomplete status: [init]")
-    assert told["Ready"] == ("False", "ContainersNotReady", "containers with unready status: [a]")
+    reported = conditions(pod_status(pod(), [state("init")], [state("a", run=True)], "s", "now"))
+    assert reported["Initialized"] == ("False", "ContainersNotInitialized", "containers with incomplete status: [init]")
+    assert reported["Ready"] == ("False", "ContainersNotReady", "containers with unready status: [a]")
     ready = state("a", run=True, ready=True)
-    told = conditions(pod_status(pod(), [state("init", code=0)], [ready], "s", "now"))
-    assert told["Ready"] == told["ContainersReady"] == told["Initialized"] == ("True", None, None)
-    told = conditions(pod_status(pod("Never"), [], [state(code=0)], "s", "now"))
-    assert told["Ready"] == ("False", "PodCompleted", None)
+    reported = conditions(pod_status(pod(), [state("init", code=0)], [ready], "s", "now"))
+    assert reported["Ready"] == reported["ContainersReady"] == reported["Initialized"] == ("True", None, None)
+    reported = conditions(pod_status(pod("Never"), [], [state(code=0)], "s", "now"))
+    assert reported["Ready"] == ("False", "PodCompleted", None)
 
 
 def test_times_stay_while_nothing_changes():
@@ -78,8 +78,8 @@ def test_a_sidecar_holds_up_only_until_its_first_start_and_counts_as_ready_or_no
     assert phase_of(beside, [side], [main]) == "Running"
     side.end({"exitCode": 143, "reason": "Error"})
     assert phase_of(beside, [side], [main]) == "Running"
-    told = conditions(pod_status(beside, [side], [main], "then", "now"))
-    assert told["Initialized"][0] == "True"
-    assert told["Ready"] == ("False", "ContainersNotReady", "containers with unready status: [side]")
+    reported = conditions(pod_status(beside, [side], [main], "then", "now"))
+    assert reported["Initialized"][0] == "True"
+    assert reported["Ready"] == ("False", "ContainersNotReady", "containers with unready status: [side]")
     assert phase_of(beside, [side], [state(code=0)]) == "Succeeded"
     assert phase_of(beside, [side], [state(code=1)]) == "Failed"

@@ -60,13 +60,15 @@ def test_the_cache_argument_survives_json_and_a_shell():
         "evictionPolicy": "lru",
         "secondary": [{}, {"fileSystem": {"emptyDir": {"size": "1Gi"}}}],
     }
-    told = (
+    expected_argument = (
         "--kv-transfer-config '{`kv_connector`:`OffloadingConnector`,`kv_connector_extra_config`:"
         "{`cpu_bytes_to_use`:1073741824,`eviction_policy`:`lru`,"
         "`secondary_tiers`:[{`root_dir`:`/mnt/kv-cache-1`,`type`:`fs`}],`spec_name`:`TieringOffloadingSpec`},"
         "`kv_role`:`kv_both`}'"
     )
-    assert arguments("{{ kvTransferConfig .Spec.KVCacheOffloading }}", service=service) == [told.replace("`", r"\"")]
+    assert arguments("{{ kvTransferConfig .Spec.KVCacheOffloading }}", service=service) == [
+        expected_argument.replace("`", r"\"")
+    ]
     assert arguments("{{ kvTransferConfig .Spec.KVCacheOffloading }}|") == ["|"]
 
 
@@ -110,10 +112,10 @@ def test_fields_of_a_newer_kubernetes_stay():
     ],
 )
 def test_faults_say_where(template: str, problem: str):
-    with pytest.raises(PresetError) as told:
+    with pytest.raises(PresetError) as refused:
         arguments("fine", template)
-    assert told.value.path == "spec.template.containers[0].args[1]"
-    assert problem in told.value.problem
+    assert refused.value.path == "spec.template.containers[0].args[1]"
+    assert problem in refused.value.problem
 
 
 def test_what_comes_out_must_be_of_the_types():

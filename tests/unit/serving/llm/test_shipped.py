@@ -51,10 +51,10 @@ def called(tmp_path: Path):
 
     def call(pod: Object, *arguments: str, **environment: str) -> list[str]:
         command = pod["containers"][0]["command"]
-        told = tmp_path / "called"
-        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLED": str(told), **environment}
+        record = tmp_path / "called"
+        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLED": str(record), **environment}
         subprocess.run([*command, *arguments], env=environment, check=True, capture_output=True, text=True, timeout=30)
-        return told.read_text().splitlines()
+        return record.read_text().splitlines()
 
     return call
 

@@ -136,9 +136,9 @@ def test_filled_as_in_go(template: str, expected: str):
 
 @pytest.mark.parametrize("template", REFUSED)
 def test_refused_as_in_go(template: str):
-    with pytest.raises(TemplateError) as told:
+    with pytest.raises(TemplateError) as raised:
         filled(template)
-    assert told.value.at is not None
+    assert raised.value.at is not None
 
 
 @pytest.mark.parametrize(
@@ -168,6 +168,6 @@ def test_nobody_can_keep_us_busy(template: str):
     ],
 )
 def test_faults_say_what_would_be_right(template: str, hint: str):
-    with pytest.raises(TemplateError) as told:
+    with pytest.raises(TemplateError) as raised:
         filled(template)
-    assert hint in str(told.value)
+    assert hint in str(raised.value)
