@@ -193,7 +193,11 @@ class TestKnative:
         assert [lifted("a graph with annotations"), lifted("the annotation changes")] == ["false", "true"]
 
     def test_a_virtual_service_of_somebody_else_is_not_taken_over(self) -> None:
-        theirs = after(KNATIVE, "somebody's VirtualService has the name")["VirtualService.networking.istio.io/moss"]
+        objects = after(KNATIVE, "somebody's VirtualService has the name")
+        theirs = objects["VirtualService.networking.istio.io/moss"]
+        reported = condition(service(objects, "moss"), "IngressReady")
+        assert (reported["status"], reported["reason"]) == ("False", "ReconcileFailed")
+        assert "VirtualService moss exists already" in reported["message"]
         assert theirs["spec"] == {"hosts": ["theirs.test"]}
         assert "ownerReferences" not in theirs["metadata"]
 

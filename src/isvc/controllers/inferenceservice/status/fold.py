@@ -15,12 +15,14 @@ from isvc.controllers.inferenceservice.planned import Planned, Stage, Stop
 from isvc.controllers.inferenceservice.status import image_volumes, model
 from isvc.controllers.inferenceservice.status.edit import (
     CANARY_READY,
+    INGRESS_READY,
     PREDICTOR_READY,
     READY_OF,
     STOPPED,
     StatusEdit,
 )
-from isvc.engine.outcome import Outcome
+from isvc.engine.outcome import Outcome, Taken
+from isvc.kube.conditions import FALSE
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.serving import names
@@ -93,13 +95,21 @@ def _once(status: Object, observed: Observed, planned: Planned, outcome: Outcome
     stop = halted(planned, outcome)
     if _components(edit, observed, planned, outcome, builders, stop):
         _stopped(edit, stopped=observed.stopped)
+        in_the_way = stop is not None and stop.stage is Stage.INGRESS and _is_taken(outcome)
+        if (stop is None or in_the_way) and not observed.stopped:
+            builders.workload.summarize(edit, observed, planned)
         if stop is None:
-            if not observed.stopped:
-                builders.workload.summarize(edit, observed, planned)
             builders.ingress.fold(edit, observed, planned, outcome)
+        elif in_the_way:
+            edit.mark(INGRESS_READY, FALSE, "ReconcileFailed", stop.message)
     edit.fields["deploymentMode"] = observed.mode.value
     edit.fields["observedGeneration"] = observed.generation
     return edit.result()
+
+
+def _is_taken(outcome: Outcome) -> bool:
+    """Whether somebody else's object has the name of a child; nobody but the user can resolve that."""
+    return outcome.refusal is not None and isinstance(outcome.refusal.result, Taken)
 
 
 def _components(
