@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 _LONGEST = 63
 _HEAD = _LONGEST - 32  # what a hash leaves room for
@@ -49,6 +50,7 @@ def model_config(service: str, shard: int) -> str:
     return f"modelconfig-{service}-{shard}"
 
 
+@lru_cache(maxsize=10_000)
 def child(parent: str, suffix: str) -> str:
     """Parent and suffix in at most 63 letters: what does not fit gives way to a hash, so that names stay apart."""
     if len(parent) + len(suffix) <= _LONGEST:

@@ -102,12 +102,16 @@ def _is_called_by_address(obj: Object) -> bool:
 
 
 def _valid(addresses: list[str]) -> Iterator[str]:
-    """A headless Service has the address `None`, a pod that is not scheduled an empty one."""
-    for address in addresses:
-        try:
-            yield str(ipaddress.ip_address(address))
-        except ValueError:
-            continue
+    return filter(None, map(_canonical, addresses))
+
+
+@lru_cache(maxsize=10_000)
+def _canonical(address: str) -> str:
+    """As a certificate gives it back. None of a headless Service, or of a pod that runs nowhere yet, is no address."""
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        return ""
 
 
 def _is_due(observed: Observed, secret: Object, hosts: tuple[str, ...]) -> bool:
