@@ -122,9 +122,9 @@ class Stage:
         await until(all_ready, f"{', '.join(services)} are ready", every=0.1)
 
     async def quiet(self, *services: str) -> None:
-        assert self.running is not None
-        keys = {Key(self.namespace, name) for name in services}
-        await until(lambda: self.running.has_seen_to(keys), "nothing is left to do", every=0.05)
+        running, keys = self.running, {Key(self.namespace, name) for name in services}
+        assert running is not None
+        await until(lambda: running.has_seen_to(keys), "nothing is left to do", every=0.05)
 
     async def route(self, name: str) -> Object:
         return await self.client.get(HTTP_ROUTES, f"{name}-kserve-route", self.namespace)
