@@ -186,6 +186,16 @@ def _render(spec: Object, service: Object, settings: Settings) -> Object:
     return {**rendered, "model": {**rendered["model"], **aside}}
 
 
+def _missing_scheduler_config(name: str, namespaces: list[str]) -> str:
+    if len(namespaces) == 1:
+        return f"there is no ConfigMap {name} in namespace {namespaces[0]}"
+    places = ", ".join(f'"{namespace}"' for namespace in namespaces)
+    return (
+        f'failed to get scheduler config "{name}" from namespaces [{places}]: failed to get v1.ConfigMap'
+        f' {namespaces[-1]}/{name} from API Server: configmaps "{name}" not found'
+    )
+
+
 def _with_scheduler_config(spec: Object, raw: Object, sources: Sources) -> tuple[Object, Key | None]:
     """The spec with the text of the scheduler's configuration in place of the ConfigMap that it refers to."""
     scheduler = dig(spec, "router", "scheduler")
@@ -198,7 +208,7 @@ def _with_scheduler_config(spec: Object, raw: Object, sources: Sources) -> tuple
         namespaces.append(sources.system_namespace)
     found = next((each for each in (sources.config_map(place, name) for place in namespaces) if each), None)
     if found is None:
-        raise Refused(f"there is no ConfigMap {name} in namespace {' or '.join(namespaces)}")
+        raise Refused(_missing_scheduler_config(name, namespaces))
     text = (found.get("data") or {}).get(key)
     if text is None:
         raise Refused(f'ConfigMap {namespace_of(found)}/{name} doesn\'t have key "{key}" in data')

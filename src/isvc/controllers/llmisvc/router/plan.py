@@ -94,8 +94,15 @@ def _namesakes(observed: Observed) -> list[str]:
     return [
         name_of(other)
         for other in observed.network.namesakes
-        if not is_being_deleted(other) and (group is None or dig(other, "spec", "router", "route", "group") != group)
+        if not is_being_deleted(other)
+        and _may_be_routed(other)
+        and (group is None or dig(other, "spec", "router", "route", "group") != group)
     ]
+
+
+def _may_be_routed(service: Object) -> bool:
+    """Whether a service has a route, itself or through a configuration; addresses of one that went may still show."""
+    return dig(service, "spec", "router", "route") is not None or bool(dig(service, "spec", "baseRefs"))
 
 
 def _collision(observed: Observed, namesakes: list[str]) -> Event:

@@ -92,11 +92,19 @@ def _context(child: Child, observed: Observed) -> str:
 
 
 def _events(observed: Observed) -> tuple[Event, ...]:
-    if not features.uses_precise_prefix_scorer(observed.spec):
-        return ()
-    message = (
-        f'LLMInferenceService "{observed.name}" configures precise-prefix-cache-scorer, which became three plugins:'
-        " name token-producer, precise-prefix-cache-producer and prefix-cache-scorer instead, before the automatic"
-        " conversion goes"
-    )
-    return (Event("Warning", "DeprecatedPlugin", message),)
+    events = []
+    if features.uses_precise_prefix_scorer(observed.spec):
+        message = (
+            f'LLMInferenceService "{observed.name}" configures precise-prefix-cache-scorer, which became three plugins:'
+            " name token-producer, precise-prefix-cache-producer and prefix-cache-scorer instead, before the automatic"
+            " conversion goes"
+        )
+        events.append(Event("Warning", "DeprecatedPlugin", message))
+    source = observed.merged.scheduler_config_map
+    if source is not None and features.wants_latency_predictor(observed.spec):
+        message = (
+            f"the configuration in ConfigMap {source} has the plugin predicted-latency-producer: the servers that it"
+            " asks are added only for a configuration in spec.router.scheduler.config.inline"
+        )
+        events.append(Event("Warning", "LatencyPredictorConfigRef", message))
+    return tuple(events)

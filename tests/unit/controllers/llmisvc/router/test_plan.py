@@ -184,10 +184,15 @@ def test_a_pool_of_the_users_that_does_not_exist_stops_the_report_there() -> Non
 
 def test_services_that_are_routed_for_the_same_model_are_warned_of_each_other_unless_they_share_it() -> None:
     spec = routed(path("/models/llama", POOL))
-    network = Network(gateways={GATEWAY: gateway()}, gateway_classes={"example": {}}, namesakes=[service("other")])
+    network = Network(
+        gateways={GATEWAY: gateway()},
+        gateway_classes={"example": {}},
+        namesakes=[service("other", {"router": {"route": {}}})],
+    )
     (event,) = router.plan(observe(spec, network=network)).events
     assert event.reason == "ModelNameCollision"
     assert '"m" is also used by other' in event.message
+    assert router.plan(observe(spec, network=replace(network, namesakes=[service("unrouted")]))).events == ()
     spec["router"]["route"]["group"] = "g"
     shared = service("other", {"router": {"route": {"group": "g"}}})
     assert router.plan(observe(spec, network=replace(network, namesakes=[shared]))).events == ()

@@ -14,7 +14,7 @@ from isvc.controllers.llmisvc.planned import Applied, Area
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.engine.plan import Want
 from isvc.kube.conditions import find
-from isvc.kube.objects import Object, name_of
+from isvc.kube.objects import Key, Object, name_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, DEPLOYMENTS, SERVICE_ACCOUNTS
 from isvc.serving.credentials import Lookup
 from isvc.serving.thirdparty import INFERENCE_POOLS
@@ -163,6 +163,16 @@ def test_the_plugin_that_was_split_is_warned_of() -> None:
     tokenizer = {"template": {"containers": [{"name": "main"}]}}
     (event,) = scheduler.plan(observe(scheduled(config={"inline": inline}, tokenizer=tokenizer))).events
     assert event.reason == "DeprecatedPlugin"
+
+
+def test_a_latency_producer_from_a_config_map_is_warned_of_as_nobody_answers_it() -> None:
+    inline = "kind: EndpointPickerConfig\nplugins: [{type: predicted-latency-producer}]"
+    observed = observe(scheduled(config={"inline": inline}))
+    assert scheduler.plan(observed).events == ()
+    merged = replace(observed.merged, scheduler_config_map=Key(NAMESPACE, "settings"))
+    (event,) = scheduler.plan(replace(observed, merged=merged)).events
+    assert event.reason == "LatencyPredictorConfigRef"
+    assert "ConfigMap models/settings" in event.message
 
 
 # -- the status -----------------------------------------------------------------------------------------------------
