@@ -1,4 +1,4 @@
-"""`isvc-manager` as a cluster runs it: replicas that elect a leader, with certificates of their own, behind one Service
+"""The managers as a cluster runs them: replicas that elect a leader, with certificates of their own, behind one Service
 address, under a ServiceAccount that has the roles of `manifests/rbac` and no others."""
 
 from __future__ import annotations
@@ -117,6 +117,8 @@ class Installation:
     client: Client
     balancer: Balancer
     folder: Path
+    program: str = "isvc-manager"
+    account: str = ACCOUNT
     replicas: dict[str, Replica] = field(default_factory=dict)
     _started: int = 0
 
@@ -125,7 +127,7 @@ class Installation:
         create = self.client.create
         await create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
         await asyncio.gather(*(create(CUSTOM_RESOURCE_DEFINITIONS, crd) for crd in crds(described=False)))
-        for manifest in yaml.safe_load_all((ROOT / "manifests" / "rbac" / "isvc-manager.yaml").read_text()):
+        for manifest in yaml.safe_load_all((ROOT / "manifests" / "rbac" / f"{self.program}.yaml").read_text()):
             await create(RESOURCES[manifest["kind"]], manifest)
         await create(CONFIG_MAPS, config_map(SYSTEM, 80))
         for resource, manifest in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
@@ -152,7 +154,7 @@ class Installation:
         log = folder / "log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
-                str(Path(sys.executable).with_name("isvc-manager")),
+                str(Path(sys.executable).with_name(self.program)),
                 *flags,
                 f"--webhook-port={webhooks}",
                 f"--metrics-addr=127.0.0.1:{metrics}",
@@ -199,7 +201,7 @@ class Installation:
         return False
 
     async def _kubeconfig(self, server: str) -> Object:
-        path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{ACCOUNT}/token"
+        path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{self.account}/token"
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         token = (await self.client.request("POST", path, body=review))["status"]["token"]
         cluster = {"server": server} | ({"insecure-skip-tls-verify": True} if server.startswith("https") else {})

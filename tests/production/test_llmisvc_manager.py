@@ -1,0 +1,116 @@
+"""llmisvc-manager has the rights it needs, and no more are asked for: a service comes, changes, and goes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.cluster.lifecycles.stage import PATIENCE, foreign_crd, is_served
+from tests.production.balancer import Balancer
+from tests.production.installation import ROOT, SYSTEM, Installation
+from tests.servers import discard, start
+from tests.waiting import until
+
+from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    LEASES,
+    NAMESPACES,
+    ROLES,
+    SECRETS,
+    Resource,
+)
+from isvc.programs.llmisvc_manager import PROGRAM
+from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES, INFERENCE_POOLS
+from isvc.toolkit import kubeconfig
+from isvc.toolkit.client import Client
+
+NAMESPACE = "team"
+SERVICE: Object = {
+    "apiVersion": LLM_INFERENCE_SERVICES.api_version,
+    "kind": LLM_INFERENCE_SERVICES.kind,
+    "metadata": {"name": "model", "namespace": NAMESPACE},
+    "spec": {
+        "model": {"uri": "pvc://claim/model", "name": "model"},
+        "router": {"route": {}, "scheduler": {}},
+    },
+}
+FOREIGN = (HTTP_ROUTES, INFERENCE_POOLS, GATEWAYS)
+GATEWAY: Object = {
+    "apiVersion": GATEWAYS.api_version,
+    "kind": GATEWAYS.kind,
+    "metadata": {"name": "kserve-ingress-gateway", "namespace": SYSTEM},
+    "spec": {"gatewayClassName": "example", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
+}
+CHILDREN: dict[str, Resource] = {
+    "model-kserve": DEPLOYMENTS,
+    "model-kserve-router-scheduler": DEPLOYMENTS,
+    "model-kserve-self-signed-certs": SECRETS,
+    "model-epp-role": ROLES,
+    "model-inference-pool": INFERENCE_POOLS,
+    "model-kserve-route": HTTP_ROUTES,
+}
+
+
+@pytest.fixture
+async def installation(tmp_path: Path) -> AsyncIterator[Installation]:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    cluster = start("kube-apiserver", folder)
+    try:
+        async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as client, Balancer() as balancer:
+            account = "llmisvc-controller-manager"
+            installed = Installation(cluster, client, balancer, tmp_path, PROGRAM.name, account)
+            await installed.set_up()
+            for resource in FOREIGN:
+                await client.create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(resource))
+            await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+            for resource in (LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS, *FOREIGN):
+                await until(partial(is_served, client, resource), f"{resource} are served", within=PATIENCE)
+            await client.create(GATEWAYS, GATEWAY)
+            for path in sorted((ROOT / "manifests" / "llm-presets").glob("*.yaml")):
+                preset = yaml.safe_load(path.read_text())
+                preset["metadata"]["namespace"] = SYSTEM
+                await client.create(LLM_INFERENCE_SERVICE_CONFIGS, preset)
+            try:
+                yield installed
+            finally:
+                await installed.stop()
+    finally:
+        discard(cluster)
+
+
+async def test_a_service_comes_and_goes_within_the_rights_of_the_role(installation):
+    client = installation.client
+
+    async def is_there(resource: Resource, name: str) -> bool:
+        with suppress(NotFound):
+            return bool(await client.get(resource, name, NAMESPACE if resource.namespaced else ""))
+        return False
+
+    async def children() -> bool:
+        assert installation.refusals() == []
+        return all([await is_there(resource, name) for name, resource in CHILDREN.items()])
+
+    async def has_gone() -> bool:
+        return not await is_there(LLM_INFERENCE_SERVICES, "model")
+
+    replica = await installation.start("one", flags=("--leader-elect", "--metrics-secure=false"))
+    await replica.ready()
+    await client.create(LLM_INFERENCE_SERVICES, SERVICE)
+    await until(children, "all children are there", within=120, every=0.2)
+    assert dig(await client.get(LEASES, PROGRAM.lease, SYSTEM), "spec", "holderIdentity")
+    bindings = (await client.list(CLUSTER_ROLE_BINDINGS, labels="app.kubernetes.io/name=model")).items
+    assert len(bindings) == 1
+    await client.delete(LLM_INFERENCE_SERVICES, "model", NAMESPACE)
+    await until(has_gone, "the finalizer is gone", within=60, every=0.2)
+    assert not await is_there(CLUSTER_ROLE_BINDINGS, name_of(bindings[0]))
+    assert installation.refusals() == []
