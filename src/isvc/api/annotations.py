@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from isvc.api.resources import GROUP
-from isvc.kube.objects import Object, annotations_of, labels_of
+from isvc.kube.objects import Object, annotations_of
 
 INTERNAL = f"internal.{GROUP}"
 """Prefix of annotations with which the controller speaks to the pod webhook."""
@@ -21,12 +21,10 @@ DEVICE_CLASS = f"{GROUP}/exp-dra-device-class"
 DEVICE_COUNT = f"{GROUP}/exp-dra-device-count"
 DEVICE_SELECTOR = f"{GROUP}/exp-dra-cel-selector"
 DEVICE_CONTAINER = f"{GROUP}/exp-dra-container-name"
-VISIBILITY = "networking.kserve.io/visibility"
 FINALIZER = "inferenceservice.finalizers"
 """Holds a deleted InferenceService until its controller has cleaned up."""
 LLM_FINALIZER = f"{GROUP}/llmisvc-finalizer"
 """Holds a deleted LLMInferenceService until its controller has cleaned up."""
-CLUSTER_LOCAL = "cluster-local"
 
 LOCAL_MODEL = f"{INTERNAL}/localmodel"
 LOCAL_MODEL_NAMESPACE = f"{INTERNAL}/localmodel-namespace"
@@ -53,8 +51,3 @@ def asks_to_stop(annotations: Mapping[str, str]) -> bool:
 def wants_local_model(obj: Object) -> bool:
     """Whether the service may use a model cached on its node. Any value of the annotation says no."""
     return DISABLE_LOCAL_MODEL not in annotations_of(obj)
-
-
-def is_cluster_local(obj: Object) -> bool:
-    """Whether the service is to be reached from inside the cluster only."""
-    return labels_of(obj).get(VISIBILITY) == CLUSTER_LOCAL

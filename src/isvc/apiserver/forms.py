@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from isvc.apiserver.field_errors import quoted
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.tables.table import table
 from isvc.kube.errors import BadRequest, NotAcceptable
@@ -31,6 +32,8 @@ def of(request: Request) -> str:
         if not options.get("as"):
             return OBJECT
         if form and options.get("v") == "v1" and options.get("g") == "meta.k8s.io":
+            if form == TABLE:
+                _check_table_options(request)
             return form
     accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
     raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {accepted}", details={})
@@ -57,6 +60,8 @@ def partial(obj: Object) -> Object:
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
 
 
-def check(request: Request) -> None:
-    if request.query.get("includeObject", "Metadata") not in ("None", "Metadata", "Object"):
-        raise BadRequest("includeObject must be one of None, Metadata, Object")
+def _check_table_options(request: Request) -> None:
+    included = request.query.get("includeObject", "")
+    if included not in ("", "None", "Metadata", "Object"):
+        problem = f"includeObject: Invalid value: {quoted(included)}: must be 'Metadata', 'Object', 'None', or empty"
+        raise BadRequest(f"Unable to convert to Table as requested: {problem}")

@@ -87,3 +87,23 @@ async def test_metadata_alone(ten):
 
 async def test_what_cannot_be_said_is_not_acceptable(ten):
     assert (await ten.ask("GET", CONFIG_MAPS, Accept="image/png")).code == 406
+
+
+async def test_what_a_row_includes(http):
+    await http.create(CONFIG_MAPS, metadata={"name": "a"})
+    kinds = {}
+    for included in ("", "None", "Metadata", "Object"):
+        answer = await http.ask("GET", f"{CONFIG_MAPS}?includeObject={included}", Accept=TABLE)
+        kinds[included] = answer.body["rows"][0].get("object", {}).get("kind")
+    assert kinds == {
+        "": "PartialObjectMetadata",
+        "None": None,
+        "Metadata": "PartialObjectMetadata",
+        "Object": "ConfigMap",
+    }
+    refused = await http.ask("GET", f"{CONFIG_MAPS}?includeObject=All", Accept=TABLE)
+    assert refused.code == 400
+    assert refused.message == (
+        'Unable to convert to Table as requested: includeObject: Invalid value: "All": '
+        "must be 'Metadata', 'Object', 'None', or empty"
+    )

@@ -14,14 +14,6 @@ def apply_defaults(obj: dict[str, Any], schema: Schema) -> None:
     _fill(obj, schema)
 
 
-def has_defaults(schema: Schema) -> bool:
-    """Whether any default is anywhere in the schema."""
-    if "default" in schema:
-        return True
-    children = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(has_defaults(each) for each in children if isinstance(each, dict))
-
-
 def _child(schema: Schema, key: str) -> Schema | None:
     found = (schema.get("properties") or {}).get(key)
     if found is None:

@@ -11,7 +11,7 @@ from isvc.kube.objects import Object
 
 def table(call: Call, objects: list[Object], meta: Object) -> Object:
     columns = call.description.columns
-    include = call.request.query.get("includeObject", "Metadata")
+    include = call.request.query.get("includeObject") or "Metadata"
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",

@@ -11,7 +11,6 @@ from typing import Any
 from isvc.serving.templates.values import STRING, Maybe, Value, indirect
 
 _ADDRESS = "0xc000000000"
-_UNSET = {"time": "0001-01-01 00:00:00 +0000 UTC", "quantity": "0", "number or text": "0"}
 _WIDEST = 10_000  # wider columns are an attack on memory
 _SHORT = {c: "\\" + letter for c, letter in zip('\a\b\f\n\r\t\v"\\', 'abfnrtv"\\', strict=True)}
 _VERB = re.compile(r"%(?P<flags>[-+# 0]*)(?P<width>\*|\d*)(?:\.(?P<precision>\*|\d*))?(?P<verb>.|\Z)", re.DOTALL)
