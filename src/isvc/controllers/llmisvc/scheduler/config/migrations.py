@@ -60,11 +60,11 @@ def migrate(config: Object, version: Version, metrics: dict[str, str], tokenizer
 def use_tokenizer_beside(config: Object) -> None:
     """For an endpoint picker whose pod has a tokenizer of its own, of versions that knew only this."""
     for plugin in plugins.of_type(config, PRECISE_PREFIX_SCORER):
-        given = plugin["parameters"] = plugins.parameters(plugin)
-        indexer = given["indexerConfig"] = given.get("indexerConfig") or {}
-        pool = indexer["tokenizersPoolConfig"] = indexer.get("tokenizersPoolConfig") or {}
+        given = plugins.section(plugin, "parameters")
+        indexer = plugins.section(given, "indexerConfig")
+        pool = plugins.section(indexer, "tokenizersPoolConfig")
         pool["modelName"] = "base"
-        pool["uds"] = {**(pool.get("uds") or {}), "socketFile": "/tmp/tokenizer/tokenizer-uds.socket"}  # noqa: S108
+        plugins.section(pool, "uds")["socketFile"] = "/tmp/tokenizer/tokenizer-uds.socket"  # noqa: S108
         if "tokenProcessorConfig" in indexer:
             given.setdefault("tokenProcessorConfig", deep_copy(indexer["tokenProcessorConfig"]))
     for plugin in plugins.of_type(config, PREFIX_SCORER):
@@ -106,9 +106,10 @@ def _decider(threshold: Any) -> Object:
 
 def _number(value: Any) -> float | None:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def _distinct(declared: list[Object]) -> list[Object]:
@@ -153,7 +154,7 @@ def _split_precise_prefix_scorer(config: Object, tokenizer_url: str) -> None:
         return
     declared = config["plugins"]
     index = next(i for i, each in enumerate(declared) if each is old)
-    rest = [each for each in declared if each is not old and dig(each, "type") != PREFIX_SCORER]
+    rest = [each for each in declared if dig(each, "type") not in (PRECISE_PREFIX_SCORER, PREFIX_SCORER)]
     producer: Object = {"type": _PRECISE_PREFIX_PRODUCER}
     if given := _producer_parameters(plugins.parameters(old)):
         producer["parameters"] = given
@@ -197,7 +198,6 @@ def _refer_to_prefix_scorer_once(references: list[Any]) -> None:
 
 def _point_token_producer(config: Object, tokenizer_url: str) -> None:
     for plugin in plugins.of_type(config, TOKEN_PRODUCER):
-        given = plugin["parameters"] = plugins.parameters(plugin)
+        given = plugins.section(plugin, "parameters")
         given.setdefault("modelName", _TOKENIZER_MODEL)
-        server = given["vllm"] = given["vllm"] if isinstance(given.get("vllm"), dict) else {}
-        server.setdefault("url", tokenizer_url)
+        plugins.section(given, "vllm").setdefault("url", tokenizer_url)

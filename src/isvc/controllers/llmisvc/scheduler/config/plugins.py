@@ -32,6 +32,14 @@ def parameters(plugin: Object) -> Object:
     return found if isinstance(found, dict) else {}
 
 
+def section(parent: Object, key: str) -> Object:
+    """The object at a key, made where there is none."""
+    if not isinstance(parent.get(key), dict):
+        parent[key] = {}
+    found: Object = parent[key]
+    return found
+
+
 def rename(config: Object, old: str, new: str) -> None:
     for plugin in plugins(config):
         plugin |= {key: new for key in ("type", "name") if plugin.get(key) == old}
