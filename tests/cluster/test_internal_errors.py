@@ -6,8 +6,11 @@ from tests.cluster.lifecycles.stage import Running, running, set_up
 from tests.cluster.test_lifecycles import service
 from tests.waiting import until
 
+from isvc.api.annotations import FINALIZER
+from isvc.api.codec import DecodeError
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.controllers.inferenceservice import reconcile
+from isvc.controllers.inferenceservice.observe import Observer
 from isvc.controllers.inferenceservice.plan import plan
 from isvc.kube.conditions import find
 from isvc.kube.errors import NotFound
@@ -56,3 +59,30 @@ async def test_a_bug_is_reported(cluster, client, namespace, monkeypatch) -> Non
         await until(withdrawn, "the status speaks of it no longer")
     await client.patch(INFERENCE_SERVICES, "life", {"metadata": {"finalizers": None}}, namespace)
     await client.delete(INFERENCE_SERVICES, "life", namespace)
+
+
+async def test_an_unreadable_service_can_be_deleted(cluster, client, namespace, monkeypatch) -> None:
+    def unreadable(*_: object) -> None:
+        raise DecodeError("spec.predictor.containers", "expected a list, got a string")
+
+    async def refused() -> bool:
+        stored = await client.get(INFERENCE_SERVICES, "life", namespace)
+        ready = find((stored.get("status") or {}).get("conditions") or (), "Ready") or {}
+        return ready.get("reason") == "InvalidSpec" and "spec.predictor.containers" in ready["message"]
+
+    async def gone() -> bool:
+        try:
+            await client.get(INFERENCE_SERVICES, "life", namespace)
+        except NotFound:
+            return True
+        return False
+
+    await set_up(client, namespace, "Standard")
+    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, running(own, namespace):
+        created = service(namespace)
+        created["metadata"]["finalizers"] = [FINALIZER]
+        monkeypatch.setattr(Observer, "observe", unreadable)
+        await client.create(INFERENCE_SERVICES, created)
+        await until(refused, "the status names the field")
+        await client.delete(INFERENCE_SERVICES, "life", namespace)
+        await until(gone, "the service is gone")

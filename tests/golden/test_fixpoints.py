@@ -20,7 +20,7 @@ from isvc.controllers.inferenceservice.observe import Observer
 from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.status.fold import fold, unplanned
 from isvc.engine.apply import Engine
-from isvc.kube.objects import Key, Object, annotations_of
+from isvc.kube.objects import Object, annotations_of
 
 # Steps after which the reference has not looked yet; we would do the same as it does at the next change.
 NOT_LOOKED_AT = {
@@ -65,8 +65,7 @@ async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
     observer = Observer(memory, "kserve")
     config = observer.configuration()
     for service in memory.list(INFERENCE_SERVICES):
-        observed = observer.observe(Key.of(service), config, "2026-01-01T00:00:00Z")
-        assert observed is not None
+        observed = observer.observe(service, config, "2026-01-01T00:00:00Z")
         if annotations_of(service).get(DISABLE_AUTO_UPDATE) == "true":
             continue
         if observed.mode == DeploymentMode.MODEL_MESH:

@@ -66,7 +66,7 @@ def test_an_initial_scale_that_knative_would_refuse_is_left_out(value, zero_allo
     ("config", "allowed"),
     [(None, False), ({}, False), ({"data": {"allow-zero-initial-scale": "true"}}, True), ({"data": {}}, False)],
 )
-def test_zero_initial_scale_is_off_unless_knative_is_told_otherwise(config, allowed):
+def test_zero_initial_scale_is_off_unless_knative_allows_it(config, allowed):
     assert knative.zero_initial_scale_allowed(config) is allowed
 
 

@@ -84,7 +84,7 @@ def test_why_a_named_runtime_does_not_do(spec, reason):
     assert refusal([off, on], [], model("f", version, **spec)) == reason
 
 
-def test_server_types_are_told_or_known_by_name():
+def test_server_types_are_given_or_known_by_name():
     assert runtime("x", annotations={"serving.kserve.io/server-type": "mlserver"}).server_type == "mlserver"
     assert runtime("kserve-tritonserver").server_type == "tritonserver"
     assert runtime("x").server_type == ""

@@ -15,7 +15,6 @@ from isvc.api.modes import DeploymentMode
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,
-    INFERENCE_SERVICES,
     SERVING_RUNTIMES,
 )
 from isvc.api.storagecontainer import ClusterStorageContainer
@@ -51,11 +50,9 @@ class Observer:
         self._cluster_runtimes = _Parsed(lambda obj: Runtime.of(obj, cluster=True))
         self._storage_containers = _Parsed(_storage_container)
 
-    def observe(self, key: Key, config: Config, now: str) -> Observed | None:
-        reader = self._reader
-        raw = reader.get(INFERENCE_SERVICES, key.name, key.namespace)
-        if raw is None:
-            return None
+    def observe(self, raw: Object, config: Config, now: str) -> Observed:
+        """All that the cache holds about a service; raises `DecodeError` for one that is malformed."""
+        reader, key = self._reader, Key.of(raw)
         raw, service = read(InferenceService, raw)
         served = frozenset(resource for resource in OPTIONAL if reader.serves(resource))
         reported = (DEPLOYMENTS, KNATIVE_SERVICES, *INGRESS_KINDS)

@@ -24,7 +24,7 @@ from isvc.engine.outcome import Outcome
 from isvc.kube.conditions import is_true
 from isvc.kube.equality import equivalent
 from isvc.kube.errors import ApiError
-from isvc.kube.objects import Key, Object, dig, finalizers_of, is_being_deleted, labels_of, name_of
+from isvc.kube.objects import Key, Object, dig, finalizers_of, is_being_deleted, labels_of, name_of, namespace_of
 from isvc.serving.events import WARNING, Event, failing, readiness_events
 from isvc.serving.knative_settings import KnativeSettings
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
@@ -85,20 +85,21 @@ class Reconciler:
 
     async def _converge(self, key: Key) -> Report | Result | None:
         """Everything but reporting. What was observed and planned is freed here: a status write may have to wait."""
+        raw = self._cache.get(INFERENCE_SERVICES, key.name, key.namespace)
+        if raw is None:
+            return None
+        if is_being_deleted(raw):
+            await self._delete(raw)
+            return None
         config = self._observer.configuration.in_force()
         if config is None:
             return self._observer.configuration.wait(key)
         try:
-            observed = self._observer.observe(key, config, timestamp(self._clock.now()))
+            observed = self._observer.observe(raw, config, timestamp(self._clock.now()))
         except DecodeError as error:
-            return self._unreadable(key, error)
-        if observed is None:
-            return None
+            return self._unreadable(raw, error)
         if observed.mode is DeploymentMode.MODEL_MESH and observed.service.spec.transformer is None:
             return Report(observed.raw, unplanned(observed))  # ModelMesh's own controller deploys it
-        if is_being_deleted(observed.raw):
-            await self._delete(observed)
-            return None
         observed = await self._with_finalizer(observed)
         if _is_pinned(observed):
             return None
@@ -136,11 +137,8 @@ class Reconciler:
         now = self._clock.monotonic()
         return max(self._recovering.setdefault(key, now + RECOVERY) - now, 0.0)
 
-    def _unreadable(self, key: Key, error: DecodeError) -> Report | None:
+    def _unreadable(self, raw: Object, error: DecodeError) -> Report:
         """A service that is not of its type, which only a cluster without our webhooks and schema accepts."""
-        raw = self._cache.get(INFERENCE_SERVICES, key.name, key.namespace)
-        if raw is None:
-            return None
         status = unreadable(raw, timestamp(self._clock.now()), str(error))
         known = equivalent(raw.get("status") or {}, status)
         return Report(raw, status, () if known else (Event(WARNING, "InvalidSpec", str(error)),))
@@ -159,15 +157,18 @@ class Reconciler:
         owner = await self._commit.add_finalizer(INFERENCE_SERVICES, observed.raw, FINALIZER)
         return observed if owner is observed.raw else replace(observed, raw=owner)
 
-    async def _delete(self, observed: Observed) -> None:
-        """The models that name this service go with it; children are the garbage collector's."""
-        if FINALIZER not in finalizers_of(observed.raw):
+    async def _delete(self, raw: Object) -> None:
+        """The models that name this service go with it; children are the garbage collector's.
+
+        Nothing but metadata is looked at: whatever else is wrong with a service, it can be deleted.
+        """
+        if FINALIZER not in finalizers_of(raw):
             return
-        models = self._cache.list(TRAINED_MODELS, observed.namespace) if self._cache.serves(TRAINED_MODELS) else []
+        models = self._cache.list(TRAINED_MODELS, namespace_of(raw)) if self._cache.serves(TRAINED_MODELS) else []
         for model in models:
-            if labels_of(model).get("inferenceservice") == observed.name:
+            if labels_of(model).get("inferenceservice") == name_of(raw):
                 await self._commit.deletion(TRAINED_MODELS, model)
-        await self._commit.remove_finalizer(INFERENCE_SERVICES, observed.raw, FINALIZER)
+        await self._commit.remove_finalizer(INFERENCE_SERVICES, raw, FINALIZER)
 
 
 def _report(observed: Observed, planned: Planned, outcome: Outcome) -> Report:

@@ -130,7 +130,7 @@ def test_a_worker_by_another_name_is_refused() -> None:
     assert "target container(worker-container) does not exist" in done.stop.message
 
 
-def test_a_mode_that_does_not_exist_is_told_where_the_default_is_standard() -> None:
+def test_a_mode_that_does_not_exist_is_reported_where_the_default_is_standard() -> None:
     annotations = {"serving.kserve.io/deploymentMode": "serverless"}
     done = planned({"predictor": {"model": SKLEARN, "annotations": annotations}}, "Standard")
     assert done.stop is not None

@@ -113,7 +113,7 @@ def test_a_model_without_its_service_is_deleted():
     assert plan(observed(model(), None)).delete
 
 
-def test_a_list_that_was_edited_into_nonsense_is_told_by_name():
+def test_a_list_that_was_edited_into_nonsense_is_reported_by_name():
     broken = {"metadata": {"name": "modelconfig-fleet-0"}, "data": {"models.json": "{]"}}
     with pytest.raises(model_list.UnreadableList, match="ConfigMap modelconfig-fleet-0"):
         plan(observed(model(), service(), (), broken))
