@@ -21,8 +21,8 @@ MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 SAYS_NOTHING = {"utils", "util", "common", "helpers", "helper", "constants", "misc"}
 # Words that meant something to their authors alone.
 PRIVATE = re.compile(r"\b(told|Told|Teller|Rooms|_see_to|World|Kept|shelf|shelves|Surroundings)\b")
-# numpy comes with each of the libraries that load models.
-USED_WHERE_THERE = {"certifi", "numpy", "pandas"}
+# numpy comes with each of the libraries that load models; isvc.testing is for those who have pytest.
+USED_WHERE_THERE = {"certifi", "numpy", "pandas", "pytest"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -142,3 +142,9 @@ def test_the_architecture_names_what_is_there():
 def found(base: Path, name: str) -> bool:
     """A folder, a file, or a module without its suffix."""
     return any(any(base.glob(each)) for each in (name.rstrip("/"), f"{name}.py"))
+
+
+def test_data_is_generated_and_checked():
+    known = {line.split()[1] for line in (ROOT / "tools" / "generated.sha256").read_text().splitlines()}
+    data = {str(path.relative_to(ROOT)) for path in SOURCE.rglob("data/*") if path.is_file()}
+    assert data - known == set()
