@@ -40,8 +40,9 @@ class Verified(NamedTuple):
 
 
 class Tokens:
-    def __init__(self, folder: Path, uid_of: Uid) -> None:
+    def __init__(self, folder: Path, uid_of: Uid, clock: Callable[[], float] = time.time) -> None:
         """The signing key is kept in `folder`, and made when the first token is asked for."""
+        self._clock = clock
         self._path = folder / "service-accounts.key"
         self._uid_of = uid_of
         self._key: ec.EllipticCurvePrivateKey | None = None
@@ -49,7 +50,7 @@ class Tokens:
 
     def issue(self, account: Object, audiences: list[str], seconds: int, bound: Object | None) -> tuple[str, int]:
         """A token for the account, and when it ends. `bound` is {kind: {name, uid}} of what it is bound to."""
-        meta, now = account["metadata"], int(time.time())
+        meta, now = account["metadata"], int(self._clock())
         ends = now + seconds
         identity: Object = {"name": meta["name"], "uid": meta["uid"]}
         claims: Object = {
@@ -68,7 +69,7 @@ class Tokens:
     def verify(self, token: str, audiences: tuple[str, ...] = (ISSUER,)) -> Verified | None:
         """Whose token it is, if it is one of ours, for one of these audiences, and still good."""
         claims = self._claims.get(token) or self._checked(token)
-        if claims is None or not claims["nbf"] <= time.time() < claims["exp"] or claims["iss"] != ISSUER:
+        if claims is None or not claims["nbf"] <= self._clock() < claims["exp"] or claims["iss"] != ISSUER:
             return None
         matching = tuple(each for each in audiences if each in claims["aud"])
         own: Object = claims[_CLAIM]
