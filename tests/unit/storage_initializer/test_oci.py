@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd
 from tests.unit.storage_initializer.sites import Answer, Site, private_ca, site
 
 from isvc.storage_initializer.program import run
 from isvc.storage_initializer.schemes.oci import ARCHITECTURES, Image, parse
-from isvc.storage_initializer.tarballs import ZSTD_MODULES
+from isvc.storage_initializer.tarballs import ZSTD_MODULES, zstd
 
 TAR = "application/vnd.oci.image.layer.v1.tar+gzip"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -210,7 +209,9 @@ def test_manifests_that_are_none(registry: Site, tmp_path: Path, manifest: bytes
 
 
 def zstd_layer(members: dict[str, bytes]) -> bytes:
-    compressed: bytes = zstd.compress(gzip.decompress(layer(members)))
+    library = zstd()
+    assert library is not None
+    compressed: bytes = library.compress(gzip.decompress(layer(members)))
     return compressed
 
 
@@ -223,9 +224,9 @@ def test_a_layer_compressed_with_zstd(registry: Site, tmp_path: Path) -> None:
 def test_without_a_library_for_zstd_nothing_is_downloaded(
     registry: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    uri = push(registry, layer({"models/m": b"1"}), zstd_layer({"models/n": b"1"}), kind=TAR.replace("gzip", "zstd"))
     for module in ZSTD_MODULES:
         monkeypatch.setitem(sys.modules, module, None)
-    uri = push(registry, layer({"models/m": b"1"}), zstd_layer({"models/n": b"1"}), kind=TAR.replace("gzip", "zstd"))
     status, message = bring(uri, tmp_path)
     assert status == 8
     assert "isvc[oci]" in message
