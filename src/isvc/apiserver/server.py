@@ -35,7 +35,7 @@ from isvc.apiserver.resources import CustomResources
 from isvc.apiserver.router import Router, nothing_here
 from isvc.apiserver.store.lock import FolderLock
 from isvc.apiserver.store.store import Store
-from isvc.apiserver.target import parse
+from isvc.apiserver.target import Target, parse
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.http1.connection import Connection as BaseConnection
 from isvc.kube.errors import ApiError, Unauthorized
@@ -161,6 +161,8 @@ class Server:
             raise Unauthorized("Unauthorized")
         request.user = impersonated(request, user, self._rbac)
         target = parse(path) if path.startswith("/api") else None
+        if target is not None and target.watched:
+            target = _as_watch(request, target)
         authorize(self._rbac, request, target)
         if target is not None and target.plural:
             return self._router.fast_get(request, target) or self._router.resource(request, target)
@@ -220,3 +222,11 @@ class Server:
             if group:
                 paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
         return sorted(paths)
+
+
+def _as_watch(request: Request, target: Target) -> Target:
+    """The old form of a watch as the new one: a parameter, and a selector for a single object."""
+    request.query["watch"] = "true"
+    if target.name:
+        request.query["fieldSelector"] = f"metadata.name={target.name}"
+    return target._replace(name="")

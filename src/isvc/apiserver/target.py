@@ -14,6 +14,7 @@ class Target(NamedTuple):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    watched: bool = False  # by the old form of the path, /api/v1/watch/...
 
 
 def parse(path: str) -> Target | None:
@@ -28,10 +29,14 @@ def parse(path: str) -> Target | None:
         return Target(group, version)
     if "" in rest:
         return None
+    watched = rest[0] == "watch" and len(rest) > 1
+    if watched:
+        rest = rest[1:]
     namespace = ""
     own = group == "" and rest[0] == "namespaces" and (len(rest) <= 2 or rest[2] in ("status", "finalize"))
     if rest[0] == "namespaces" and len(rest) > 2 and not own:
         namespace, rest = rest[1], rest[2:]
     if len(rest) > 3:
         return None
-    return Target(group, version, rest[0], namespace, *rest[1:])
+    plural, name, subresource = (*rest, "", "")[:3]
+    return Target(group, version, plural, namespace, name, subresource, watched)

@@ -212,3 +212,10 @@ async def test_status_and_the_rest_are_written_apart(http):
     )
     wanted = (await http.patch(f"{path}/d", {"spec": {"replicas": 7}, "status": {"replicas": 4}})).body
     assert (wanted["spec"]["replicas"], wanted["status"]["replicas"], wanted["metadata"]["generation"]) == (7, 3, 2)
+
+
+async def test_a_new_object_has_no_version_yet(http):
+    versioned = {"metadata": {"name": "a", "resourceVersion": "5"}}
+    refused = await http.ask("POST", CONFIG_MAPS, versioned)
+    assert (refused.code, refused.message) == (500, "resourceVersion should not be set on objects to be created")
+    assert (await http.ask("POST", f"{CONFIG_MAPS}?dryRun=All", versioned)).code == 201  # as kube-apiserver has it

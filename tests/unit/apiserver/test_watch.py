@@ -152,3 +152,21 @@ async def test_watches_end_when_the_server_stops(start, connect):
         watch = await Http(server, session).watch(CONFIG_MAPS)
         await server.stop()
         assert await asyncio.wait_for(watch.next(), 60) is None
+
+
+async def test_the_old_form_of_a_watch(http):
+    await http.create(CONFIG_MAPS, metadata={"name": "a"})
+    await http.create(CONFIG_MAPS, metadata={"name": "b"})
+    old = CONFIG_MAPS.replace("/api/v1/", "/api/v1/watch/")
+    for path, names in ((old, ["a", "b"]), (f"{old}/b", ["b"])):
+        watch = await http.watch(path)
+        assert await watch.take(len(names)) == [("ADDED", name) for name in names]
+        watch.close()
+
+
+async def test_a_list_that_is_to_be_watched_from_the_future_times_out(http):
+    options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "999999"}
+    watch = await http.watch(CONFIG_MAPS, **options)
+    event = await watch.next()
+    assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 504, "Timeout")
+    assert event["object"]["message"].startswith("Timeout: Too large resource version: 999999, current: ")

@@ -27,7 +27,7 @@ GENERATED_NAME_ATTEMPTS = 8
 async def create(api: Api, call: Call) -> Response:
     obj = body.read(call)
     settle_namespace(obj, call)
-    if obj["metadata"].get("resourceVersion"):
+    if obj["metadata"].get("resourceVersion") and not call.dry_run:
         raise refusals.Unspecific("resourceVersion should not be set on objects to be created")
     return await create_object(api, call, obj)
 

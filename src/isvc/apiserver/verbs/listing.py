@@ -118,6 +118,8 @@ async def select(api: Api, call: Call) -> Selection:
     query = call.request.query
     chosen = filter_of(call)
     limit = _limit(query.get("limit", ""))
+    if query.get("resourceVersion") == "0" and not query.get("continue"):
+        limit = 0  # such a list comes whole, as from kube-apiserver's watch cache
     at, start = _moment(api, query)
     collection = call.description.collection
     try:
@@ -149,12 +151,17 @@ def _moment(api: Api, query: dict[str, str]) -> tuple[int | None, tuple[str, str
     if match == "Exact" and rv == 0:
         raise match_refusal(forbidden(MATCH, f'{MATCH} "Exact" is forbidden for resourceVersion "0"'))
     if rv > api.store.rv:
-        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-        message = f"Timeout: Too large resource version: {rv}, current: {api.store.rv}"
-        raise Timeout(message, details={"causes": [cause], "retryAfterSeconds": 1})
+        raise too_new(rv, api.store.rv)
     if match == "Exact" or (rv and not match and query.get("limit") not in (None, "", "0")):
         return rv, None
     return None, None
+
+
+def too_new(rv: int, current: int) -> Timeout:
+    """A revision that the server has not reached."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    message = f"Timeout: Too large resource version: {rv}, current: {current}"
+    return Timeout(message, details={"causes": [cause], "retryAfterSeconds": 1})
 
 
 def match_refusal(error: FieldError) -> Invalid:

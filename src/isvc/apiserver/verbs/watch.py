@@ -92,6 +92,8 @@ class Watcher:
         """Sends what happened before now; everything later comes through the subscription."""
         rv = int(self._rv)
         try:
+            if self._initial and rv > self._api.store.issued:
+                raise listing.too_new(rv, self._api.store.rv)
             if rv == 0 or self._initial:
                 self._send_state()
             elif rv > self._api.store.issued:
