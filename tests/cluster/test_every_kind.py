@@ -41,7 +41,9 @@ def both(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def discovered(wire: Wire) -> dict[str, dict[str, Any]]:
-    """Resource, as kubectl names it, to what discovery says of it: the path, and its subresources."""
+    """Built-in resource, as kubectl names it, to what discovery says of it: the path, and its subresources."""
+    definitions = wire.ask("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")[1]["items"]
+    custom = {each["metadata"]["name"] for each in definitions}
     groups = wire.ask("GET", "/apis")[1]["groups"]
     versions = ["v1", *(group["preferredVersion"]["groupVersion"] for group in groups)]
     found: dict[str, dict[str, Any]] = {}
@@ -57,7 +59,7 @@ def discovered(wire: Wire) -> dict[str, dict[str, Any]]:
                 entry["subresources"][subresource] = each
             else:
                 entry |= {**each, "base": base, "apiVersion": version}
-    return found
+    return {name: entry for name, entry in found.items() if name not in custom}
 
 
 def unexpected(resource: str, step: str, found: list[str]) -> list[str]:
