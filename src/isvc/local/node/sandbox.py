@@ -77,7 +77,8 @@ def confined(policy: Policy | None) -> Iterator[Callable[[], None] | None]:
 
 def programs(*commands: str) -> tuple[Path, ...]:
     """What has to be readable for Python, this package and these commands to run."""
-    python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path]
+    first = [] if sys.path[0] in ("", os.getcwd()) else sys.path[:1]  # `python -m` looks in the current folder first
+    python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *first, *sys.path[1:]]
     package = Path(__file__).parents[3]
     found = [Path(place) for place in dict.fromkeys(python) if place]
     for command in commands:

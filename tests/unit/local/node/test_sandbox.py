@@ -224,6 +224,15 @@ def test_the_storage_initializer_fills_a_volume(own: Path, tmp_path: Path) -> No
     assert [path.name for path in volume.iterdir()] == ["weights"]
 
 
+@pytest.mark.parametrize("first", ["", "{here}"])
+def test_the_folder_that_isvc_is_started_in_is_not_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [first.format(here=tmp_path), *sys.path[1:]])
+    assert tmp_path.resolve() not in programs()
+
+
 def test_the_users_programs_can_be_run(own: Path) -> None:
     made = policy_of(own, Program(("python", "/srv/mine/server.py"), working_dir="/srv/mine"), [sys.executable])
     assert {Path("/srv/mine"), Path("/srv/mine/server.py")} <= set(made.readable)
