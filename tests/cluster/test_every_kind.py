@@ -20,12 +20,10 @@ from tests.servers import Cluster, discard, start
 
 FOLDER = Path(__file__).parent / "differential"
 SAMPLES: dict[str, Any] = yaml.safe_load((FOLDER / "samples.yaml").read_text())
-KNOWN: list[dict[str, str]] = yaml.safe_load((FOLDER / "known_differences.yaml").read_text())
+KNOWN: dict[str, list[dict[str, str]]] = yaml.safe_load((FOLDER / "known_differences.yaml").read_text())
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-
-used: set[str] = set()
 
 
 @pytest.fixture(scope="module")
@@ -62,27 +60,19 @@ def discovered(wire: Wire) -> dict[str, dict[str, Any]]:
     return {name: entry for name, entry in found.items() if name not in custom}
 
 
-def unexpected(resource: str, step: str, found: list[str]) -> list[str]:
-    """Differences that are not known."""
-    left = []
-    for line in found:
-        text = f"{resource} {step}: {line}"
-        known = next((each["where"] for each in KNOWN if re.search(each["where"], text)), None)
-        if known is None:
-            left.append(text)
-        else:
-            used.add(known)
-    return left
+def check(about: str, found: list[str]) -> None:
+    """Fails on differences that are not known, and on known ones that are no more."""
+    known = [each["where"] for each in KNOWN.get(about, ())]
+    left = [line for line in found if not any(re.search(where, line) for where in known)]
+    gone = [where for where in known if not any(re.search(where, line) for line in found)]
+    assert not left, "\n".join(left)
+    assert not gone, f"known differences that are no more: {gone}"
 
 
 def test_discovery_is_the_same(both: tuple[Wire, Wire]) -> None:
     real, ours = (discovered(wire) for wire in both)
-    left = [
-        line
-        for name in real | ours
-        for line in unexpected(name, "discovery", differences(real.get(name), ours.get(name)))
-    ]
-    assert not left, "\n".join(left)
+    names = sorted(real | ours)
+    check("discovery", [f"{name}: {line}" for name in names for line in differences(real.get(name), ours.get(name))])
 
 
 def test_every_kind_has_a_sample(both: tuple[Wire, Wire]) -> None:
@@ -160,15 +150,10 @@ def test_a_kind_behaves_the_same(both: tuple[Wire, Wire], resource: str) -> None
     for wire in both:
         assert wire.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})[0] == 201
         plays.append(Play(wire, resource, discovered(wire)[resource], namespace).steps())
-    left: list[str] = []
+    found: list[str] = []
     for (step, real), (_, ours) in zip(*plays, strict=True):
-        found = [] if real[0] == ours[0] else [f"{real[0]} {real[1]} != {ours[0]} {ours[1]}"]
-        left += unexpected(resource, step, found or differences(normal(real[1]), normal(ours[1])))
-    assert not left, "\n".join(left)
-
-
-def test_no_known_difference_is_out_of_date(both: tuple[Wire, Wire], request: pytest.FixtureRequest) -> None:
-    ran = {item.name for item in request.session.items if item.path == request.path}
-    if len(ran) < len(SAMPLES) + 3:
-        pytest.skip("only meaningful after all kinds")
-    assert {each["where"] for each in KNOWN} - used == set()
+        if real[0] != ours[0]:
+            found.append(f"{step}: {real[0]} {real[1]} != {ours[0]} {ours[1]}")
+        else:
+            found += [f"{step}: {line}" for line in differences(normal(real[1]), normal(ours[1]))]
+    check(resource, found)
