@@ -171,13 +171,21 @@ class Soak:
         """Everything becomes healthy; then nobody writes any more."""
         self.proxy.failing = 0
         await until(partial(self._healthy, namespace), "all services are ready", within=300, every=1.0)
-        await asyncio.sleep(2)  # events may follow
-        before = len(self.proxy.writes)
+        await until(self._silent, "the manager stops writing", within=180, every=0.1)
+        before = len(self._writes())
         await asyncio.sleep(QUIET_SECONDS)
-        writes = [each for each in self.proxy.writes[before:] if "/leases/" not in each]
-        if writes:
+        if writes := self._writes()[before:]:
             raise SystemExit(f"hot loop: {len(writes)} writes in {QUIET_SECONDS:.0f} quiet seconds: {writes[:10]}")
         self.memory.append(_resident(self.replica.process.pid))
+
+    def _writes(self) -> list[str]:
+        return [each for each in self.proxy.writes if "/leases/" not in each]
+
+    async def _silent(self) -> bool:
+        """Ten seconds without a write: retries that wait, and watches that were cut, have caught up."""
+        before = len(self._writes())
+        await asyncio.sleep(10)
+        return len(self._writes()) == before
 
     async def _healthy(self, namespace: str) -> bool:
         with suppress(ApiError, ClusterError):
