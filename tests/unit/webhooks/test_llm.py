@@ -9,7 +9,9 @@ import pytest
 from tests.unit.api import conformance
 from tests.unit.webhooks.memory import Memory, all_routes, answer_of
 
+from isvc.api.annotations import LLM_FINALIZER
 from isvc.kube.objects import GVK
+from isvc.kube.patch import json_patch
 from isvc.programs.options import LLMOptions, Options
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
 
@@ -95,3 +97,16 @@ def test_deletions_agree_with_the_reference(path: Path):
                 continue
             gone = {**obj, "metadata": {"namespace": path.stem, **obj["metadata"]}, "spec": {}}
             assert ask({}, gone, "DELETE").allowed == (f"{obj['kind']}/{obj['metadata']['name']}" not in refused)
+
+
+@pytest.mark.parametrize(("operation", "finalizers"), [("CREATE", ["own", LLM_FINALIZER]), ("UPDATE", ["own"])])
+def test_a_new_service_gets_its_finalizer_with_admission(operation: str, finalizers: list[str]):
+    metadata = {"name": "mine", "namespace": "team", "finalizers": ["own"]}
+    kind = GVK("serving.kserve.io", "v1alpha2", "LLMInferenceService")
+    spec = {"model": {"uri": "hf://a/b"}}
+    service = {"apiVersion": "serving.kserve.io/v1alpha2", "kind": kind.kind, "metadata": metadata, "spec": spec}
+    request = AdmissionRequest("1", operation, "team", "mine", kind, service, {}, False, {})
+    route = all_routes(Memory({}, {}))["/mutate-serving-kserve-io-v1alpha2-llminferenceservice"]
+    changed = answer_of(route, request)
+    assert changed.allowed
+    assert json_patch.apply(service, list(changed.patch))["metadata"]["finalizers"] == finalizers

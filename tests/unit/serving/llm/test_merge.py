@@ -34,6 +34,15 @@ def test_a_pod_that_names_no_containers_keeps_those_of_its_preset() -> None:
     assert [each["name"] for each in merged["worker"]["containers"]] == ["main"]
 
 
+def test_a_tokenizer_that_names_no_containers_keeps_those_of_its_preset() -> None:
+    def tokenizer(**pod: object) -> dict:
+        return {"router": {"scheduler": {"tokenizer": {"template": pod}}}}
+
+    merged = merge_specs(tokenizer(containers=[{"name": "main"}]), tokenizer(nodeSelector={"cpu": "yes"}))
+    pod = merged["router"]["scheduler"]["tokenizer"]["template"]
+    assert ([each["name"] for each in pod["containers"]], pod["nodeSelector"]) == (["main"], {"cpu": "yes"})
+
+
 def test_rules_of_a_route_are_replaced() -> None:
     def route(*rules: str) -> dict:
         return {"router": {"route": {"http": {"spec": {"rules": [{"name": rule} for rule in rules]}}}}}

@@ -14,8 +14,9 @@ from isvc.controllers.llmisvc.planned import Applied, Area
 from isvc.controllers.llmisvc.router.backends import with_backends
 from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.status.edit import StatusEdit
-from isvc.engine.plan import Want
-from isvc.kube.objects import Object
+from isvc.engine.comparison import Comparison
+from isvc.engine.plan import Child, Want
+from isvc.kube.objects import Object, deep_copy
 from isvc.serving.thirdparty import HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
 POOL = {"kind": "InferencePool", "name": "llama-inference-pool", "group": INFERENCE_POOLS.group, "port": 8000}
@@ -37,6 +38,15 @@ def planned_route(observed: Observed) -> Object:
     (part,) = router.plan(observed).parts
     assert isinstance(part.answer, Want)
     return part.answer.children[0].manifest
+
+
+def update_of(live: Object, observed: Observed) -> Object:
+    """What is written over a live route, since it is not as the service wants it."""
+    child = Child(HTTP_ROUTES, planned_route(observed))
+    assert not Comparison(child, child.manifest, "isvc").drifted
+    comparison = Comparison(child, live, "isvc")
+    assert comparison.drifted
+    return comparison.replacement(observed.raw)
 
 
 def reported(observed: Observed, area: Area | None = None) -> Object:
@@ -68,6 +78,41 @@ def test_rules_for_adapters_come_and_go_with_the_adapters() -> None:
     ]
     assert values == [f"publishers/models/models/{name}" for name in ("m", "a", "b")]
     assert planned_route(observe(spec))["spec"]["rules"][0]["matches"] == BY_MODEL["matches"]
+
+
+def test_rules_of_removed_adapters_leave_the_route() -> None:
+    spec = routed(BY_MODEL)
+    with_adapter = {**spec, "model": {"name": "m", "lora": {"adapters": [{"name": "a"}]}}}
+    updated = update_of(planned_route(observe(with_adapter)), observe(spec))
+    assert updated["spec"]["rules"][0]["matches"] == BY_MODEL["matches"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        {"parentRefs": [{"name": GATEWAY.name, "namespace": GATEWAY.namespace, "sectionName": "web"}]},
+        {"hostnames": ["old.example.org"]},
+    ],
+)
+def test_a_route_follows_its_spec_also_where_something_is_only_taken_away(before: Object) -> None:
+    observed = observe(routed(path("/models/llama", POOL)))
+    wanted = planned_route(observed)
+    assert update_of({**wanted, "spec": {**wanted["spec"], **before}}, observed)["spec"] == wanted["spec"]
+
+
+def test_an_annotation_that_a_route_no_longer_has_goes_and_one_of_somebody_else_stays() -> None:
+    observed = observe(routed(path("/models/llama", POOL)))
+    live = deep_copy(planned_route(observed))
+    live["metadata"]["annotations"] = {"ours": "1", "theirs": "2"}
+    fields: Object = {"f:metadata": {"f:annotations": {"f:ours": {}}}}
+    live["metadata"]["managedFields"] = [{"manager": "isvc", "fieldsV1": fields}]
+    assert update_of(live, observed)["metadata"]["annotations"] == {"theirs": "2"}
+
+
+def test_a_rule_without_matches_stays_when_rules_by_header_are_removed() -> None:
+    everything = {"backendRefs": [{"kind": "Service", "name": "s"}]}
+    observed = observe({**routed(BY_MODEL, everything), "annotations": {}})
+    assert planned_route(observed)["spec"]["rules"] == [everything]
 
 
 @pytest.mark.parametrize("why", ["unmarked workload", "gateway opts out"])

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import base64
 from datetime import datetime, timedelta
+from ipaddress import ip_address
 from typing import Any
 
 import msgspec
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.x509.oid import NameOID
 from tests.unit.controllers.llmisvc.workload.workloads import live, observed_with, workload
 
 from isvc.controllers.llmisvc.observed import CertificateNeeded, Observed
@@ -16,7 +22,7 @@ from isvc.kube.objects import Object, annotations_of
 from isvc.kube.resource import SECRETS, SERVICES
 from isvc.serving.config import Config
 from isvc.serving.llm import labels
-from isvc.toolkit.certificates import issue_self_signed
+from isvc.toolkit.certificates import Pair, issue_self_signed
 
 NOW = datetime.fromisoformat("2026-01-01T00:00:00Z")
 EXPIRATION = "certificates.kserve.io/expiration"
@@ -72,6 +78,36 @@ def test_one_that_will_do_is_kept_as_it_is() -> None:
     assert kept == observed.live[(SECRETS, "llama-kserve-self-signed-certs")]
     later = observed_with(observed, now="2026-06-01T00:00:00Z")
     assert certificate_secret(later).manifest == kept
+
+
+def test_an_expiry_keeps_its_time_when_another_field_is_corrected() -> None:
+    observed = certified(workload())
+    secret = observed.live[(SECRETS, "llama-kserve-self-signed-certs")]
+    edited = {**secret, "type": "Opaque", "metadata": {**secret["metadata"], "labels": {}}}
+    later = observed_with(observed, live=live(SECRETS, edited), now="2026-06-01T00:00:00Z")
+    assert certificate_secret(later).manifest == secret
+
+
+def test_new_keys_are_of_p256_and_one_of_the_references_is_kept() -> None:
+    made = load_pem_private_key(issue_self_signed(asked(workload()), NOW, LIFE).key, None)
+    assert isinstance(made, ec.EllipticCurvePrivateKey)
+    assert isinstance(made.curve, ec.SECP256R1)
+    secret = certificate_secret(observed_with(workload(), certificate=rsa_pair(asked(workload())))).manifest
+    there = observed_with(workload(), certificate=None, live=live(SECRETS, secret))
+    assert certificate_secret(there).manifest == secret
+
+
+def rsa_pair(hosts: tuple[str, ...]) -> Pair:
+    """A certificate of the reference's kind, but for the size of its key, which takes seconds to find."""
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
+    *dns_names, address = hosts
+    alternatives = [*map(x509.DNSName, dns_names), x509.IPAddress(ip_address(address))]
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(NOW).not_valid_after(NOW + LIFE)
+    builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+    certificate = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    return Pair(certificate, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
 def test_another_address_makes_it_due_and_one_too_many_does_not() -> None:

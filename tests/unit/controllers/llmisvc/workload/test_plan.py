@@ -8,13 +8,19 @@ import msgspec
 import pytest
 from tests.unit.controllers.llmisvc.workload.workloads import POD, account, children, live, observed_with, workload
 
+from isvc.controllers.llmisvc.plan import plan as plan_all
 from isvc.controllers.llmisvc.workload import plan
+from isvc.engine.comparison import Comparison
+from isvc.engine.plan import Want
+from isvc.kube.builtin import completed
 from isvc.kube.objects import Object, annotations_of, labels_of
-from isvc.kube.resource import DEPLOYMENTS
+from isvc.kube.resource import DEPLOYMENTS, ROLE_BINDINGS, ROLES, Resource
 from isvc.serving.config import Config
 from isvc.serving.thirdparty import LEADER_WORKER_SETS, SCALED_OBJECTS
 
+SERVICE = workload().raw
 SIDECAR = {**POD, "initContainers": [{"name": "llm-d-routing-sidecar"}]}
+STOPPED = {"annotations": {"serving.kserve.io/stop": "true"}}
 GROUPS = {"more": {}, "worker": POD, "parallelism": {"data": 4, "dataLocal": 2}}
 
 
@@ -66,8 +72,34 @@ def test_servers_that_span_nodes() -> None:
 
 
 def test_a_stopped_service_wants_nothing() -> None:
-    area = planned(metadata={"annotations": {"serving.kserve.io/stop": "true"}})
+    area = planned(metadata=STOPPED)
     assert (area.parts, area.stop) == ((), None)
+
+
+def test_a_stopped_service_is_stopped_even_if_its_account_does_not_exist() -> None:
+    spec = {"template": {**POD, "serviceAccountName": "ghost"}, "accounts": {"ghost": None}}
+    assert planned(**spec).stop is not None
+    stopped = planned(metadata=STOPPED, **spec)
+    assert (stopped.parts, stopped.stop) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param({"template": SIDECAR}, {"template": SIDECAR, "metadata": STOPPED}, id="it is stopped"),
+        pytest.param({"template": SIDECAR, "prefill": {"template": POD}}, {}, id="prefill is removed"),
+        pytest.param({**GROUPS, "template": SIDECAR}, {}, id="a LeaderWorkerSet becomes a Deployment"),
+    ],
+)
+def test_roles_of_the_routing_sidecar_go_with_it(before: Object, after: Object) -> None:
+    def roles(**spec: Any) -> set[Resource]:
+        whole = plan_all(observed_with(workload("pvc://c/m", **spec), served=frozenset({LEADER_WORKER_SETS})))
+        assert whole.complete
+        assert {ROLES, ROLE_BINDINGS} <= whole.plan.parts[-1].kinds, "what is not wanted of these kinds goes"
+        return {child.resource for child in whole.plan.wanted()} & {ROLES, ROLE_BINDINGS}
+
+    assert roles(**before) == {ROLES, ROLE_BINDINGS}
+    assert roles(**after) == set()
 
 
 def test_the_users_own_account_is_used_and_not_made() -> None:
@@ -116,6 +148,24 @@ def test_of_the_services_metadata_only_what_others_read_on_workloads_is_passed_o
     assert annotations_of(found) == {"prometheus.io/port": "8000"}
     assert annotations_of(found["spec"]["template"]) == {"prometheus.io/port": "8000", "a": "b"}
     assert "leaderworkerset.sigs.k8s.io/x" in annotations_of(worker_set(metadata=metadata))
+
+
+def test_annotations_that_leave_the_pod_template_leave_the_pods() -> None:
+    (child,) = (
+        child
+        for part in planned(annotations={"a": "b"}).parts
+        if isinstance(part.answer, Want)
+        for child in part.answer.children
+        if child.resource == DEPLOYMENTS
+    )
+    there = completed(child.manifest)
+    assert there is not None
+    there["metadata"]["annotations"] = {"of": "somebody else"}
+    assert not Comparison(child, there, "isvc").drifted, "on the object itself they stay"
+    annotations_of(there["spec"]["template"])["left"] = "behind"
+    comparison = Comparison(child, there, "isvc")
+    assert comparison.drifted
+    assert annotations_of(comparison.replacement(SERVICE)["spec"]["template"]) == {"a": "b"}
 
 
 # -- shapes ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from tests.unit.controllers.llmisvc.workload.workloads import POD, account, cont
 
 from isvc.api.annotations import LOCAL_MODEL, LOCAL_MODEL_PVC_NAME, LOCAL_MODEL_SOURCE_URI
 from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.workload.lora import resolve_adapters
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model, ignores_arguments
 from isvc.kube.objects import Object, deep_copy
 from isvc.kube.resource import SECRETS
@@ -110,6 +111,13 @@ def test_a_template_customizes_the_initializer_but_for_what_it_downloads() -> No
     assert not ignores_arguments(workload("pvc://claim"), pod)
 
 
+@pytest.mark.parametrize(("uri", "stays"), [("hf://a/b", True), ("oci+native://host/image:1", False)])
+def test_a_customized_initializer_goes_where_nothing_is_downloaded(uri: str, stays: bool) -> None:
+    pod = {**POD, "initContainers": [{"name": "first"}, {"name": INITIALIZER, "image": "mine"}]}
+    names = [each["name"] for each in attached(workload(uri), pod)["initContainers"]]
+    assert names == (["first", INITIALIZER] if stays else ["first"])
+
+
 def test_a_deployed_image_stays_when_the_control_plane_is_upgraded() -> None:
     deployed = attached(workload())
     container(deployed, INITIALIZER)["image"] = "initializer:old"
@@ -151,7 +159,13 @@ def test_a_tokenizer_downloads_its_own_files_to_its_own_path() -> None:
     assert container(pod)["volumeMounts"][0]["mountPath"] == "/models/base"
 
 
-def test_an_encrypted_model_is_decrypted_also_beside_adapters() -> None:
-    model = {"confidential": {"enabled": True, "resourceId": "kbs:///a/b/c"}}
-    env = environment(container(attached(workload(model=model)), INITIALIZER))
-    assert env == {"CONFIDENTIAL_ENABLED": "true", "CONFIDENTIAL_RESOURCE_ID": "kbs:///a/b/c"}
+@pytest.mark.parametrize("adapters", [[], [{"name": "sql", "uri": "hf://a/sql"}]])
+def test_an_encrypted_model_is_decrypted_also_beside_adapters(adapters: list[Object]) -> None:
+    model = {"confidential": {"enabled": True, "resourceId": "kbs:///a/b/c"}, "lora": {"adapters": adapters}}
+    observed = workload(model=model)
+    initializer = container(attached(observed, adapters=resolve_adapters(observed.spec)), INITIALIZER)
+    assert len(initializer["args"]) == 2 + 2 * len(adapters)
+    assert environment(initializer) == {
+        "CONFIDENTIAL_ENABLED": "true",
+        "CONFIDENTIAL_RESOURCE_ID": "kbs:///a/b/c",
+    }

@@ -1,0 +1,85 @@
+"""A configuration says who uses it, also when nobody does any more, and the more users it has the less often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.manual_clock import ManualClock
+
+from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.controllers.llmisvc.config.reconcile import FINALIZER, LONGEST_PAUSE, Reconciler
+from isvc.controllers.llmisvc.config.status import IN_USE, fold
+from isvc.controllers.llmisvc.config.users import Users
+from isvc.controllers.llmisvc.config.watches import controller
+from isvc.controllers.llmisvc.observe import Environment
+from isvc.controllers.llmisvc.usage import CONFIG_INDEX, PLACE_INDEX, config_indexer, places_of
+from isvc.kube.conditions import find
+from isvc.kube.objects import Key, Object
+from isvc.kube.resource import Resource
+from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.reads import Read
+
+SMALL: Object = {"metadata": {"name": "small", "namespace": "a", "finalizers": [FINALIZER]}}
+PRESET: Object = {"metadata": {"name": "kserve-config-llm-template", "namespace": "kserve", "finalizers": [FINALIZER]}}
+INDEXERS = {CONFIG_INDEX: config_indexer("kserve-"), PLACE_INDEX: places_of}
+
+
+def service(name: str, *applied: tuple[str, str]) -> Object:
+    configs = [{"namespace": namespace, "name": config} for namespace, config in applied]
+    return {"metadata": {"name": name, "namespace": "a"}, "spec": {}, "status": {"appliedConfigs": configs}}
+
+
+class Server(MemoryReader):
+    """Objects that are read from memory, and the statuses that are written over them."""
+
+    def __init__(self, *services: Object) -> None:
+        configs = [(LLM_INFERENCE_SERVICE_CONFIGS, config) for config in (SMALL, PRESET)]
+        known = [(LLM_INFERENCE_SERVICES, each) for each in services]
+        super().__init__([*configs, *known], reads=[Read(LLM_INFERENCE_SERVICES, indexers=INDEXERS)])
+        self.written: list[Object] = []
+
+    async def update(self, resource: Resource, obj: Object, **options: Any) -> Object:
+        self.written.append(obj["status"])
+        self.put(resource, obj)
+        return obj
+
+    def note(self, *args: Any, **kwargs: Any) -> None:
+        """It is in memory already."""
+
+
+def test_a_configuration_that_is_no_longer_used_is_looked_at_when_the_status_has_caught_up() -> None:
+    before = service("user", ("a", "small"), ("kserve", "kserve-config-llm-template"))
+    after = service("user", ("kserve", "kserve-config-llm-template"))
+    server = Server(before)
+    arguments: Any = (server, server, None, ManualClock(), "kserve", Environment())
+    (watch,) = (each for each in controller(*arguments).watches if each.resource == LLM_INFERENCE_SERVICES)
+    assert Key.of(SMALL) in set(watch.keys(before, after))
+    assert set(watch.keys(after, after)) == set(), "what changes nothing reaches nobody"
+    assert in_use(server) == "True"
+    server.put(LLM_INFERENCE_SERVICES, after)
+    assert in_use(server) == "False"
+
+
+def in_use(server: Any) -> str:
+    users = Users(server, "kserve", "kserve-").of(SMALL)
+    condition = find(fold(SMALL, users, "2026-01-01T00:00:00Z", "InUse")["conditions"], IN_USE)
+    assert condition is not None
+    return str(condition["status"])
+
+
+@pytest.mark.parametrize("users", [1, 20, 1000])
+async def test_the_more_users_a_configuration_has_the_longer_its_status_waits(users: int) -> None:
+    server, clock = Server(*(service(f"user-{number}") for number in range(users))), ManualClock()
+    arguments: Any = (server, server, None, clock, Users(server, "kserve", "kserve-"))  # type: ignore[arg-type]
+    reconciler = Reconciler(*arguments)
+    assert await reconciler.reconcile(Key.of(PRESET)) is None
+    server.put(LLM_INFERENCE_SERVICES, service("another"))
+    later = await reconciler.reconcile(Key.of(PRESET))
+    assert later is not None
+    assert later.requeue_after is not None
+    assert len(server.written) == 1
+    assert min(users / 10, LONGEST_PAUSE) <= later.requeue_after <= LONGEST_PAUSE
+    clock.advance(later.requeue_after)
+    assert await reconciler.reconcile(Key.of(PRESET)) is None
+    assert [len(status["referencedBy"]) for status in server.written] == [users, users + 1]
