@@ -90,6 +90,7 @@ class Client:
     def __init__(self, transport: Transport, *, fenced: bool = True, field_manager: str = FIELD_MANAGER) -> None:
         self._transport = transport
         self._fenced = fenced
+        self._server_version: tuple[str, str] | None = None
         self.field_manager = field_manager
 
     @classmethod
@@ -257,6 +258,13 @@ class Client:
                 if event.type == "ERROR":
                     raise from_status(int(event.object.get("code") or 500), event.object)
                 yield event
+
+    async def server_version(self) -> tuple[str, str]:
+        """The major and minor version of Kubernetes, asked for once."""
+        if self._server_version is None:
+            answer = await self.request("GET", "/version")
+            self._server_version = (str(answer.get("major", "")), str(answer.get("minor", "")))
+        return self._server_version
 
     async def request(
         self,

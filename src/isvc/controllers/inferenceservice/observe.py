@@ -117,7 +117,6 @@ class Gatherer:
     def __init__(self, client: Client, knative: KnativeSettings) -> None:
         self._client = client
         self._knative = knative
-        self._version: tuple[str, str] | None = None
 
     async def gather(self, observed: Observed, decide: Callable[[Observed], T]) -> tuple[Observed, T]:
         """What was observed, complete, and what was decided on it.
@@ -144,13 +143,10 @@ class Gatherer:
         )
 
     async def _with_version(self, observed: Observed) -> Observed:
-        """The version of Kubernetes, asked for once and only if models may come as image volumes."""
+        """The version of Kubernetes, which matters only if models may come as image volumes."""
         if observed.config.storage_initializer.oci_mode != "native":
             return observed
-        if self._version is None:
-            answer = await self._client.request("GET", "/version")
-            self._version = (str(answer.get("major", "")), str(answer.get("minor", "")))
-        return replace(observed, server_version=self._version)
+        return replace(observed, server_version=await self._client.server_version())
 
     async def _get(self, resource: Resource, name: str, namespace: str) -> Object | None:
         try:

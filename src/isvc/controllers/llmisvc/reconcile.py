@@ -78,7 +78,6 @@ class Reconciler:
         self._rendered = RenderedSpecs(client)
         self._reporter = Reporter(self._commit, recorder, clock)
         self._others = PolledReads(client, clock, absent=1)
-        self._version: tuple[str, str] | None = None
 
     async def reconcile(self, key: Key) -> Result | None:
         raw = self._observer.service(key)
@@ -185,13 +184,10 @@ class Reconciler:
                 observed = replace(observed, certificate=Certificate(pair.certificate, pair.key))
 
     async def _with_version(self, observed: Observed) -> Observed:
-        """The version of Kubernetes, asked for once and only if models may come as image volumes."""
+        """The version of Kubernetes, which matters only if models may come as image volumes."""
         if observed.config.storage_initializer.oci_mode != "native":
             return observed
-        if self._version is None:
-            version = await self._client.request("GET", "/version")
-            self._version = (str(version.get("major", "")), str(version.get("minor", "")))
-        return replace(observed, kubernetes=self._version)
+        return replace(observed, kubernetes=await self._client.server_version())
 
     async def _read(self, resource: Resource, wanted: tuple[str, ...], namespace: str) -> Mapping[str, Object | None]:
         found = await asyncio.gather(*(self._others.get(resource, name, namespace) for name in wanted))
