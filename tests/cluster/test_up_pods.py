@@ -301,24 +301,6 @@ def test_sidecars_end_with_those_they_serve(here):
 
 
 def test_http_routes_share_traffic_by_path(here):
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    here.apply(
-        {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {
-                "name": "httproutes.gateway.networking.k8s.io",
-                "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"},
-            },
-            "spec": {
-                "group": "gateway.networking.k8s.io",
-                "scope": "Namespaced",
-                "names": {"plural": "httproutes", "singular": "httproute", "kind": "HTTPRoute"},
-                "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
-            },
-        }
-    )
-    here.kubectl("wait", "--for=condition=Established", "crd/httproutes.gateway.networking.k8s.io", "--timeout=60s")
     ready = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
     here.apply(pod("web", FILES, readinessProbe=ready))
     spec = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}

@@ -11,10 +11,19 @@ import yaml
 from isvc.api.crds import crds
 from isvc.local.install import _objects
 from isvc.local.install.config import config_map, with_port
+from isvc.local.install.third_party import third_party_crds
 from isvc.local.install.webhooks import webhook_configurations
 from isvc.local.node.images import BUILT_IN, fits, image_name
 from isvc.programs.webhooks import ISVC_WEBHOOKS
 from isvc.serving.config import Config
+from isvc.serving.thirdparty import (
+    GATEWAY_CLASSES,
+    GATEWAYS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INFERENCE_POOLS_V1ALPHA2,
+    LEADER_WORKER_SETS,
+)
 
 RUNTIMES = files("isvc.local.install").joinpath("runtimes.yaml").read_bytes()
 
@@ -53,3 +62,9 @@ def test_the_kinds_of_the_installed_objects_are_installed():
     kinds = {crd["spec"]["names"]["kind"] for crd in crds(described=False)}
     assert {obj["kind"] for obj in _objects(RUNTIMES)} <= kinds
     assert "InferenceService" in kinds
+
+
+def test_every_kind_that_services_are_made_of_is_installed():
+    installed = {crd["metadata"]["name"] for crd in third_party_crds()}
+    pools = {str(INFERENCE_POOLS), str(INFERENCE_POOLS_V1ALPHA2)}
+    assert installed >= {str(HTTP_ROUTES), str(GATEWAYS), str(GATEWAY_CLASSES), str(LEADER_WORKER_SETS), *pools}

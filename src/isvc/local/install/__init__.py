@@ -28,6 +28,7 @@ from isvc.kube.resource import (
     Resource,
 )
 from isvc.local.install.config import config_map, with_port
+from isvc.local.install.third_party import third_party_crds
 from isvc.local.install.webhooks import crd_conversions, webhook_configurations
 from isvc.programs.program import Program
 from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
@@ -51,7 +52,7 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
     wanted = {"digest": _digest(manifests), "conversions": _hash(orjson.dumps(conversions))}
     if installed.get("digest") != wanted["digest"]:
         await _remove_webhooks(client)  # those of an earlier start would be asked about the runtimes
-        kinds = (_converted(crd, conversions) for crd in crds(described=False))
+        kinds = [*(_converted(crd, conversions) for crd in crds(described=False)), *third_party_crds()]
         await asyncio.gather(*(_ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True) for crd in kinds))
         await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in _objects(manifests)))
         await _ensure(client, PERSISTENT_VOLUME_CLAIMS, _claim())
@@ -119,7 +120,8 @@ async def _remove_webhooks(client: Client) -> None:
 def _digest(manifests: bytes) -> str:
     """Changes with what is to be installed."""
     kinds = " ".join(str(definition.resource) for definition in DEFINITIONS)
-    return _hash(f"{importlib.metadata.version('isvc')} {kinds} ".encode() + manifests)
+    others = orjson.dumps(list(third_party_crds()))
+    return _hash(f"{importlib.metadata.version('isvc')} {kinds} ".encode() + others + manifests)
 
 
 def _hash(text: bytes) -> str:

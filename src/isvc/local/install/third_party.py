@@ -1,0 +1,149 @@
+"""Kinds of other projects that services are made of: routes, gateways, inference pools, groups of pods.
+
+A `spec` that LLMInferenceServices embed is checked by its project's schema; the rest is taken as it comes. A cluster
+gets these kinds from the projects themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from isvc.api.schema import structural
+from isvc.kube.objects import Object
+from isvc.kube.resource import Resource
+from isvc.kube.schemas import Schema
+from isvc.serving.thirdparty import (
+    GATEWAY_CLASSES,
+    GATEWAYS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INFERENCE_POOLS_V1ALPHA2,
+    LEADER_WORKER_SETS,
+)
+
+_OPEN: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_AGE: Final = ("Age", "date", ".metadata.creationTimestamp")
+
+Column = tuple[str, str, str]  # name, type, JSON path
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    resource: Resource
+    short_names: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    spec: str = ""  # the name of its schema
+    older_versions: tuple[str, ...] = ()
+
+
+def _condition(name: str) -> str:
+    return f".status.conditions[?(@.type=='{name}')].status"
+
+
+_KINDS: Final = (
+    _Kind(
+        HTTP_ROUTES,
+        columns=(("Hostnames", "string", ".spec.hostnames"), _AGE),
+        spec="gateway.networking.k8s.io/HTTPRouteSpec",
+        older_versions=("v1beta1",),
+    ),
+    _Kind(
+        GATEWAYS,
+        short_names=("gtw",),
+        columns=(
+            ("Class", "string", ".spec.gatewayClassName"),
+            ("Address", "string", ".status.addresses[*].value"),
+            ("Programmed", "string", _condition("Programmed")),
+            _AGE,
+        ),
+        older_versions=("v1beta1",),
+    ),
+    _Kind(
+        GATEWAY_CLASSES,
+        short_names=("gc",),
+        columns=(
+            ("Controller", "string", ".spec.controllerName"),
+            ("Accepted", "string", _condition("Accepted")),
+            _AGE,
+        ),
+        older_versions=("v1beta1",),
+    ),
+    _Kind(
+        INFERENCE_POOLS,
+        short_names=("infpool",),
+        columns=(_AGE,),
+        spec="inference.networking.k8s.io/InferencePoolSpec",
+    ),
+    _Kind(
+        INFERENCE_POOLS_V1ALPHA2,
+        short_names=("xinfpool",),
+        columns=(_AGE,),
+        spec="inference.networking.x-k8s.io/InferencePoolSpec",
+    ),
+    _Kind(
+        LEADER_WORKER_SETS,
+        short_names=("lws",),
+        columns=(
+            ("Ready", "string", ".status.readyReplicas"),
+            ("Desired", "integer", ".spec.replicas"),
+            ("Up-to-date", "integer", ".status.updatedReplicas"),
+            _AGE,
+        ),
+    ),
+)
+
+
+def third_party_crds() -> Iterator[Object]:
+    return map(_crd, _KINDS)
+
+
+def _crd(kind: _Kind) -> Object:
+    resource = kind.resource
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": str(resource),
+            # Kubernetes asks for this annotation on every kind of a group below k8s.io.
+            "annotations": {"api-approved.kubernetes.io": "unapproved, of isvc for use on one machine"},
+        },
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": {
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+                "plural": resource.plural,
+                "singular": resource.kind.lower(),
+                "shortNames": list(kind.short_names),
+            },
+            "versions": [
+                _version(kind, version, stored=version == resource.version)
+                for version in (resource.version, *kind.older_versions)
+            ],
+        },
+    }
+
+
+def _version(kind: _Kind, name: str, *, stored: bool) -> Object:
+    properties = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": structural(kind.spec) if kind.spec else _OPEN,
+        "status": _OPEN,
+    }
+    return {
+        "name": name,
+        "served": True,
+        "storage": stored,
+        "schema": {"openAPIV3Schema": {"type": "object", "required": ["spec"], "properties": properties}},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": _columns(kind.columns),
+    }
+
+
+def _columns(columns: Sequence[Column]) -> list[Object]:
+    return [{"name": name, "type": kind, "jsonPath": path} for name, kind, path in columns]
