@@ -1,23 +1,32 @@
-"""`isvc`: what people type. Each command is a module that is imported when it is run, so the others cost nothing."""
+"""`isvc`: what people type. Each command is a module that is imported when it is run, so the others cost nothing.
+
+Installed as `kubectl-isvc`, too, which kubectl runs for `kubectl isvc`.
+"""
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
+from typing import Any, Final
 
 import click
 
 #: command -> (module, what it does)
-COMMANDS = {
+COMMANDS: Final = {
     "up": ("isvc.cli.up", "Start everything on this machine: API server, controllers, node, gateway."),
     "down": ("isvc.cli.down", "Stop what `isvc up` started."),
     "status": ("isvc.cli.status", "Show whether isvc runs here, and its services."),
+    "get": ("isvc.cli.get", "List services of all kinds, and why one is not ready."),
     "apiserver": ("isvc.cli.apiserver", "Run the embedded Kubernetes API server alone, in the foreground."),
     "envtest": ("isvc.cli.envtest", "Write the assets that run controller-runtime's test suites on it."),
+    "completion": ("isvc.cli.completion", "Print the script that completes isvc's commands in a shell."),
 }
 
+INTERRUPTED = 130  # as shells report a program that Ctrl-C ended
 
-class LazyGroup(click.Group):
-    """Loads `isvc.cli.NAME:command` on demand."""
+
+class Commands(click.Group):
+    """Loads `isvc.cli.NAME:command` on demand, and reports what fails in one sentence."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -32,8 +41,25 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except (click.exceptions.Exit, click.ClickException):
+            raise
+        except Exception as error:
+            from isvc.cli.failures import sentence
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+            if said := sentence(error):
+                raise click.ClickException(said) from None
+            raise
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="isvc")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """KServe's control plane, on a cluster or on this machine."""
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False

@@ -1,0 +1,20 @@
+"""What goes wrong outside of this program, in one sentence. Everything else is a bug, and keeps its traceback."""
+
+from __future__ import annotations
+
+from isvc.kube.errors import ApiError, Forbidden, Unauthorized
+from isvc.toolkit.failure import ClusterError
+
+
+def sentence(error: Exception) -> str:
+    """What the user reads, or nothing for an error that nobody expects."""
+    match error:
+        case Unauthorized():
+            return "the cluster does not accept these credentials; log in again, or choose another --context"
+        case Forbidden() | ClusterError():
+            return str(error)
+        case ApiError():
+            return error.message
+        case OSError() if error.strerror:
+            return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return ""

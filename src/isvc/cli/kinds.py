@@ -1,0 +1,78 @@
+"""The kinds that people name on the command line, and the object that they mean by a name."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
+from isvc.kube.errors import NotFound
+from isvc.kube.resource import Resource
+
+if TYPE_CHECKING:
+    from isvc.kube.objects import Object
+    from isvc.toolkit.client import Client
+
+#: What each kind is called, beside its own name: kubectl's short names.
+SHORT: Final = {
+    INFERENCE_SERVICES: "isvc",
+    LLM_INFERENCE_SERVICES: "llmisvc",
+    INFERENCE_GRAPHS: "ig",
+    TRAINED_MODELS: "tm",
+}
+ALL: Final = tuple(SHORT)
+
+
+def resource_called(word: str) -> Resource | None:
+    """The kind called so: isvc, InferenceService, inferenceservices, inferenceservices.serving.kserve.io."""
+    wanted = word.lower()
+    for resource, short in SHORT.items():
+        if wanted in (short, resource.kind.lower(), resource.plural, str(resource)):
+            return resource
+    return None
+
+
+async def find(client: Client, name: str, namespace: str) -> tuple[Resource, Object]:
+    """The one service that `name` means; `KIND/NAME` tells two of the same name apart."""
+    word, slash, rest = name.rpartition("/")
+    kinds: tuple[Resource, ...] = ALL
+    if slash:
+        resource = resource_called(word)
+        if resource is None:
+            raise click.ClickException(f"there is no kind {word!r}; it is one of {', '.join(SHORT.values())}")
+        kinds = (resource,)
+    found = await asyncio.gather(*(_get(client, resource, rest, namespace) for resource in kinds))
+    matches = [(resource, obj) for resource, obj in zip(kinds, found, strict=True) if obj is not None]
+    if not matches:
+        raise click.ClickException(_absent(kinds, rest, namespace))
+    if len(matches) > 1:
+        choices = " or ".join(f"{SHORT[resource]}/{rest}" for resource, _ in matches)
+        raise click.ClickException(f"there is more than one {rest} in namespace {namespace}: say {choices}")
+    return matches[0]
+
+
+async def list_all(client: Client, namespace: str, kinds: tuple[Resource, ...] = ()) -> list[Object]:
+    """Every object of the kinds, or of all of them; those that the cluster does not have are left out."""
+    lists = await asyncio.gather(*(_list(client, resource, namespace) for resource in kinds or ALL))
+    return [obj for each in lists for obj in each]
+
+
+async def _get(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
+    try:
+        return await client.get(resource, name, namespace)
+    except NotFound:
+        return None
+
+
+async def _list(client: Client, resource: Resource, namespace: str) -> list[Object]:
+    try:
+        return (await client.list(resource, namespace)).items
+    except NotFound:
+        return []
+
+
+def _absent(kinds: tuple[Resource, ...], name: str, namespace: str) -> str:
+    kind = kinds[0].kind if len(kinds) == 1 else "service"
+    return f"there is no {kind} {name!r} in namespace {namespace}; `isvc get -A` lists all there are"

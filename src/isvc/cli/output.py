@@ -1,0 +1,65 @@
+"""How commands print what they list: a table, or the objects themselves with -o."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from isvc.kube.objects import Object
+
+JSON, YAML, WIDE, NAME = "json", "yaml", "wide", "name"
+_GAP = "   "
+
+
+def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds -o as the argument `output`; all forms, unless some are named."""
+    chosen = forms or (JSON, YAML, WIDE, NAME)
+    return click.option("-o", "--output", type=click.Choice(chosen), metavar="|".join(chosen), help="How to print it.")
+
+
+def print_value(value: Any, form: str) -> None:
+    """One value as JSON or YAML."""
+    if form == JSON:
+        import orjson
+
+        click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+    else:
+        click.echo(as_yaml(value), nl=False)
+
+
+def print_objects(objects: Sequence[Object], form: str) -> None:
+    """Objects as kubectl prints them: one alone, several as a List; `name` gives kind/name lines."""
+    if form == NAME:
+        for each in objects:
+            click.echo(qualified_name(each))
+    elif len(objects) == 1:
+        print_value(objects[0], form)
+    else:
+        print_value({"apiVersion": "v1", "kind": "List", "items": list(objects)}, form)
+
+
+def qualified_name(obj: Object) -> str:
+    """`inferenceservice.serving.kserve.io/iris`, which kubectl takes as an argument."""
+    group, _, _ = str(obj["apiVersion"]).rpartition("/")
+    kind = str(obj["kind"]).lower()
+    return f"{kind}.{group}/{obj['metadata']['name']}" if group else f"{kind}/{obj['metadata']['name']}"
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as what is in them; the last one may be of any length."""
+    lines = [tuple(header), *map(tuple, rows)]
+    widths = [max(len(click.unstyle(cell)) for cell in column) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(line, widths, strict=True)]
+        click.echo(_GAP.join(cells).rstrip())
+
+
+def as_yaml(value: Any) -> str:
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120)
+    return text

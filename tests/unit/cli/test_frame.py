@@ -1,0 +1,187 @@
+"""What all commands share: they start fast, fail in one sentence, and are found by shells and kubectl."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import entry_points
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from isvc.cli import COMMANDS, main
+from isvc.cli.cluster import Cluster
+from isvc.cli.kinds import resource_called
+from isvc.cli.output import print_objects, print_table
+
+SLOW = {"aiohttp", "cryptography", "msgspec", "orjson", "rich", "yaml"}
+
+
+@pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
+def test_help_loads_nothing_that_is_slow(words: list[str]):
+    listed = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "from isvc.cli import main; main()", *words],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in listed.stderr.splitlines()}
+    assert "click" in loaded
+    assert loaded & SLOW == set()
+
+
+def test_every_command_says_what_it_does():
+    for name, (_, summary) in COMMANDS.items():
+        command = main.get_command(click.Context(main), name)
+        assert command is not None
+        assert command.help, name
+        assert summary.endswith("."), name
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig", "sentence"),
+    [
+        (None, "no cluster is configured"),
+        ("", "no cluster is configured"),
+        ("missing", "kubeconfig not found"),
+        ("not yaml: [", "is not valid YAML"),
+        ("current-context: nowhere", "no context 'nowhere'"),
+        ("nobody listens", "127.0.0.1:9"),
+    ],
+)
+def test_a_cluster_that_cannot_be_used_is_one_sentence(kubeconfig, sentence, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ISVC_HOME", str(tmp_path / "nothing"))
+    if kubeconfig == "nobody listens":
+        kubeconfig = (
+            "{current-context: c, contexts: [{name: c, context: {cluster: c}}],"
+            " clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]}"
+        )
+    if kubeconfig is not None:
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config") if kubeconfig else "")
+        if kubeconfig not in ("", "missing"):
+            (tmp_path / "config").write_text(kubeconfig)
+    result = CliRunner().invoke(main, ["get"])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ")
+    assert sentence in result.output
+    assert result.output.count("\n") == 1
+
+
+def test_an_isvc_up_that_runs_here_is_meant_when_nothing_is_configured(tmp_path, monkeypatch):
+    from isvc.local.home import Home, Running
+    from isvc.toolkit.failure import ConfigError
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ISVC_HOME", str(tmp_path / "home"))
+    home = Home.default()
+    home.prepare()
+    written = tmp_path / "kubeconfig"
+    written.write_text(
+        "{current-context: c, contexts: [{name: c, context: {cluster: c, namespace: team}}],"
+        " clusters: [{name: c, cluster: {server: 'https://here'}}]}"
+    )
+    with home.lock():
+        home.report(Running(os.getpid(), "", "", str(written), ""))
+        assert Cluster().config().server == "https://here"
+        assert Cluster().config().namespace == "team"
+        with pytest.raises(ConfigError):
+            Cluster(context="elsewhere").config()
+
+
+def test_ctrl_c_is_quiet(tmp_path):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = tmp_path / "config"
+        config.write_text(
+            "{current-context: c, contexts: [{name: c, context: {cluster: c}}],"
+            f" clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{silent.getsockname()[1]}'}}}}]}}"
+        )
+        program = [sys.executable, "-c", "from isvc.cli import main; main()", "get", "--kubeconfig", str(config)]
+        process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        silent.settimeout(60)
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_what_the_shell_reads(shell, tmp_path):
+    script = CliRunner().invoke(main, ["completion", shell]).output
+    assert "_ISVC_COMPLETE" in script
+    if program := shutil.which(shell):
+        (tmp_path / "script").write_text(script)
+        subprocess.run([program, "-n", str(tmp_path / "script")], check=True)
+
+
+def test_commands_are_completed():
+    environment = {**os.environ, "_ISVC_COMPLETE": "bash_complete", "COMP_WORDS": "isvc g", "COMP_CWORD": "1"}
+    program = [sys.executable, "-c", "from isvc.cli import main; main(prog_name='isvc')"]
+    listed = subprocess.run(program, env=environment, capture_output=True, text=True, check=True).stdout
+    assert "plain,get" in listed.splitlines()
+
+
+def test_kubectl_finds_it_as_a_plugin():
+    scripts = {script.name: script.value for script in entry_points(group="console_scripts")}
+    assert scripts["kubectl-isvc"] == scripts["isvc"]
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("isvc", "InferenceService"),
+        ("InferenceServices", "InferenceService"),
+        ("llmisvc", "LLMInferenceService"),
+        ("inferencegraphs.serving.kserve.io", "InferenceGraph"),
+        ("tm", "TrainedModel"),
+        ("iris", None),
+    ],
+)
+def test_kinds_have_the_names_that_kubectl_knows(word, kind):
+    resource = resource_called(word)
+    assert (resource and resource.kind) == kind
+
+
+def test_tables_line_up(capsys):
+    print_table(["NAME", "READY"], [[click.style("a-long-name", "red"), "True"], ["b", ""]])
+    assert click.unstyle(capsys.readouterr().out) == "NAME          READY\na-long-name   True\nb\n"
+
+
+def test_objects_are_printed_as_kubectl_prints_them(capsys):
+    one = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "metadata": {"name": "a"}}
+    print_objects([one, one], "name")
+    assert capsys.readouterr().out == "inferenceservice.serving.kserve.io/a\n" * 2
+    print_objects([one], "yaml")
+    assert capsys.readouterr().out.startswith("apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\n")
+    print_objects([one, one], "json")
+    assert '"kind": "List"' in capsys.readouterr().out
+
+
+def test_progress_says_nothing_where_nobody_looks(capsys):
+    from isvc.cli.progress import Progress
+
+    with Progress("working") as progress:
+        progress.update("still working")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_shows_what_takes_long(monkeypatch, capsys):
+    from isvc.cli import progress
+
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    shown = progress.Progress("working [on it]")
+    with shown:
+        deadline = time.monotonic() + 60
+        while shown._status is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    assert "working [on it]" in capsys.readouterr().err
