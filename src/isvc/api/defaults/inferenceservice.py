@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from isvc.api.completion import complete
 from isvc.api.defaults.localmodel import Cache, mark, mark_cached
-from isvc.api.formats import FORMAT_PROTOCOLS, FRAMEWORK_PROTOCOLS, FRAMEWORKS, MODEL_FORMAT
+from isvc.api.formats import FORMAT_PROTOCOLS, MODEL_FORMAT
+from isvc.api.frameworks import model_for_framework
 from isvc.api.implementations import CONTAINER, implementations
 from isvc.api.inferenceservice import InferenceService
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, today
@@ -65,12 +66,7 @@ def _set_model(service: Object) -> None:
     predictor = _components(service).get("predictor")
     if predictor is None:
         return
-    framework = next((name for name in FRAMEWORKS if predictor.get(name) is not None), None)
-    if framework is not None:
-        moved = {name: value for name, value in predictor.pop(framework).items() if value != []}
-        predictor["model"] = moved | {"modelFormat": {"name": framework}}
-        if framework in FRAMEWORK_PROTOCOLS and moved.get("protocolVersion") is None:
-            predictor["model"]["protocolVersion"] = FRAMEWORK_PROTOCOLS[framework].value
+    predictor = service["spec"]["predictor"] = model_for_framework(predictor)
     model = predictor.get("model")
     if model is None:
         return

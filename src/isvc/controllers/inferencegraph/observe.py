@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from isvc.api import InferenceService
 from isvc.api.completion import read, read_other
+from isvc.api.frameworks import with_model
 from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
@@ -25,7 +26,11 @@ async def observe(reader: Reader, knative: KnativeSettings, config: Config, key:
     graph, typed = read(InferenceGraph, graph)
     spec = typed.spec
     found = {name: reader.get(INFERENCE_SERVICES, name, key.namespace) for name in service_names(spec)}
-    services = {name: read_other(InferenceService, service) for name, service in found.items() if service is not None}
+    services = {
+        name: read_other(InferenceService, with_model(service))
+        for name, service in found.items()
+        if service is not None
+    }
     has_knative = reader.serves(KNATIVE_SERVICES)
     return Observed(
         graph=graph,

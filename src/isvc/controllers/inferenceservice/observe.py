@@ -11,6 +11,7 @@ from typing import Final, Generic, TypeVar
 from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
 from isvc.api.completion import read
+from isvc.api.frameworks import with_model
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
@@ -53,7 +54,7 @@ class Observer:
     def observe(self, raw: Object, config: Config, now: str) -> Observed:
         """All that the cache holds about a service; raises `DecodeError` for one that is malformed."""
         reader, key = self._reader, Key.of(raw)
-        raw, service = read(InferenceService, raw)
+        raw, service = read(InferenceService, with_model(raw))
         served = frozenset(resource for resource in OPTIONAL if reader.serves(resource))
         reported = (DEPLOYMENTS, KNATIVE_SERVICES, *INGRESS_KINDS)
         live = {

@@ -11,6 +11,7 @@ import logging
 from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
 from isvc.api.completion import read, read_other
+from isvc.api.frameworks import with_model
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.api.trainedmodel import TrainedModel
 from isvc.controllers.trainedmodel.model_list import FILE
@@ -67,7 +68,7 @@ class Reconciler:
         return Observed(
             raw=model,
             model=typed,
-            service=None if service is None else read_other(InferenceService, service),
+            service=None if service is None else read_other(InferenceService, with_model(service)),
             siblings=tuple(map(TrainedModel.decode, siblings)),
             config_map=await self._model_list(parent, namespace),
             now=timestamp(self._clock.now()),
