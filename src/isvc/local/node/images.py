@@ -39,6 +39,8 @@ def _model_server(*flags: str) -> Program:
 
 STORAGE_INITIALIZER = Program((sys.executable, "-m", "isvc.storage_initializer"))
 _VLLM = Program((sys.executable, "-m", "isvc.llmserver"), {"ISVC_MODEL_DIR": "/mnt/models"}, stands_for="vllm")
+# The gateway knows at once that a pod ends: there is no load balancer to wait for.
+_ROUTER = Program((sys.executable, "-m", "isvc.router", "--host=127.0.0.1", "--port={port}", "--drain-seconds=0"))
 
 BUILT_IN: dict[str, Program] = {
     "kserve/sklearnserver": _model_server("--framework=sklearn"),
@@ -51,6 +53,7 @@ BUILT_IN: dict[str, Program] = {
         [f"llm-d/llm-d-{build}*" for build in ("aws", "cpu", "cuda", "dev", "gke", "hpu", "rocm", "xpu")], _VLLM
     ),
     "kserve/storage-initializer": STORAGE_INITIALIZER,
+    "kserve/router": _ROUTER,
     "isvc/modelserver": _model_server(),
     "python": Program(),
 }
