@@ -16,7 +16,6 @@ import pytest
 import yaml
 from tests.cluster.differential.normal import differences, normal
 from tests.cluster.differential.wire import Wire
-from tests.servers import Cluster, discard, start
 
 FOLDER = Path(__file__).parent / "differential"
 SAMPLES: dict[str, Any] = yaml.safe_load((FOLDER / "samples.yaml").read_text())
@@ -24,18 +23,6 @@ KNOWN: dict[str, list[dict[str, str]]] = yaml.safe_load((FOLDER / "known_differe
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-
-
-@pytest.fixture(scope="module")
-def both(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Wire, Wire]]:
-    if cluster.kind != "kube-apiserver":
-        pytest.skip("compares with a real kube-apiserver: run make test-kube")
-    embedded = start("embedded", Path(tmp_path_factory.mktemp("embedded")))
-    wires = Wire(cluster.url, cluster.token), Wire(embedded.url, embedded.token)
-    yield wires
-    for wire in wires:
-        wire.close()
-    discard(embedded)
 
 
 def discovered(wire: Wire) -> dict[str, dict[str, Any]]:

@@ -38,6 +38,7 @@ def _flags(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--client-ca-file", type=Path)
     parser.add_argument("--token-auth-file", type=Path)
     parser.add_argument("--service-cluster-ip-range", default="10.0.0.0/16")
+    parser.add_argument("--disable-admission-plugins", action="append", default=[])
     parser.add_argument("--version", action="version", version="Kubernetes v1.35.4")
     return parser.parse_known_args(arguments)[0]
 
@@ -63,6 +64,7 @@ async def _serve_api(arguments: list[str], stop: asyncio.Event) -> None:
         port=flags.secure_port,
         credentials=credentials,
         service_network=flags.service_cluster_ip_range.split(",")[0],
+        without_plugins=[name for each in flags.disable_admission_plugins for name in each.split(",")],
     )
     await server.start()
     await stop.wait()

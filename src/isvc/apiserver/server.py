@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from isvc.apiserver.access.reviews import Reviews
 from isvc.apiserver.access.tokens import Tokens
 from isvc.apiserver.addresses import SERVICE_NETWORK, ServiceAddresses
 from isvc.apiserver.admission import Admission
+from isvc.apiserver.admission.plugins import OFF_BY_DEFAULT, chosen
 from isvc.apiserver.background.definitions import DefinitionFinalizer
 from isvc.apiserver.background.expiry import EventExpiry
 from isvc.apiserver.background.garbage import GarbageCollector
@@ -67,6 +68,7 @@ class Server:
         durable: bool = False,
         credentials: Credentials | None = None,
         service_network: str = SERVICE_NETWORK,
+        without_plugins: Sequence[str] = OFF_BY_DEFAULT,
     ) -> None:
         """Keeps certificates in `folder`, and objects too unless `ephemeral`."""
         self._folder = folder
@@ -77,6 +79,7 @@ class Server:
         self._durable = durable
         self._credentials = credentials or Credentials()
         self._service_network = service_network
+        self._without_plugins = without_plugins
         self._connections: set[BaseConnection[Request]] = set()
 
     async def start(self) -> None:
@@ -95,7 +98,8 @@ class Server:
         addresses = ServiceAddresses(self._service_network)
         addresses.follow(self.store)
         self.registry = Registry(descriptions(addresses))
-        self._admission = Admission(Reader(self.store))
+        reader = Reader(self.store)
+        self._admission = Admission(reader, plugins=chosen(reader, self._without_plugins))
         self._custom = CustomResources(self.store, self.registry, self._admission.caller)
         tokens = Tokens(self._folder / "pki", self._uid_of)
         self._authenticator = Authenticator(self.identity, tokens, self._credentials.tokens)

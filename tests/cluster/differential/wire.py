@@ -20,6 +20,8 @@ class Wire:
             "Accept": "application/json",
         }
         self._connection = self._connect()
+        #: The warnings that came with the last answer.
+        self.warnings: list[str] = []
 
     def _connect(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self.host, context=ssl._create_unverified_context(), timeout=60)
@@ -29,6 +31,7 @@ class Wire:
         self._connection.request(method, path, sent, {**self.headers, "Content-Type": content_type})
         response = self._connection.getresponse()
         content = response.read()
+        self.warnings = response.headers.get_all("Warning") or []
         is_json = response.headers.get_content_type() == "application/json"
         return response.status, json.loads(content) if is_json else {"text": content.decode()}
 

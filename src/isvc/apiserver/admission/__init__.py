@@ -1,4 +1,4 @@
-"""Admission: the webhooks that users register to change or refuse what is written."""
+"""Admission: what changes or refuses a write before it is stored, plugins and webhooks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Which webhooks a write passes, in which order, and what their answers do to it.
+"""What a write passes before it is stored: plugins, which this server has built in, and webhooks, which users register.
 
-Mutating webhooks are called one after another, sorted by configuration; those that asked for it are called again when a
-later one changed the object. Validating webhooks are called side by side, and the first refusal counts.
+Plugins see an object first. Mutating webhooks are called one after another, sorted by configuration; those that asked
+for it are called again when a later one changed the object, as are the plugins. Validating webhooks are called side by
+side, and the first refusal counts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from isvc.apiserver.admission.caller import Caller, CallFailed
 from isvc.apiserver.admission.hooks import Hook
+from isvc.apiserver.admission.plugins import Plugin
 from isvc.apiserver.admission.reader import Reader
 from isvc.apiserver.admission.review import patch_in, refusal, response_in, review_of
 from isvc.apiserver.cel import CelError
@@ -33,18 +35,24 @@ class _Match(NamedTuple):
 
 
 class Admission:
-    def __init__(self, reader: Reader, caller: Caller | None = None) -> None:
+    def __init__(self, reader: Reader, caller: Caller | None = None, plugins: Sequence[Plugin] = ()) -> None:
         self.reader = reader
         self.caller = caller or Caller(reader)
+        self._plugins: dict[str, list[Plugin]] = {}
+        for plugin in plugins:
+            for resource in plugin.resources:
+                self._plugins.setdefault(resource, []).append(plugin)
         self._revision: tuple[int, ...] = ()
         self._hooks: dict[str, list[Hook]] = {}
         self._matches: dict[tuple[str, Resource, str, str], list[_Match]] = {}
 
     async def mutate(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> Object | None:
-        """The object as the mutating webhooks leave it."""
+        """The object as plugins and mutating webhooks leave it."""
+        self._admit(request, obj, old)
         matches = self._matching(MUTATING, request)
         if not matches:
             return obj
+        before = obj
         called: set[str] = set()
         again: set[str] = set()
         for match in matches:
@@ -56,10 +64,19 @@ class Admission:
         for match in matches:
             if match.hook.uid in again:
                 obj, _ = await self._mutate_once(match, request, obj, old)
+        if obj is not before:
+            self._admit(request, obj, old)
         return obj
 
+    def _admit(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> None:
+        if obj is not None:
+            for plugin in self._plugins.get(request.description.collection, ()):
+                plugin.admit(request, obj, old)
+
     async def validate(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> None:
-        """Raises the first refusal of a validating webhook."""
+        """Raises the first refusal of a plugin or of a validating webhook."""
+        for plugin in self._plugins.get(request.description.collection, ()):
+            plugin.validate(request, obj, old)
         matches = self._matching(VALIDATING, request)
         if not matches:
             return

@@ -1,50 +1,22 @@
 """What only the server says about a new or changed object: a first status, generated selectors, protections.
 
-In Kubernetes some of this comes from admission plugins that are always on (default tolerations, priorities,
-protection of volumes in use).
+In Kubernetes some of this comes from admission plugins that are always on (taints of new nodes, protection of volumes).
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from isvc.kube.errors import Forbidden
 from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity
 
-_UNTOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_NOT_READY = "node.kubernetes.io/not-ready"
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def pod(obj: Object) -> None:
     spec = obj["spec"]
     obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
-    if spec.setdefault("priority", 0) != 0 and not spec.get("priorityClassName"):
-        raise _priority_forbidden(obj)
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    _tolerate(spec)
-
-
-def _priority_forbidden(obj: Object) -> Forbidden:
-    name = obj["metadata"].get("name", "")
-    words = (
-        f"the integer value of priority ({obj['spec']['priority']}) must not be provided in pod spec;"
-        " priority admission controller computed 0 from the given PriorityClass name"
-    )
-    return Forbidden(f'pods "{name}" is forbidden: {words}', details={"name": name, "kind": "pods"})
-
-
-def _tolerate(spec: Object) -> None:
-    tolerations = spec.get("tolerations") or []
-    for key in _UNTOLERATED:
-        if not any(_tolerates(each, key) for each in tolerations):
-            added = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-            tolerations = [*tolerations, added]
-    spec["tolerations"] = tolerations
-
-
-def _tolerates(toleration: Object, key: str) -> bool:
-    return bool(toleration.get("key", key) == key and toleration.get("effect", "NoExecute") == "NoExecute")
 
 
 def quality_of_service(spec: Object) -> str:
@@ -124,21 +96,14 @@ def namespace(obj: Object) -> None:
 def node(obj: Object) -> None:
     """A node starts out unready: whoever runs it takes the taint away."""
     taints = obj["spec"].setdefault("taints", [])
-    if not any(each.get("key") == _UNTOLERATED[0] for each in taints):
-        taints.append({"key": _UNTOLERATED[0], "effect": "NoSchedule"})
+    if not any(each.get("key") == _NOT_READY for each in taints):
+        taints.append({"key": _NOT_READY, "effect": "NoSchedule"})
 
 
 def changed_daemon_set(new: Object, old: Object) -> None:
     before = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "0"))
     after = before + (new["spec"]["template"] != old["spec"]["template"])
     new["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = str(after)
-
-
-def changed_pod(new: Object, old: Object) -> None:
-    _tolerate(new["spec"])
-    for key in ("priority", "preemptionPolicy"):
-        if key in old["spec"]:
-            new["spec"].setdefault(key, old["spec"][key])
 
 
 def api_service(obj: Object) -> None:

@@ -22,9 +22,9 @@ _BOUND = {"Pod": PODS, "Node": NODES, "Secret": SECRETS}
 
 async def request_token(api: Api, call: Call) -> Response:
     asked = body.parse(call.request, REQUEST.kind)
-    spec = asked.get("spec") if isinstance(asked, dict) else None
+    spec = (asked.get("spec") or {}) if isinstance(asked, dict) else None
     if not isinstance(spec, dict):
-        raise BadRequest("a TokenRequest is an object with a spec")
+        raise BadRequest("a TokenRequest and its spec are objects")
     account = read.find(api, call).parse()
     seconds, audiences = spec.get("expirationSeconds") or _DEFAULT_SECONDS, spec.get("audiences") or [ISSUER]
     _check(call, seconds, audiences)

@@ -152,7 +152,6 @@ KINDS: Final = (
         generation=True,
         returns_deleted=True,
         on_create=prepare.pod,
-        on_update=prepare.changed_pod,
         check=pod_rules.pod,
         check_update=pod_rules.pod_update,
         strategy=strategies.Pods,
