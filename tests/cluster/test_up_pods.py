@@ -316,7 +316,11 @@ def test_http_routes_share_traffic_by_path(here):
             "apiVersion": "gateway.networking.k8s.io/v1",
             "kind": "HTTPRoute",
             "metadata": {"name": "web"},
-            "spec": {"hostnames": ["web.localhost"], "rules": [rule]},
+            "spec": {
+                "parentRefs": [{"name": "kserve-ingress-gateway", "namespace": "kserve"}],
+                "hostnames": ["web.localhost"],
+                "rules": [rule],
+            },
         }
     )
     gateway = json.loads((here.home / "run" / "up.json").read_text())["gateway"]

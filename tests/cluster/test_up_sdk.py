@@ -29,14 +29,12 @@ client = KServeClient(config_file=os.environ["KUBECONFIG"])
 client.create(service)
 client.wait_isvc_ready("sdk", namespace="default", timeout_seconds=120)
 url = client.get("sdk", namespace="default")["status"]["url"]
-host = url.removeprefix("http://")
 
 
 async def predict():
     rest = InferenceRESTClient(RESTConfig(protocol="v1"))
-    gateway = "http://localhost:" + host.rpartition(":")[2]
     rows = {"instances": [[5.1, 3.5, 1.4, 0.2], [6.3, 3.3, 6.0, 2.5]]}
-    return await rest.infer(gateway, rows, model_name="sdk", headers={"Host": host})
+    return await rest.infer(url, rows, model_name="sdk")
 
 
 print("ANSWER " + json.dumps(asyncio.run(predict())))

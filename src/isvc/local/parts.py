@@ -11,7 +11,7 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
 from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
-from isvc.local.controllers import controllers
+from isvc.local.controllers import controllers, gateways
 from isvc.local.controllers.context import Context
 from isvc.local.gateway.backends import Endpoint
 from isvc.local.gateway.guard import Guard
@@ -91,10 +91,9 @@ class Local:
     def __init__(self, client: Client, home: Home, reaper: Reaper, gateway_port: int, choices: Choices) -> None:
         clock = SystemClock()
         self._cache = Cache(client)
-        self._port = gateway_port
         recorder = Recorder(client, "isvc", clock)
         guard = Guard(frozenset(choices.allow_origins), reaches_this_machine=not choices.sandbox)
-        self._gateway = Gateway(self._cache, guard)
+        self._gateway = Gateway(self._cache, guard, gateway_port)
         self._node = Node(
             client,
             self._cache,
@@ -107,15 +106,16 @@ class Local:
             simulate=choices.simulate,
             sandbox=Sandbox(gateway_port) if choices.sandbox else None,
         )
+        context = Context(client, self._cache, recorder, clock)
         self.manager = Manager(
             client,
             self._cache,
-            controllers=controllers(Context(client, self._cache, recorder, clock)),
+            controllers=[*controllers(context), *gateways.controllers(context, gateway_port)],
             services=[recorder],
         )
 
     async def start(self) -> None:
-        await self._gateway.start("127.0.0.1", self._port)
+        await self._gateway.start("127.0.0.1")
         await self._node.start()
 
     async def stop(self) -> None:

@@ -48,8 +48,22 @@ def gateway_parent(gateway: str) -> Object:
     return {"group": HTTP_ROUTES.group, "kind": "Gateway", "namespace": namespace, "name": name}
 
 
-def path_match(expression: str) -> Object:
-    return {"path": {"type": "RegularExpression", "value": expression}}
+def path_match(value: str, kind: str = "RegularExpression") -> Object:
+    return {"path": {"type": kind, "value": value}}
+
+
+def replace_prefix(replacement: str) -> Object:
+    """A filter that puts something else in the place of the prefix that matched."""
+    return _rewrite({"type": "ReplacePrefixMatch", "replacePrefixMatch": replacement})
+
+
+def replace_path(replacement: str) -> Object:
+    """A filter that replaces the whole path."""
+    return _rewrite({"type": "ReplaceFullPath", "replaceFullPath": replacement})
+
+
+def _rewrite(path: Object) -> Object:
+    return {"type": "URLRewrite", "urlRewrite": {"path": path}}
 
 
 def set_headers(headers: Mapping[str, str]) -> Object:

@@ -24,6 +24,11 @@ def explainer(service: str) -> str:
     return f"{service}-{EXPLAINER}"
 
 
+def path_route(service: str) -> str:
+    """The HTTPRoute of a service's path below the ingress domain."""
+    return f"{service}-path"
+
+
 def worker(service: str) -> str:
     """The Deployment of a multi-node predictor's workers."""
     return f"{service}-{PREDICTOR}-worker"

@@ -84,7 +84,7 @@ class Proxy:
         query = dict(parse_qsl(target.query, keep_blank_values=True)) if target.query else {}
         by_any_name = from_pod or self._guard.trusts_name(target)
         rule = self._table().find(
-            target.host, request.method, target.path, request.headers, query, by_any_name=by_any_name
+            target.route_host, request.method, target.path, request.headers, query, by_any_name=by_any_name
         )
         if rule is not None:
             return rule
@@ -105,7 +105,7 @@ class Proxy:
             answer.headers["Proxy-Authenticate"] = 'Basic realm="pods"'
             return answer
         table = self._table()
-        if table.names(target.host):
+        if table.names(target.route_host):
             return refusal(404, f"no route of host {target.host} matches {request.method} {target.path}")
         if not target.is_this_machine:  # a page that reaches us by a name of its own must not learn ours
             return refusal(404, f"no route for host {target.host}")

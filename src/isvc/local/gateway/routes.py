@@ -122,14 +122,15 @@ class RouteTable:
     wildcard: dict[str, list[Rule]] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, ingresses: Iterable[Object], http_routes: Iterable[Object] = ()) -> RouteTable:
+    def build(cls, ingresses: Iterable[Object], http_routes: Iterable[tuple[Object, list[str]]] = ()) -> RouteTable:
+        """HTTPRoutes come with the hosts that they are served for, "" for any."""
         table = cls()
         for obj in sorted(ingresses, key=_age):
             for host, rule in _unless_broken(obj, _ingress_rules):
                 table._add(host, rule)
-        for obj in sorted(http_routes, key=_age):
-            for rule in _unless_broken(obj, _http_route_rules):
-                for host in dig(obj, "spec", "hostnames") or [""]:
+        for obj, hosts in sorted(http_routes, key=lambda pair: _age(pair[0])):
+            for rule in _unless_broken(obj, _http_route_rules) if hosts else ():
+                for host in hosts:
                     table._add(host, rule)
         for rules in (*table.exact.values(), *table.wildcard.values()):
             rules.sort(key=lambda rule: rule.match.rank)

@@ -39,6 +39,11 @@ class Target(NamedTuple):
         return _LOOPBACK.fullmatch(self.host) is not None
 
     @property
+    def route_host(self) -> str:
+        """The host that routes are looked up by. Routes name hosts, not addresses: 127.0.0.1 is `localhost` to them."""
+        return "localhost" if self.is_address and self.is_this_machine else self.host
+
+    @property
     def is_address(self) -> bool:
         return self.host.startswith("[") or self.host.replace(".", "").isdigit()
 

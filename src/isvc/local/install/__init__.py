@@ -28,10 +28,12 @@ from isvc.kube.resource import (
     Resource,
 )
 from isvc.local.install.config import config_map, with_port
+from isvc.local.install.gateway import at_port, gateway, gateway_class
 from isvc.local.install.third_party import third_party_crds
 from isvc.local.install.webhooks import crd_conversions, webhook_configurations
 from isvc.programs.program import Program
 from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
+from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
 from isvc.toolkit.client import Client
 
 SYSTEM_NAMESPACE = "kserve"
@@ -62,6 +64,8 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
     if installed != wanted:
         await _ensure(client, CONFIG_MAPS, _mark(wanted), renew=True)
     await _configure(client, gateway_port)
+    await _ensure(client, GATEWAY_CLASSES, gateway_class())
+    await _ensure_gateway(client, gateway_port)
 
 
 async def install_webhooks(client: Client, ports: Mapping[Program, int], authority: bytes) -> None:
@@ -92,6 +96,16 @@ async def _configure(client: Client, gateway_port: int) -> None:
         ingress = with_port(live.get("data", {}).get("ingress", ""), gateway_port)
         if ingress is not None:
             await client.patch(CONFIG_MAPS, name_of(wanted), {"data": {"ingress": ingress}}, SYSTEM_NAMESPACE)
+
+
+async def _ensure_gateway(client: Client, port: int) -> None:
+    wanted = gateway(SYSTEM_NAMESPACE, port)
+    try:
+        await client.create(GATEWAYS, wanted)
+    except AlreadyExists:
+        live = await client.get(GATEWAYS, name_of(wanted), SYSTEM_NAMESPACE)
+        if listeners := at_port(live, port):
+            await client.patch(GATEWAYS, name_of(wanted), {"spec": {"listeners": listeners}}, SYSTEM_NAMESPACE)
 
 
 async def _ensure(client: Client, resource: Resource, obj: Object, *, renew: bool = False) -> None:

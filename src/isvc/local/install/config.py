@@ -1,4 +1,7 @@
-"""The inferenceservice-config ConfigMap of a laptop: Deployments behind Ingresses, on a domain that is this machine."""
+"""The inferenceservice-config ConfigMap of a laptop: Deployments behind the Gateway API, on this machine's own domain.
+
+`status.url` is a path below `localhost`, a name that every client resolves; not all of them resolve `*.localhost`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 import orjson
 
 from isvc.kube.objects import Object
+from isvc.local.install.gateway import GATEWAY_NAME
 
 _SMALL = {"memoryRequest": "100Mi", "memoryLimit": "1Gi", "cpuRequest": "100m", "cpuLimit": "1"}
 
@@ -27,13 +31,15 @@ _SECTIONS: dict[str, dict[str, Any]] = {
         "s3": {"s3AccessKeyIDName": "AWS_ACCESS_KEY_ID", "s3SecretAccessKeyName": "AWS_SECRET_ACCESS_KEY"},
     },
     "ingress": {
-        "enableGatewayApi": False,
-        "kserveIngressGateway": "kserve/kserve-ingress-gateway",
+        "enableGatewayApi": True,
+        "kserveIngressGateway": f"kserve/{GATEWAY_NAME}",
         "ingressGateway": "knative-serving/knative-ingress-gateway",
         "localGateway": "knative-serving/knative-local-gateway",
         "localGatewayService": "knative-local-gateway.istio-system.svc.cluster.local",
         "ingressClassName": "isvc",
         "domainTemplate": "{{ .Name }}-{{ .Namespace }}.{{ .IngressDomain }}",
+        "pathTemplate": "/serving/{{ .Namespace }}/{{ .Name }}",
+        "pathBasedURL": True,
         "urlScheme": "http",
         "disableIstioVirtualHost": True,
         "disableIngressCreation": False,

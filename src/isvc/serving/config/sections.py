@@ -136,6 +136,7 @@ class IngressConfig(Section):
     enable_llm_inference_service_tls: bool = msgspec.field(default=False, name="enableLLMInferenceServiceTLS")
     disable_istio_virtual_host: bool = False
     path_template: str = ""
+    path_based_url: bool = msgspec.field(default=False, name="pathBasedURL")  # ours: see `has_path_urls`
     disable_ingress_creation: bool = False
     disable_http_route_timeout: bool = msgspec.field(default=False, name="disableHTTPRouteTimeout")
     model_based_routing_header_name: str = ""
@@ -151,6 +152,11 @@ class IngressConfig(Section):
         if self.path_template and not self.ingress_domain:
             return "ingressDomain", "is required when pathTemplate is given"
         return None
+
+    @property
+    def has_path_urls(self) -> bool:
+        """Whether services in Standard mode are reached at a path, which is cut off on the way to them."""
+        return self.path_based_url and self.enable_gateway_api and bool(self.path_template)
 
     def completed(self) -> IngressConfig:
         """With defaults where nothing is set."""

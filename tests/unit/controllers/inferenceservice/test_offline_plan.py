@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -32,14 +33,16 @@ INGRESS = """{
   "ingressGateway": "istio/public", "localGateway": "istio/local",
   "kserveIngressGateway": "kserve/gate", "enableGatewayApi": %s
 }"""
+BY_PATH = {"ingressDomain": "localhost:8080", "pathTemplate": "/at/{{ .Name }}/", "pathBasedURL": True}
 
 
-def fresh(mode: str, *, gateway: bool) -> Observed:
+def fresh(mode: str, *, gateway: bool, service: dict[str, Any] = SERVICE, **ingress: object) -> Observed:
     deploy = f'{{"defaultDeploymentMode": "{mode}"}}'
-    config = Config.parse({"ingress": INGRESS % str(gateway).lower(), "deploy": deploy})
+    settings = json.dumps({**json.loads(INGRESS % str(gateway).lower()), **ingress})
+    config = Config.parse({"ingress": settings, "deploy": deploy})
     return Observed(
-        SERVICE,
-        InferenceService.decode(SERVICE),
+        service,
+        InferenceService.decode(service),
         config,
         runtimes=Runtimes((), (Runtime.of(RUNTIME, cluster=True),)),
         served=OPTIONAL,
@@ -68,6 +71,22 @@ def test_behind_a_gateway() -> None:
     assert routes["iris"]["spec"]["hostnames"] == ["iris-ns.example.com"]
     assert routes["iris"]["spec"]["rules"][0]["backendRefs"][0]["name"] == "iris-transformer"
     assert named(planned, INGRESSES) == {}
+
+
+def test_behind_a_gateway_at_a_path_that_is_cut_off() -> None:
+    explained = {**SERVICE, "spec": {**SERVICE["spec"], "explainer": {"containers": [CONTAINER]}}}
+    observed = fresh("Standard", gateway=True, service=explained, **BY_PATH)
+    routes = named(plan(observed, assume_ready(observed)), HTTP_ROUTES)
+    assert routes["iris"]["spec"]["hostnames"] == ["iris-ns.localhost"]
+    by_path = routes["iris-path"]["spec"]
+    assert by_path["hostnames"] == ["localhost"]
+    explain, rest = by_path["rules"]
+    assert explain["matches"] == [{"path": {"type": "Exact", "value": "/at/iris/v1/models/iris:explain"}}]
+    assert explain["backendRefs"][0]["name"] == "iris-explainer"
+    assert explain["filters"][-1]["urlRewrite"]["path"]["replaceFullPath"] == "/v1/models/iris:explain"
+    assert rest["matches"] == [{"path": {"type": "PathPrefix", "value": "/at/iris"}}]
+    assert rest["backendRefs"][0]["name"] == "iris-transformer"
+    assert rest["filters"][-1]["urlRewrite"]["path"]["replacePrefixMatch"] == "/"
 
 
 def test_on_knative_behind_istio() -> None:

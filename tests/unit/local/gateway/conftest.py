@@ -50,7 +50,7 @@ class Cluster(MemoryReader):
             "metadata": {"name": "r", "namespace": "default"},
             "spec": {"hostnames": [host], "rules": [{"backendRefs": refs, **rule}]},
         }
-        self.table = RouteTable.build([], [route])
+        self.table = RouteTable.build([], [(route, [host])])
 
 
 @pytest_asyncio.fixture

@@ -26,7 +26,7 @@ def ingress(host, *paths, name="i", created="2026-01-01T00:00:00Z"):
 
 
 def http_route(*rules, hostnames=("h.test",)):
-    return {"metadata": {"name": "r", "namespace": "default"}, "spec": {"hostnames": hostnames, "rules": rules}}
+    return {"metadata": {"name": "r", "namespace": "default"}, "spec": {"rules": rules}}, list(hostnames)
 
 
 def service(table, host, path, method="GET", headers=None, query=None):

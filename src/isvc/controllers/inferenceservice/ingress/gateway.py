@@ -1,9 +1,12 @@
-"""Gateway API: an HTTPRoute for the service and one for each component, ready when the gateway says so."""
+"""Gateway API: an HTTPRoute for the service and one for each component, ready when the gateway says so.
+
+With path-based URLs a service has one more, for its path below the ingress domain.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from isvc.controllers.inferenceservice.ingress.address import report_addresses
@@ -22,6 +25,7 @@ from isvc.serving.config import IngressConfig
 from isvc.serving.hosts import additional_hosts, domain_name, is_hidden, url_path, without_port
 from isvc.serving.thirdparty import HTTP_ROUTES
 
+_BY_PATH: Final = "Path"
 KINDS: Final[frozenset[Resource]] = frozenset({HTTP_ROUTES})
 
 
@@ -76,6 +80,8 @@ def _wanted(observed: Observed) -> Iterator[_Wanted]:
         everything.append(names.EXPLAINER)
         yield _Wanted("Explainer", names.explainer(name), (names.EXPLAINER,))
     yield _Wanted("InferenceService", name, tuple(everything))
+    if observed.config.ingress.has_path_urls:
+        yield _Wanted(_BY_PATH, names.path_route(name), tuple(everything))
 
 
 def _problem(title: str, route: Object | None) -> tuple[str, str] | None:
@@ -92,23 +98,30 @@ def _child(manifest: Object) -> Child:
 
 def _manifest(observed: Observed, planned: Planned, route: _Wanted) -> Object:
     settings = observed.config.ingress
-    host = domain_name(route.name, planned.service, settings)
-    hosts = [without_port(host)]
-    if route.name == observed.name:
-        hosts += additional_hosts(host, settings)
-        rules = _service_rules(observed, planned)
-        if settings.path_template:
-            hosts.append(without_port(settings.ingress_domain))
-            rules += _path_rules(observed, planned)
-    else:
-        rules = _component_rules(observed, planned, route.title.lower())
-    if planned.canaries and route.title in ("Predictor", "InferenceService"):
+    hosts, rules = _hosts_and_rules(observed, planned, route)
+    if planned.canaries and route.title in ("Predictor", "InferenceService", _BY_PATH):
         rules = [http_routes.split(rule, _canary_shares(planned)) for rule in rules]
     metadata: Object = {"name": route.name, "namespace": observed.namespace, "annotations": dict(observed.annotations)}
     if labels := without(labels_of(planned.service), observed.config.inference_service.service_label_disallowed_list):
         metadata["labels"] = labels
     parent = http_routes.gateway_parent(settings.kserve_ingress_gateway)
     return http_routes.http_route(metadata, hosts, rules, [parent])
+
+
+def _hosts_and_rules(observed: Observed, planned: Planned, route: _Wanted) -> tuple[list[str], list[Object]]:
+    settings = observed.config.ingress
+    shared = without_port(settings.ingress_domain)
+    if route.title == _BY_PATH:
+        return [shared], _rewriting_path_rules(observed, planned)
+    host = domain_name(route.name, planned.service, settings)
+    hosts = [without_port(host)]
+    if route.name != observed.name:
+        return hosts, _component_rules(observed, planned, route.title.lower())
+    hosts += additional_hosts(host, settings)
+    rules = _service_rules(observed, planned)
+    if settings.path_template and not settings.has_path_urls:
+        return [*hosts, shared], rules + _path_rules(observed, planned)
+    return hosts, rules
 
 
 def _component_rules(observed: Observed, planned: Planned, kind: str) -> list[Object]:
@@ -135,6 +148,22 @@ def _path_rules(observed: Observed, planned: Planned) -> list[Object]:
         rules.append(backend.rule([http_routes.path_match(path + http_routes.EXPLAIN_BELOW_PATH)]))
     backend = _backend(observed, planned, _entrance(planned))
     return [*rules, backend.rule([http_routes.path_match(f"{path}/")])]
+
+
+def _rewriting_path_rules(observed: Observed, planned: Planned) -> list[Object]:
+    """The same with the path cut off, so that the model server sees the paths that it knows."""
+    path = url_path(observed.name, observed.namespace, observed.config.ingress).removesuffix("/")
+    rules = []
+    if "explainer" in planned.deployed:
+        explain = f"/v1/models/{observed.name}:explain"
+        backend = _rewriting(_backend(observed, planned, "explainer"), http_routes.replace_path(explain))
+        rules.append(backend.rule([http_routes.path_match(path + explain, "Exact")]))
+    backend = _rewriting(_backend(observed, planned, _entrance(planned)), http_routes.replace_prefix("/"))
+    return [*rules, backend.rule([http_routes.path_match(path, "PathPrefix")])]
+
+
+def _rewriting(backend: http_routes.Backend, rewrite: Object) -> http_routes.Backend:
+    return replace(backend, filters=(*backend.filters, rewrite))
 
 
 def _entrance(planned: Planned) -> str:

@@ -1,0 +1,102 @@
+"""The Gateway API's statuses: GatewayClasses are accepted, Gateways programmed, HTTPRoutes accepted and resolved.
+
+The gateway itself serves routes from the same cache, so what is reported here is served already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, namespace_of
+from isvc.kube.resource import NAMESPACES, SERVICES, Resource
+from isvc.local.controllers.context import Context
+from isvc.local.gateway.attachment import CONTROLLER, parent_key
+from isvc.local.gateway.server import PARENT_OF_ROUTE, observed_gateways
+from isvc.local.gateway.status import class_status, gateway_status, route_status
+from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES
+from isvc.toolkit.clock import timestamp
+from isvc.toolkit.controller import Controller, Watch, spec_changed
+from isvc.toolkit.reads import Read
+
+_BACKEND_OF_ROUTE = "backend"
+
+
+def backends_of_route(route: Object) -> Iterable[str]:
+    """The index under which routes are found by the Services that they name."""
+    references = (ref for rule in dig(route, "spec", "rules") or () for ref in rule.get("backendRefs") or ())
+    return {f"{ref.get('namespace') or namespace_of(route)}/{ref.get('name', '')}" for ref in references}
+
+
+def controllers(context: Context, port: int) -> list[Controller]:
+    return [_classes(context), _gateways(context, port), _routes(context, port)]
+
+
+def _classes(context: Context) -> Controller:
+    async def reconcile(key: Key) -> None:
+        found = _current(context, GATEWAY_CLASSES, key)
+        if found is not None and dig(found, "spec", "controllerName") == CONTROLLER:
+            await context.write_status(GATEWAY_CLASSES, found, class_status(found, timestamp(context.clock.now())))
+
+    return Controller("gatewayclass", reconcile, [Watch(GATEWAY_CLASSES, when=spec_changed)])
+
+
+def _gateways(context: Context, port: int) -> Controller:
+    cache = context.cache
+
+    async def reconcile(key: Key) -> None:
+        ours = observed_gateways(cache, port)
+        gateway = ours.by_key.get(key)
+        if gateway is not None and not is_being_deleted(gateway):
+            routes = cache.by_index(HTTP_ROUTES, PARENT_OF_ROUTE, str(key))
+            await context.write_status(
+                GATEWAYS, gateway, gateway_status(gateway, ours, routes, timestamp(context.clock.now()))
+            )
+
+    watches = [
+        Watch(GATEWAYS, when=spec_changed),
+        Watch(GATEWAY_CLASSES, to=lambda _: map(Key.of, cache.list(GATEWAYS)), when=spec_changed),
+        Watch(HTTP_ROUTES, to=_parents, when=spec_changed),
+    ]
+    return Controller("gateway", reconcile, watches)
+
+
+def _routes(context: Context, port: int) -> Controller:
+    cache = context.cache
+
+    def exists(namespace: str, service: str) -> bool:
+        return cache.get(SERVICES, service, namespace) is not None
+
+    async def reconcile(key: Key) -> None:
+        route = _current(context, HTTP_ROUTES, key)
+        if route is not None:
+            status = route_status(route, observed_gateways(cache, port), exists, timestamp(context.clock.now()))
+            await context.write_status(HTTP_ROUTES, route, status)
+
+    def of_gateway(gateway: Object) -> Iterable[Key]:
+        return cache.keys(HTTP_ROUTES, PARENT_OF_ROUTE, str(Key.of(gateway)))
+
+    def of_service(service: Object) -> Iterable[Key]:
+        return cache.keys(HTTP_ROUTES, _BACKEND_OF_ROUTE, str(Key.of(service)))
+
+    watches = [
+        Watch(HTTP_ROUTES, when=spec_changed),
+        Watch(GATEWAYS, to=of_gateway, when=spec_changed),
+        Watch(GATEWAY_CLASSES, to=lambda _: map(Key.of, cache.list(HTTP_ROUTES)), when=spec_changed),
+        Watch(SERVICES, to=of_service, when=_came_or_went),
+        Watch(NAMESPACES, to=lambda space: map(Key.of, cache.list(HTTP_ROUTES, space["metadata"]["name"]))),
+    ]
+    reads = [Read(HTTP_ROUTES, indexers={_BACKEND_OF_ROUTE: backends_of_route})]
+    return Controller("httproute", reconcile, watches, workers=4, reads=reads)
+
+
+def _current(context: Context, resource: Resource, key: Key) -> Object | None:
+    found = context.cache.get(resource, key.name, key.namespace)
+    return None if found is None or is_being_deleted(found) else found
+
+
+def _parents(route: Object) -> Iterable[Key]:
+    return {parent_key(route, parent) for parent in dig(route, "spec", "parentRefs") or ()}
+
+
+def _came_or_went(before: Object | None, after: Object | None) -> bool:
+    return before is None or after is None

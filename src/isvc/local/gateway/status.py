@@ -1,0 +1,121 @@
+"""What the gateway reports about GatewayClasses, Gateways and HTTPRoutes, in the words of the Gateway API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from isvc.kube.objects import Key, Object, dig, namespace_of
+from isvc.local.gateway.attachment import CONTROLLER, Attachment, Gateways, Reason, parent_key
+from isvc.serving.thirdparty import HTTP_ROUTES
+
+Exists = Callable[[str, str], bool]
+_HTTP_ROUTE: Final = {"group": HTTP_ROUTES.group, "kind": HTTP_ROUTES.kind}
+
+
+def class_status(gateway_class: Object, now: str) -> Object:
+    accepted = _condition("Accepted", gateway_class, None, "isvc up implements this class")
+    return {"conditions": _dated([accepted], dig(gateway_class, "status", "conditions"), now)}
+
+
+def gateway_status(gateway: Object, gateways: Gateways, routes: Iterable[Object], now: str) -> Object:
+    attached = _attached_routes(gateway, gateways, routes)
+    before = {each["name"]: each for each in dig(gateway, "status", "listeners") or ()}
+    listeners = [
+        {
+            "name": each["name"],
+            "supportedKinds": [_HTTP_ROUTE],
+            "attachedRoutes": attached.count(each["name"]),
+            "conditions": _dated(
+                _listener_conditions(gateway, gateways.listener_problem(each)),
+                before.get(each["name"], {}).get("conditions"),
+                now,
+            ),
+        }
+        for each in dig(gateway, "spec", "listeners") or ()
+    ]
+    conditions = _dated(_gateway_conditions(gateway, gateways), dig(gateway, "status", "conditions"), now)
+    addresses = [{"type": "Hostname", "value": "localhost"}]
+    return {"addresses": addresses, "conditions": conditions, "listeners": listeners}
+
+
+def route_status(route: Object, gateways: Gateways, exists: Exists, now: str) -> Object:
+    """With what other controllers said about Gateways of theirs left as it is."""
+    before: Sequence[Object] = dig(route, "status", "parents") or ()
+    others = [each for each in before if each.get("controllerName") != CONTROLLER]
+    ours = [each for each in before if each.get("controllerName") == CONTROLLER]
+    unresolved = _unresolved(route, exists)
+    return {"parents": others + [_parent(each, route, unresolved, ours, now) for each in gateways.attachments(route)]}
+
+
+def _parent(attached: Attachment, route: Object, unresolved: Reason | None, before: list[Object], now: str) -> Object:
+    conditions = [
+        _condition("Accepted", route, attached.problem, "the route is served"),
+        _condition("ResolvedRefs", route, unresolved, "all backends exist", "ResolvedRefs"),
+    ]
+    known = next((each["conditions"] for each in before if each.get("parentRef") == attached.parent), None)
+    return {"parentRef": attached.parent, "controllerName": CONTROLLER, "conditions": _dated(conditions, known, now)}
+
+
+def _unresolved(route: Object, exists: Exists) -> Reason | None:
+    """What is wrong with the first backend that cannot take requests."""
+    references = (ref for rule in dig(route, "spec", "rules") or () for ref in rule.get("backendRefs") or ())
+    for reference in references:
+        if (reference.get("group") or "", reference.get("kind") or "Service") != ("", "Service"):
+            return Reason("InvalidKind", f"the gateway knows no backends of the kind {reference['kind']}")
+        namespace, name = reference.get("namespace") or namespace_of(route), reference.get("name", "")
+        if not exists(namespace, name):
+            return Reason("BackendNotFound", f"Service {namespace}/{name} does not exist")
+    return None
+
+
+def _attached_routes(gateway: Object, gateways: Gateways, routes: Iterable[Object]) -> list[str]:
+    """The name of a listener once for each route that is attached to it."""
+    found: list[str] = []
+    for route in routes:
+        attachments = gateways.attachments(route)
+        here = (each.listeners for each in attachments if parent_key(route, each.parent) == Key.of(gateway))
+        found += {listener for listeners in here for listener in listeners}
+    return found
+
+
+def _listener_conditions(gateway: Object, problem: Reason | None) -> list[Object]:
+    invalid = Reason("Invalid", problem.message) if problem else None
+    return [
+        _condition("Accepted", gateway, problem, "the listener is served"),
+        _condition("Programmed", gateway, invalid, "the listener takes requests", "Programmed"),
+        _condition("ResolvedRefs", gateway, None, "the listener refers to nothing", "ResolvedRefs"),
+    ]
+
+
+def _gateway_conditions(gateway: Object, gateways: Gateways) -> list[Object]:
+    problems = [gateways.listener_problem(listener) for listener in dig(gateway, "spec", "listeners") or ()]
+    unusable = next((problem for problem in problems if problem), None) if all(problems) else None
+    refused = Reason("ListenersNotValid", unusable.message) if unusable else None
+    invalid = Reason("Invalid", unusable.message) if unusable else None
+    message = f"the gateway listens on http://localhost:{gateways.port}"
+    return [
+        _condition("Accepted", gateway, refused, "the Gateway is served"),
+        _condition("Programmed", gateway, invalid, message, "Programmed"),
+    ]
+
+
+def _condition(kind: str, obj: Object, problem: Reason | None, message: str, reason: str = "Accepted") -> Object:
+    return {
+        "type": kind,
+        "status": "False" if problem else "True",
+        "reason": problem.reason if problem else reason,
+        "message": problem.message if problem else message,
+        "observedGeneration": dig(obj, "metadata", "generation") or 0,
+    }
+
+
+def _dated(conditions: list[Object], before: Iterable[Object] | None, now: str) -> list[Object]:
+    """With the times at which their statuses changed last."""
+    known = {each["type"]: each for each in before or ()}
+    return [
+        {**each, "lastTransitionTime": earlier["lastTransitionTime"]}
+        if (earlier := known.get(each["type"])) and earlier["status"] == each["status"]
+        else {**each, "lastTransitionTime": now}
+        for each in conditions
+    ]

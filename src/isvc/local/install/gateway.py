@@ -1,0 +1,40 @@
+"""The Gateway that routes of services are attached to, and its class."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isvc.kube.objects import Object
+from isvc.local.gateway.attachment import CONTROLLER
+from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
+
+GATEWAY_NAME: Final = "kserve-ingress-gateway"
+GATEWAY_CLASS: Final = "isvc"
+_LISTENER: Final = "http"
+
+
+def gateway_class() -> Object:
+    return {
+        "apiVersion": GATEWAY_CLASSES.api_version,
+        "kind": GATEWAY_CLASSES.kind,
+        "metadata": {"name": GATEWAY_CLASS},
+        "spec": {"controllerName": CONTROLLER, "description": "The gateway of isvc up, on this machine"},
+    }
+
+
+def gateway(namespace: str, port: int) -> Object:
+    """The Gateway of all services; its one listener is the gateway's port."""
+    listener = {"name": _LISTENER, "protocol": "HTTP", "port": port, "allowedRoutes": {"namespaces": {"from": "All"}}}
+    return {
+        "apiVersion": GATEWAYS.api_version,
+        "kind": GATEWAYS.kind,
+        "metadata": {"name": GATEWAY_NAME, "namespace": namespace},
+        "spec": {"gatewayClassName": GATEWAY_CLASS, "listeners": [listener]},
+    }
+
+
+def at_port(live: Object, port: int) -> list[Object] | None:
+    """The listeners with this start's port; None where that changes nothing, as when a user removed our listener."""
+    before: list[Object] = live["spec"].get("listeners") or []
+    after = [{**listener, "port": port} if listener.get("name") == _LISTENER else listener for listener in before]
+    return after if after != before else None

@@ -1,0 +1,119 @@
+"""How services are reached on `isvc up`: URLs that every client understands, shares of traffic, reasons."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeAlias
+
+import pytest
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running, until
+
+from isvc.local.examples import train
+
+pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
+
+# The two versions of the example disagree about this flower.
+TELLING = json.dumps({"instances": [[6.0, 3.0, 2.6, 0.7]]}).encode()
+Answer: TypeAlias = tuple[int, bytes] | str
+STABLE, CANARY = b'{"predictions":[1]}', b'{"predictions":[0]}'
+
+
+@pytest.fixture(scope="module")
+def here(request, tmp_path_factory) -> Iterator[Machine]:
+    needs_embedded(request)
+    models = tmp_path_factory.mktemp("models")
+    train(models)
+    with running(machine(tmp_path_factory.mktemp("up"), models)) as here:
+        yield here
+
+
+def url_of(here: Machine, name: str) -> str:
+    return here.kubectl("get", "isvc", name, "-o", "jsonpath={.status.url}")
+
+
+def ask(url: str, body: bytes | None = None, host: str = "") -> tuple[int, bytes]:
+    request = urllib.request.Request(url, body, {"Host": host} if host else {})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+@contextmanager
+def load(url: str) -> Iterator[Counter[Answer]]:
+    """Requests from four clients while the block runs; what was answered, and how often."""
+    answers: Counter[Answer] = Counter()
+    ended = threading.Event()
+
+    def keep_asking() -> None:
+        while not ended.is_set():
+            try:
+                answers[ask(url, TELLING)] += 1
+            except OSError as error:
+                answers[str(error)] += 1
+            time.sleep(0.005)
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(keep_asking)
+        try:
+            yield answers
+        finally:
+            ended.set()
+
+
+def test_a_canary_gets_its_share_from_10_to_50_to_100_percent_and_no_request_fails(here):
+    here.kubectl("apply", "-f", "examples/iris.yaml")
+    here.wait_ready("iris")
+    url = f"{url_of(here, 'iris')}/v1/models/iris:predict"
+    canary = (EXAMPLES / "iris-canary.yaml").read_text()
+    with load(url) as answers:
+        until(lambda: answers[200, STABLE] > 50, "the first version to answer")
+        for percent in (10, 50, 100):
+            here.apply(canary.replace("trafficPercent: 10", f"trafficPercent: {percent}"))
+            until(partial(has_weights, here, "iris-path", [100 - percent, percent]), f"{percent} %")
+            measured = asked(answers, 400)
+            # Four standard deviations of 400 draws are 10 % at most; requests under way at the change count a little.
+            assert abs(100 * measured[200, CANARY] / measured.total() - percent) < 11, measured
+    assert set(answers) == {(200, STABLE), (200, CANARY)}, answers
+    here.kubectl("delete", "isvc", "iris")
+
+
+def has_weights(here: Machine, route: str, weights: list[int]) -> bool:
+    [rule] = here.get("httproute", route)["spec"]["rules"]
+    return [backend.get("weight", 1) for backend in rule["backendRefs"]] == weights
+
+
+def asked(answers: Counter[Answer], count: int) -> Counter[Answer]:
+    """The answers to as many further requests."""
+    before = Counter(answers)
+    until(lambda: answers.total() - before.total() >= count, f"{count} requests")
+    return answers - before
+
+
+def test_one_service_by_path_by_host_and_by_address(here):
+    here.kubectl("apply", "-f", "examples/iris.yaml")
+    here.wait_ready("iris")
+    url = url_of(here, "iris")
+    port = url.split(":")[2].split("/")[0]
+    assert url == f"http://localhost:{port}/serving/default/iris"
+    predict = "/v1/models/iris:predict"
+    assert ask(url + predict, TELLING) == (200, STABLE)
+    assert ask(url.replace("localhost", "127.0.0.1") + predict, TELLING) == (200, STABLE)
+    assert ask(f"http://127.0.0.1:{port}{predict}", TELLING, f"iris-default.localhost:{port}") == (200, STABLE)
+    for route in here.get("httproutes")["items"]:
+        [parent] = route["status"]["parents"]
+        assert [c["status"] for c in parent["conditions"]] == ["True", "True"]
+    here.kubectl("wait", "-n", "kserve", "--for=condition=Programmed", "gateway/kserve-ingress-gateway", "--timeout=9s")
+    here.kubectl("delete", "isvc", "iris")
+    until(lambda: ask(url + predict, TELLING)[0] == 404, "the route to go")
