@@ -73,7 +73,7 @@ async def running(cluster, namespace: str) -> AsyncIterator[Running]:
             await reconcile(key)
             state.reconciled.add(key)
 
-        greeter.controller._reconcile = counted
+        greeter.controller.reconcile = counted
         task = asyncio.create_task(greeter.manager.run(handle_signals=False))
         try:
             await until(lambda: task.done() or greeter.manager.ready, "ready")

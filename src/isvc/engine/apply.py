@@ -7,7 +7,6 @@ request: the engine remembers what the API server made of each manifest, and aft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -27,7 +26,6 @@ from isvc.engine.outcome import (
 from isvc.engine.plan import Child, Hold, Part, Plan, Want
 from isvc.kube.errors import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound, TooLarge
 from isvc.kube.objects import (
-    Key,
     Object,
     is_being_deleted,
     name_of,
@@ -37,7 +35,7 @@ from isvc.kube.objects import (
 )
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by, is_left_by_namesake
 from isvc.kube.resource import Resource
-from isvc.toolkit.cache import OWNER, Reader
+from isvc.toolkit.cache import OWNER, Memory
 
 REFUSALS = (Invalid, Forbidden, BadRequest, NotFound, TooLarge)
 _MOST_REMEMBERED = 100_000  # one that is forgotten costs a comparison
@@ -55,16 +53,6 @@ class Writer(Protocol):
     async def delete(
         self, resource: Resource, name: str, namespace: str, *, uid: str | None, propagation: str | None
     ) -> Object: ...
-
-
-class Memory(Reader, Protocol):
-    """A reader that notes our own writes, so that the next read sees them."""
-
-    def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None: ...
-
-    def keys(self, resource: Resource, index_name: str, value: str) -> Sequence[Key]:
-        """As `by_index`, names only."""
-        ...
 
 
 class _Seen(NamedTuple):

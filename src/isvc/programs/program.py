@@ -15,7 +15,7 @@ from isvc.programs.certificates import webhook_certificates
 from isvc.programs.options import Options
 from isvc.programs.registration import Webhook, WebhookContext, reads, routes, targets
 from isvc.programs.tls import protection, restrict
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Cache, Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.controller import Controller
@@ -23,7 +23,7 @@ from isvc.toolkit.election import Election
 from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager, on_signals
 from isvc.toolkit.metrics import Metrics
-from isvc.toolkit.recorder import Recorder
+from isvc.toolkit.recorder import EventSource, Recorder
 from isvc.toolkit.webhook import WebhookServer
 
 
@@ -32,8 +32,8 @@ class Context:
     """What controllers and tasks are made of."""
 
     client: Client
-    cache: Cache
-    recorder: Recorder
+    cache: Memory
+    recorder: EventSource
     clock: Clock
     options: Options
 

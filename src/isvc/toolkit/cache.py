@@ -21,7 +21,7 @@ from isvc.toolkit.own_writes import OwnWrites
 from isvc.toolkit.reads import ConflictingReads, Declaration, Read, merge
 from isvc.toolkit.store import OWNER
 
-__all__ = ["OWNER", "Cache", "Reader"]
+__all__ = ["OWNER", "Cache", "Memory", "Reader"]
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,12 @@ class Reader(Protocol):
     def serves(self, resource: Resource) -> bool:
         """False when the cluster does not have this kind."""
         ...
+
+
+class Memory(Reader, Protocol):
+    """A reader that notes our own writes, so that the next read sees them."""
+
+    def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None: ...
 
 
 class Cache:

@@ -125,7 +125,7 @@ class Controller:
         self.watches = tuple(watches)
         self.reads = _all_reads(reads, watches)
         self.workers = workers
-        self._reconcile = reconcile
+        self.reconcile = reconcile
         self._kind = ignore_own_writes_for.kind if ignore_own_writes_for else ""
         self._own_writes = OwnWrites()
         self._heard: dict[Key, set[str]] = {}  # versions that events brought while their key was being reconciled
@@ -193,7 +193,7 @@ class Controller:
         started = self._clock.monotonic()
         crashed, result = False, None
         try:
-            result = await self._reconcile(key)
+            result = await self.reconcile(key)
         except NotLeader as error:
             log.warning("%s %s: %s", self.name, key, error)
             outcome = "error"

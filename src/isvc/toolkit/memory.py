@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import Resource
-from isvc.toolkit.reads import Declaration, Read, merge
+from isvc.toolkit.reads import Read
 from isvc.toolkit.store import OWNER, Indexer, owner_index
 
 
@@ -24,26 +24,37 @@ class MemoryReader:
         absent: Collection[Resource] = (),
     ) -> None:
         self._objects: dict[Resource, dict[Key, Object]] = {}
-        self._indexers = _indexers(reads)
+        self._indexers: dict[Resource, dict[str, Indexer]] = {}
+        self._indexed: dict[tuple[Resource, str, str], set[Key]] = {}
         self._absent = frozenset(absent)
+        self.declare(*reads)
         for resource, obj in objects:
             self.put(resource, obj)
 
+    def declare(self, *reads: Read) -> None:
+        """Index what these read. To be called before there are objects."""
+        for read in reads:
+            self._indexers.setdefault(read.resource, {}).update(read.indexers)
+
     def put(self, resource: Resource, obj: Object) -> None:
-        self._objects.setdefault(resource, {})[Key.of(obj)] = obj
+        key = Key.of(obj)
+        if (before := self._objects.get(resource, {}).get(key)) is not None:
+            self._unindex(resource, before)
+        self._objects.setdefault(resource, {})[key] = obj
+        for entry in self._entries(resource, obj):
+            self._indexed.setdefault(entry, set()).add(key)
 
     def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
-        del self._objects[resource][Key(namespace, name)]
+        self._unindex(resource, self._objects[resource].pop(Key(namespace, name)))
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         return self._objects.get(resource, {}).get(Key(namespace if resource.namespaced else "", name))
 
     def keys(self, resource: Resource, index_name: str, value: str) -> Sequence[Key]:
-        indexers = self._indexers.get(resource, {}) | {OWNER: owner_index}
+        indexers = self._indexers_of(resource)
         if index_name not in indexers:
             raise KeyError(f"no index {index_name!r} of {resource}; declared: {', '.join(sorted(indexers))}")
-        index = indexers[index_name]
-        return sorted(key for key, obj in self._objects.get(resource, {}).items() if value in index(obj))
+        return sorted(self._indexed.get((resource, index_name, value), ()))
 
     def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
         return [self._objects[resource][key] for key in self.keys(resource, index_name, value)]
@@ -55,9 +66,14 @@ class MemoryReader:
         found = self._objects.get(resource, {}).items()
         return [obj for key, obj in found if namespace in ("", key.namespace)]
 
+    def _indexers_of(self, resource: Resource) -> dict[str, Indexer]:
+        return self._indexers.get(resource, {}) | {OWNER: owner_index}
 
-def _indexers(reads: Iterable[Read]) -> dict[Resource, dict[str, Indexer]]:
-    declared: dict[Resource, list[Declaration]] = {}
-    for read in reads:
-        declared.setdefault(read.resource, []).append(Declaration("reader", read))
-    return {resource: dict(merge(each)[0].indexers) for resource, each in declared.items()}
+    def _entries(self, resource: Resource, obj: Object) -> Iterable[tuple[Resource, str, str]]:
+        for name, index in self._indexers_of(resource).items():
+            for value in index(obj):
+                yield resource, name, value
+
+    def _unindex(self, resource: Resource, obj: Object) -> None:
+        for entry in self._entries(resource, obj):
+            self._indexed[entry].discard(Key.of(obj))

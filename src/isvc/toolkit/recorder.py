@@ -40,6 +40,12 @@ class EventRecorder(Protocol):
     def event(self, obj: Object, type: str, reason: str, message: str) -> None: ...  # noqa: A002 - Kubernetes' word
 
 
+class EventSource(EventRecorder, Protocol):
+    """A recorder that can record for other components, too."""
+
+    def named(self, source: str) -> EventRecorder: ...
+
+
 class _Subject(NamedTuple):
     """What makes two events the same."""
 

@@ -138,14 +138,14 @@ class Running:
         self.controller = build(client, self.cache, self.recorder, SystemClock(), system_namespace)
         self.manager = Manager(client, self.cache, controllers=[self.controller], services=[self.recorder])
         self.reconciled: dict[Key, int] = {}
-        reconcile = self.controller._reconcile
+        reconcile = self.controller.reconcile
 
         async def counted(key: Key):
             result = await reconcile(key)
             self.reconciled[key] = self.reconciled.get(key, 0) + 1
             return result
 
-        self.controller._reconcile = counted
+        self.controller.reconcile = counted
 
     def has_seen_to(self, keys: set[Key]) -> bool:
         """Each of these at least once, and there is nothing left to do."""

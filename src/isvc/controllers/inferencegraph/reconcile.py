@@ -18,11 +18,11 @@ from isvc.kube.objects import Key, Object, is_being_deleted, name_of
 from isvc.serving.config.current import Configuration
 from isvc.serving.events import readiness_events
 from isvc.serving.knative_settings import KnativeSettings
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
-from isvc.toolkit.recorder import Recorder
+from isvc.toolkit.recorder import EventRecorder
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +33,8 @@ class Reconciler:
     def __init__(
         self,
         client: Client,
-        cache: Cache,
-        recorder: Recorder,
+        cache: Memory,
+        recorder: EventRecorder,
         clock: Clock,
         configuration: Configuration,
         knative: KnativeSettings,

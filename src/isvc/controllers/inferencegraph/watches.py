@@ -14,20 +14,20 @@ from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCAL
 from isvc.serving.config.current import Configuration
 from isvc.serving.knative_settings import NAMESPACE, KnativeSettings
 from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch, owner_of
 from isvc.toolkit.reads import Read
-from isvc.toolkit.recorder import Recorder
+from isvc.toolkit.recorder import EventRecorder
 
 BY_SERVICE = "graphs by service"
 
 
 def controller(
     client: Client,
-    cache: Cache,
-    recorder: Recorder,
+    cache: Memory,
+    recorder: EventRecorder,
     clock: Clock,
     system_namespace: str,
     knative_namespace: str = NAMESPACE,

@@ -28,7 +28,7 @@ from isvc.kube.objects import Key, Object, dig, finalizers_of, is_being_deleted,
 from isvc.serving.events import WARNING, Event, failing, readiness_events
 from isvc.serving.knative_settings import KnativeSettings
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
@@ -55,7 +55,7 @@ class Reconciler:
     def __init__(
         self,
         client: Client,
-        cache: Cache,
+        cache: Memory,
         recorder: EventRecorder,
         clock: Clock,
         system_namespace: str,

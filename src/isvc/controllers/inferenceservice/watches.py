@@ -22,7 +22,7 @@ from isvc.serving.annotations import SERVICE
 from isvc.serving.config.current import Configuration
 from isvc.serving.knative_settings import NAMESPACE, KnativeSettings
 from isvc.serving.thirdparty import KNATIVE_SERVICES, OPENTELEMETRY_COLLECTORS, OPTIONAL, SCALED_OBJECTS
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch, owner_of, spec_changed
@@ -34,7 +34,7 @@ WORKERS: Final = 192  # most of them wait for the API server
 
 def controller(
     client: Client,
-    cache: Cache,
+    cache: Memory,
     recorder: EventRecorder,
     clock: Clock,
     system_namespace: str,
@@ -64,7 +64,7 @@ def reads(system_namespace: str) -> tuple[Read, ...]:
     )
 
 
-def _watches(cache: Cache, configuration: Configuration) -> Sequence[Watch]:
+def _watches(cache: Memory, configuration: Configuration) -> Sequence[Watch]:
     owner = owner_of(INFERENCE_SERVICES)
     affected = Affected(cache, configuration.in_force)
     return (

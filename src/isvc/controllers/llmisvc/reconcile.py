@@ -36,7 +36,7 @@ from isvc.serving.credentials import NotLookedUp
 from isvc.serving.events import WARNING, Event
 from isvc.serving.llm import names
 from isvc.serving.llm.labels import NAME
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.certificates import issue_self_signed
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
@@ -60,7 +60,7 @@ class Reconciler:
     def __init__(
         self,
         client: Client,
-        cache: Cache,
+        cache: Memory,
         recorder: EventRecorder,
         clock: Clock,
         system_namespace: str,

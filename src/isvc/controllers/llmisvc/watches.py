@@ -46,7 +46,7 @@ from isvc.serving.thirdparty import (
     LEADER_WORKER_SETS,
     SCALED_OBJECTS,
 )
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_changed
@@ -59,7 +59,7 @@ OURS: Final = f"{PART_OF}={LLM}"
 
 def controller(
     client: Client,
-    cache: Cache,
+    cache: Memory,
     recorder: EventRecorder,
     clock: Clock,
     system_namespace: str,
@@ -97,7 +97,7 @@ def _service_names_of_pod(pod: Object) -> Iterable[str]:
     return map(str, service_of_pod(pod))
 
 
-def _watches(cache: Cache, dependencies: Dependencies, system_namespace: str) -> Sequence[Watch]:
+def _watches(cache: Memory, dependencies: Dependencies, system_namespace: str) -> Sequence[Watch]:
     owner = owner_of(LLM_INFERENCE_SERVICES)
 
     def dependents(resource: Resource) -> Mapper:

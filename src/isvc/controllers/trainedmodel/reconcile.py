@@ -22,7 +22,7 @@ from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
@@ -33,7 +33,7 @@ LOOK_AGAIN = 2.0  # for the list of models, which is not watched
 
 
 class Reconciler:
-    def __init__(self, client: Client, cache: Cache, clock: Clock) -> None:
+    def __init__(self, client: Client, cache: Memory, clock: Clock) -> None:
         self._client = client
         self._cache = cache
         self._clock = clock

@@ -8,7 +8,7 @@ from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.controllers.trainedmodel.reconcile import Reconciler
 from isvc.kube import conditions
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch
@@ -17,7 +17,7 @@ from isvc.toolkit.reads import Read
 BY_SERVICE = "models by service"
 
 
-def controller(client: Client, cache: Cache, clock: Clock) -> Controller:
+def controller(client: Client, cache: Memory, clock: Clock) -> Controller:
     """One worker: models of one service share its memory and its list."""
     reconciler = Reconciler(client, cache, clock)
 

@@ -71,7 +71,7 @@ def in_use(server: Any) -> str:
 @pytest.mark.parametrize("users", [1, 20, 1000])
 async def test_the_more_users_a_configuration_has_the_longer_its_status_waits(users: int) -> None:
     server, clock = Server(*(service(f"user-{number}") for number in range(users))), ManualClock()
-    arguments: Any = (server, server, None, clock, Users(server, "kserve", "kserve-"))  # type: ignore[arg-type]
+    arguments: Any = (server, server, None, clock, Users(server, "kserve", "kserve-"))
     reconciler = Reconciler(*arguments)
     assert await reconciler.reconcile(Key.of(PRESET)) is None
     server.put(LLM_INFERENCE_SERVICES, service("another"))

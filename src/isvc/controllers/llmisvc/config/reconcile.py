@@ -10,7 +10,7 @@ from isvc.controllers.llmisvc.config.users import Users
 from isvc.engine.commit import Commit
 from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted, name_of, namespace_of
 from isvc.serving.events import WARNING
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
@@ -23,7 +23,7 @@ LONGEST_PAUSE: Final = 30.0
 
 
 class Reconciler:
-    def __init__(self, client: Client, cache: Cache, recorder: EventRecorder, clock: Clock, users: Users) -> None:
+    def __init__(self, client: Client, cache: Memory, recorder: EventRecorder, clock: Clock, users: Users) -> None:
         self._cache = cache
         self._recorder = recorder
         self._clock = clock

@@ -6,11 +6,11 @@ from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, PLACE_INDEX
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.serving.llm.presets import preset_names
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 
 
 class Users:
-    def __init__(self, cache: Cache, system_namespace: str, prefix: str) -> None:
+    def __init__(self, cache: Memory, system_namespace: str, prefix: str) -> None:
         self._cache = cache
         self._system_namespace = system_namespace
         self._presets = preset_names(prefix)

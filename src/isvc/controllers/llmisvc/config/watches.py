@@ -11,7 +11,7 @@ from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, PLACE_INDEX, config_indexer, configs_of, places_of
 from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.serving.llm.presets import preset_names
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Controller, Watch
@@ -23,7 +23,7 @@ WORKERS = 4
 
 def controller(
     client: Client,
-    cache: Cache,
+    cache: Memory,
     recorder: EventRecorder,
     clock: Clock,
     system_namespace: str,
