@@ -24,7 +24,7 @@ from isvc.kube.owners import controller_ref, owner_refs
 _SHARED: Final = ("labels", "annotations")
 _FROM_LIVE: Final = ("uid", "resourceVersion", "finalizers", "creationTimestamp", "deletionTimestamp")
 #: Values that the API server allots, whatever they are.
-_ALLOTTED: Final = {
+ALLOTTED: Final = {
     ("", "Service"): tuple(
         f"spec.{name}" for name in ("clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy")
     ),
@@ -58,7 +58,7 @@ class Comparison:
             return True
         stored = completed(child.manifest)
         desired = stored if stored is not None else child.manifest
-        for path in _ALLOTTED.get((child.resource.group, child.resource.kind), ()):
+        for path in ALLOTTED.get((child.resource.group, child.resource.kind), ()):
             if at(desired, path) is None:
                 live = without(live, steps(path))
         have, want = _compared(child, live), _compared(child, desired)

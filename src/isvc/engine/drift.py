@@ -32,13 +32,13 @@ def drifted(
             drifted(have.get(key), value, known.at(key), exact=exact, field=key, parent=field)
             for key, value in desired.items()
         ) or any(
-            key not in desired and not _filled_in(value, known.at(key), exact, key, field)
+            key not in desired and not is_filled_in(value, known.at(key), exact, key, field)
             for key, value in have.items()
         )
     if isinstance(desired, list):
         items = live or []
         if not isinstance(items, list) or len(items) != len(desired):
-            return bool(desired) or not _filled_in(live, known, exact, field, parent)
+            return bool(desired) or not is_filled_in(live, known, exact, field, parent)
         return any(
             drifted(one, other, known.at("[]"), exact=exact, field=field, parent=parent)
             for one, other in zip(items, desired, strict=True)
@@ -46,11 +46,11 @@ def drifted(
     if live is None:
         return bool(desired) or (desired is not None and (parent in _FREE or field in ZERO_MATTERS))
     if desired is None:
-        return not _filled_in(live, known, exact, field, parent)
+        return not is_filled_in(live, known, exact, field, parent)
     return not same_scalar(live, desired, field, parent)
 
 
-def _filled_in(value: Any, known: Known, exact: bool, field: str, parent: str) -> bool:
+def is_filled_in(value: Any, known: Known, exact: bool, field: str, parent: str) -> bool:
     """Whether the API server, or a webhook that is known, could have set this by itself."""
     if value in (None, {}, []):
         return True
@@ -59,5 +59,5 @@ def _filled_in(value: Any, known: Known, exact: bool, field: str, parent: str) -
     if not value:
         return not exact and parent not in _FREE and field not in ZERO_MATTERS
     return isinstance(value, dict) and all(
-        _filled_in(inner, known.at(key), exact, key, field) for key, inner in value.items()
+        is_filled_in(inner, known.at(key), exact, key, field) for key, inner in value.items()
     )

@@ -64,8 +64,8 @@ def configuration(profile: str) -> dict[str, str]:
     """The ConfigMap of a profile: its sections laid over the base."""
     base: dict[str, str] = dict(load(FOLDER / "base" / "10-config.yaml")["data"])
     for section, changes in ((load(FOLDER / "profiles" / f"{profile}.yaml") or {}).get("config") or {}).items():
-        merged = merge_patch.apply(json.loads(base.get(section, "{}")), changes)
-        base[section] = json.dumps(merged)
+        merged = json.loads(base.get(section, "{}")) | changes
+        base[section] = json.dumps({key: value for key, value in merged.items() if value is not None})
     return base
 
 

@@ -1,0 +1,29 @@
+"""Why a service would not become ready although all that was created for it is healthy."""
+
+from __future__ import annotations
+
+from isvc.api.annotations import is_stopped
+from isvc.kube.conditions import find
+from isvc.kube.objects import Key, Object, dig
+from isvc.kube.resource import Resource
+from isvc.simulation.simulation import Simulation
+
+
+def unready(simulation: Simulation, resource: Resource, document: Object) -> str:
+    """One sentence; empty for what is ready, or stopped on purpose."""
+    key = Key.of(document)
+    live = simulation.objects.get(resource, key.name, key.namespace)
+    if live is None:
+        return f"the controller deletes it: there is no InferenceService {dig(document, 'spec', 'inferenceService')}"
+    conditions = dig(live, "status", "conditions") or ()
+    if is_stopped(live) or (find(conditions, "Ready") or {}).get("status") == "True":
+        return ""
+    crashes = (str(each.error) for each in simulation.crashes if each.key == key)
+    events = (
+        event.message
+        for event in reversed(simulation.events.recorded)
+        if (event.kind, event.key, event.type) == (resource.kind, key, "Warning")
+    )
+    failure = dig(live, "status", "modelStatus", "lastFailureInfo", "message")
+    said = (each["message"] for each in conditions if each.get("status") != "True" and each.get("message"))
+    return next(filter(None, (*crashes, failure, *events, *said)), "it does not become ready")

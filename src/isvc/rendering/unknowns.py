@@ -1,0 +1,58 @@
+"""What cannot be known without a cluster, and is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import orjson
+
+from isvc.kube.objects import Object
+from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS
+from isvc.serving import thirdparty
+from isvc.serving.thirdparty import GATEWAYS
+from isvc.simulation.kinds import resource_of
+from isvc.simulation.simulation import Simulation
+
+_PROJECTS: Final = {
+    thirdparty.KNATIVE_SERVICES: "Knative Serving",
+    thirdparty.VIRTUAL_SERVICES: "Istio",
+    thirdparty.HTTP_ROUTES: "the Gateway API",
+    thirdparty.SCALED_OBJECTS: "KEDA",
+    thirdparty.OPENTELEMETRY_COLLECTORS: "the OpenTelemetry operator",
+    thirdparty.INFERENCE_POOLS: "the Gateway API inference extension",
+    thirdparty.LEADER_WORKER_SETS: "LeaderWorkerSet",
+}
+_ASKED_FOR: Final = (SECRETS, SERVICE_ACCOUNTS)
+
+
+def assumed(simulation: Simulation, children: list[Object]) -> Iterator[str]:
+    """Sentences for people."""
+    kinds = {resource_of(child) for child in children}
+    for resource, project in _PROJECTS.items():
+        if resource in kinds:
+            yield f"{project} is assumed to be installed"
+    for resource, namespace, name in simulation.server.missed:
+        if resource in _ASKED_FOR:
+            yield f"{resource.kind} {namespace}/{name} is not given: it is assumed not to exist"
+
+
+def default_gateway(config: Object) -> Object:
+    """The gateway that the configuration names, which an installation has."""
+    try:
+        ingress = orjson.loads((config.get("data") or {}).get("ingress") or "{}")
+    except orjson.JSONDecodeError:
+        ingress = {}
+    place = str(ingress.get("kserveIngressGateway") or "kserve/kserve-ingress-gateway")
+    namespace, _, name = place.rpartition("/")
+    return {
+        "apiVersion": GATEWAYS.api_version,
+        "kind": GATEWAYS.kind,
+        "metadata": {"name": name, "namespace": namespace or "kserve"},
+        "spec": {
+            "gatewayClassName": "assumed",
+            "listeners": [
+                {"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}}}
+            ],
+        },
+    }

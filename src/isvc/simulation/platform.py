@@ -1,0 +1,111 @@
+"""Plays the rest of the cluster: the status that Kubernetes, Knative and gateways report once all is healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
+from isvc.kube.resource import DEPLOYMENTS, Resource
+from isvc.serving import knative
+from isvc.serving.thirdparty import (
+    GATEWAYS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INFERENCE_POOLS_V1ALPHA2,
+    KNATIVE_SERVICES,
+    LEADER_WORKER_SETS,
+)
+
+CONTROLLER: Final = "isvc.dev/simulated"
+
+
+class Platform:
+    """`domains` are Knative's; every pool is accepted by the `gateways`, given as references."""
+
+    def __init__(self, domains: tuple[str, ...] = (), gateways: tuple[Object, ...] = ()) -> None:
+        self._domains = domains
+        self._gateways = gateways
+        self._reports: Mapping[Resource, Callable[[Object], Object]] = {
+            DEPLOYMENTS: _deployment,
+            LEADER_WORKER_SETS: _leader_worker_set,
+            KNATIVE_SERVICES: self._knative_service,
+            GATEWAYS: _gateway,
+            HTTP_ROUTES: _route,
+            INFERENCE_POOLS: lambda pool: {"parents": self._accepted(pool)},
+            INFERENCE_POOLS_V1ALPHA2: lambda pool: {"parent": self._accepted(pool)},
+        }
+
+    @property
+    def kinds(self) -> tuple[Resource, ...]:
+        return tuple(self._reports)
+
+    def healthy(self, resource: Resource, obj: Object) -> Object:
+        """The object's status once it is healthy."""
+        return self._reports[resource](obj)
+
+    def _knative_service(self, service: Object) -> Object:
+        name, namespace = name_of(service), namespace_of(service)
+        revision = f"{name}-{_generation(service):05d}"
+        traffic = dig(service, "spec", "traffic") or [{"latestRevision": True, "percent": 100}]
+        return {
+            "observedGeneration": _generation(service),
+            "url": knative.default_url(name, namespace, labels_of(service), self._domains),
+            "address": {"url": f"http://{name}.{namespace}.svc.cluster.local"},
+            "latestCreatedRevisionName": revision,
+            "latestReadyRevisionName": revision,
+            "traffic": [{**each, "revisionName": each.get("revisionName") or revision} for each in traffic],
+            "conditions": [_condition(kind) for kind in ("ConfigurationsReady", "Ready", "RoutesReady")],
+        }
+
+    def _accepted(self, pool: Object) -> list[Object]:
+        conditions = [_observed(pool, "Accepted"), _observed(pool, "ResolvedRefs")]
+        return [{"parentRef": gateway, "conditions": conditions} for gateway in self._gateways]
+
+
+def _deployment(deployment: Object) -> Object:
+    replicas = dig(deployment, "spec", "replicas")
+    count = 1 if replicas is None else replicas
+    return {
+        "observedGeneration": _generation(deployment),
+        **dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), count),
+        "conditions": [
+            _condition("Available", "MinimumReplicasAvailable"),
+            _condition("Progressing", "NewReplicaSetAvailable"),
+        ],
+    }
+
+
+def _leader_worker_set(workers: Object) -> Object:
+    replicas = dig(workers, "spec", "replicas")
+    count = 1 if replicas is None else replicas
+    return {
+        **dict.fromkeys(("replicas", "readyReplicas", "updatedReplicas"), count),
+        "conditions": [_condition("Available", "AllGroupsReady")],
+    }
+
+
+def _gateway(gateway: Object) -> Object:
+    return {
+        "addresses": [{"type": "IPAddress", "value": "203.0.113.1"}],
+        "conditions": [_observed(gateway, "Accepted"), _observed(gateway, "Programmed")],
+    }
+
+
+def _route(route: Object) -> Object:
+    accepted = [_observed(route, "Accepted"), _observed(route, "ResolvedRefs")]
+    parents = dig(route, "spec", "parentRefs") or ()
+    return {"parents": [{"parentRef": each, "controllerName": CONTROLLER, "conditions": accepted} for each in parents]}
+
+
+def _generation(obj: Object) -> int:
+    return int(dig(obj, "metadata", "generation") or 1)
+
+
+def _condition(kind: str, reason: str = "") -> Object:
+    condition = {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    return {**condition, "reason": reason} if reason else condition
+
+
+def _observed(obj: Object, kind: str) -> Object:
+    return {**_condition(kind, kind), "observedGeneration": _generation(obj), "message": ""}
