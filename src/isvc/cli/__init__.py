@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "down": ("isvc.cli.down", "Stop what `isvc up` started."),
     "status": ("isvc.cli.status", "Show whether isvc runs here, and its services."),
     "get": ("isvc.cli.get", "List services of all kinds, and why one is not ready."),
+    "render": ("isvc.cli.render", "Print every child that documents would get, with no cluster."),
     "apiserver": ("isvc.cli.apiserver", "Run the embedded Kubernetes API server alone, in the foreground."),
     "envtest": ("isvc.cli.envtest", "Write the assets that run controller-runtime's test suites on it."),
     "completion": ("isvc.cli.completion", "Print the script that completes isvc's commands in a shell."),

@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 import yaml
 
+from isvc.kube.go_yaml import Loader, check_depth
 from isvc.kube.objects import Object
 
 STDIN: Final = "-"
@@ -35,7 +36,8 @@ class Document:
     source: str = ""
 
     def __str__(self) -> str:
-        name = (self.obj.get("metadata") or {}).get("name", "")
+        metadata = self.obj.get("metadata") or {}
+        name = metadata.get("name") or f"{metadata.get('generateName', '')}…"
         return f"{self.source}: {self.obj.get('kind')} {name}" if self.source else f"{self.obj.get('kind')} {name}"
 
 
@@ -100,7 +102,7 @@ def _objects(value: Any, place: str) -> Iterator[Document]:
         return
     if not isinstance(value.get("metadata"), dict):
         raise DocumentError(f"{where}{value['kind']} has no metadata")
-    if not isinstance(value["metadata"].get("name"), str):
+    if not any(isinstance(value["metadata"].get(field), str) for field in ("name", "generateName")):
         raise DocumentError(f"{where}{value['kind']} has no metadata.name")
     yield Document(value, place)
 
@@ -121,29 +123,30 @@ def _values(text: str, source: str) -> Iterator[tuple[Any, int]]:
             return
         except orjson.JSONDecodeError:
             pass
-    loader = _Loader(text)
+    loader = Loader(text)
     try:
+        check_depth(text)
         while loader.check_node():
             node = loader.get_node()
             _check(node, where)
             yield loader.construct_document(node), node.start_mark.line + 1
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = f":{mark.line + 1}" if mark else ""
-        raise DocumentError(f"{where}{line}: {_complaint(error)}") from None
+        line = mark.line + 1 if mark else 0
+        raise DocumentError(f"{where}:{line}: {_complaint(error, text, line)}") from None
     except yaml.YAMLError as error:
         raise DocumentError(f"{where}: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise DocumentError(f"{where}: nested deeper than can be read") from None
-    except ValueError as error:  # a number that is none, such as an octal with a nine
+    except ValueError as error:  # nested too deeply, or a number that is none
         raise DocumentError(f"{where}: {error}") from None
     finally:
         loader.dispose()
 
 
-def _complaint(error: yaml.MarkedYAMLError) -> str:
-    problem = error.problem or error.context or "it is not YAML"
-    return problem.replace("'\\t'", "a tab")
+def _complaint(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
+    lines = text.splitlines()
+    if 0 < line <= len(lines) and lines[line - 1].lstrip(" ").startswith("\t"):
+        return "the line is indented with a tab, where YAML wants spaces"
+    return error.problem or error.context or "it is not YAML"
 
 
 def _check(node: yaml.Node, where: str) -> None:
@@ -178,39 +181,3 @@ def _check_keys(node: yaml.MappingNode, where: str) -> None:
             raise DocumentError(f"{where}:{line}: the key {key.value} is there twice")
         if key.tag != "tag:yaml.org,2002:merge":
             seen.add(key.value)
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML as Go's parser reads it."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        """Keys are text, whatever they look like."""
-        if isinstance(node, yaml.MappingNode):
-            self.flatten_mapping(node)
-        return {str(key.value): self.construct_object(value, deep=deep) for key, value in node.value}
-
-
-def _resolvers() -> dict[str, list[tuple[str, Any]]]:
-    """Without timestamps, and without numbers to the base of 60."""
-    kept: dict[str, list[tuple[str, Any]]] = {}
-    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items():
-        for tag, pattern in resolvers:
-            if tag.endswith(":timestamp"):
-                continue
-            kept.setdefault(letter, []).append(
-                (tag, _Decimal(pattern) if tag.endswith((":int", ":float")) else pattern)
-            )
-    return kept
-
-
-class _Decimal:
-    """A pattern of numbers that has no colons."""
-
-    def __init__(self, pattern: Any) -> None:
-        self._pattern = pattern
-
-    def match(self, text: str) -> Any:
-        return None if ":" in text else self._pattern.match(text)
-
-
-_Loader.yaml_implicit_resolvers = _resolvers()

@@ -8,10 +8,11 @@ from typing import Final
 import orjson
 
 from isvc.kube.objects import Object
-from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS
+from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving import thirdparty
-from isvc.serving.thirdparty import GATEWAYS
+from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
 from isvc.simulation.kinds import resource_of
+from isvc.simulation.platform import CONTROLLER
 from isvc.simulation.simulation import Simulation
 
 _PROJECTS: Final = {
@@ -23,6 +24,7 @@ _PROJECTS: Final = {
     thirdparty.INFERENCE_POOLS: "the Gateway API inference extension",
     thirdparty.LEADER_WORKER_SETS: "LeaderWorkerSet",
 }
+_GATEWAY_CLASS: Final = "assumed"
 _ASKED_FOR: Final = (SECRETS, SERVICE_ACCOUNTS)
 
 
@@ -37,22 +39,21 @@ def assumed(simulation: Simulation, children: list[Object]) -> Iterator[str]:
             yield f"{resource.kind} {namespace}/{name} is not given: it is assumed not to exist"
 
 
-def default_gateway(config: Object) -> Object:
-    """The gateway that the configuration names, which an installation has."""
+def default_gateway(config: Object) -> list[Object]:
+    """The gateway that the configuration names, and its class, which an installation has."""
     try:
         ingress = orjson.loads((config.get("data") or {}).get("ingress") or "{}")
     except orjson.JSONDecodeError:
         ingress = {}
     place = str(ingress.get("kserveIngressGateway") or "kserve/kserve-ingress-gateway")
     namespace, _, name = place.rpartition("/")
-    return {
-        "apiVersion": GATEWAYS.api_version,
-        "kind": GATEWAYS.kind,
-        "metadata": {"name": name, "namespace": namespace or "kserve"},
-        "spec": {
-            "gatewayClassName": "assumed",
-            "listeners": [
-                {"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}}}
-            ],
-        },
-    }
+    listener = {"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}}}
+    gateway = {"gatewayClassName": _GATEWAY_CLASS, "listeners": [listener]}
+    return [
+        _object(GATEWAY_CLASSES, {"name": _GATEWAY_CLASS}, {"controllerName": CONTROLLER}),
+        _object(GATEWAYS, {"name": name, "namespace": namespace or "kserve"}, gateway),
+    ]
+
+
+def _object(resource: Resource, metadata: Object, spec: Object) -> Object:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}

@@ -104,7 +104,7 @@ class Simulation:
     # -- objects ----------------------------------------------------------------------------------------------------
 
     def seed(self, objects: Iterable[tuple[Resource, Object]]) -> None:
-        """Put objects in place as they are, versions included; no controller is told."""
+        """Put objects in place as they are, versions included; no controller notices."""
         for resource, obj in objects:
             self.objects.put(resource, obj)
 

@@ -55,12 +55,14 @@ def complaint(error: orjson.JSONDecodeError) -> str:
 def parse_yaml(body: bytes, kind: str) -> Any:
     import yaml
 
+    from isvc.kube.go_yaml import Loader, check_depth
+
     try:
-        # Through JSON, so that dates and numeric keys become what JSON has for them.
-        value = yaml.load(body, Loader=_json_like_loader())  # noqa: S506
+        check_depth(body)
+        value = yaml.load(body, Loader=Loader)  # noqa: S506
         if b"*" in body and _size(value, {}) > MAX_VALUES:
             raise ValueError("document contains excessive aliasing")
-        return orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
+        return orjson.loads(orjson.dumps(value))
     except (yaml.YAMLError, orjson.JSONEncodeError, ValueError) as error:
         raise refusals.unrecognized(kind, body, f"yaml: {error}") from None
 
@@ -75,19 +77,6 @@ def _size(value: Any, known: dict[int, int]) -> int:
             _size(each, known) for each in (value.values() if isinstance(value, dict) else value)
         )
     return known[id(value)]
-
-
-def _json_like_loader() -> Any:
-    import yaml
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        pass
-
-    Loader.yaml_implicit_resolvers = {
-        letter: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-        for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    return Loader
 
 
 def outline(value: Any, description: Description) -> Object:

@@ -21,6 +21,7 @@ from isvc.kube.objects import Object, deep_copy, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.programs.options import SYSTEM_NAMESPACE, Options
 from isvc.rendering.documents import Document, DocumentError, documents
+from isvc.rendering.pods import pods_of
 from isvc.rendering.problems import unready
 from isvc.rendering.shipped import shipped_config, shipped_objects, with_section
 from isvc.rendering.unknowns import assumed, default_gateway
@@ -88,6 +89,7 @@ def render(
     namespace: str = "default",
     without: Collection[str] = (),
     shipped: bool = True,
+    pods: bool = False,
     system_namespace: str = SYSTEM_NAMESPACE,
 ) -> Rendering:
     """The children of the documents in `sources`: objects, or paths of files and folders.
@@ -98,6 +100,7 @@ def render(
     `namespace`  that of documents that name none
     `without`    CRDs that the cluster lacks, such as `services.serving.knative.dev`
     `shipped`    whether the runtimes and presets of an installation are there
+    `pods`       whether to render the pods of workloads, too, as the webhook leaves them
 
     Raises `DocumentError` for documents that cannot be read. What is refused is in `problems`.
     """
@@ -106,7 +109,7 @@ def render(
     given = documents([config]) if config is not None else []
     cluster = Cluster(system_namespace, _absent(without))
     cluster.install(around, given, mode=mode, shipped=shipped)
-    return run(cluster.render(placed))
+    return run(cluster.render(placed, pods=pods))
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -140,7 +143,7 @@ class Cluster:
         if mode:
             chosen = with_section(chosen, "deploy", defaultDeploymentMode=mode)
         if shipped:
-            self._seed([*shipped_objects(self._namespace), default_gateway(chosen)])
+            self._seed([*shipped_objects(self._namespace), *default_gateway(chosen)])
         self._seed([chosen, *(each.obj for each in around if not _is_config(each.obj))])
 
     def _seed(self, objects: Iterable[Object]) -> None:
@@ -151,7 +154,7 @@ class Cluster:
                 metadata = {"uid": uid, "resourceVersion": "0", "generation": 1, **stored["metadata"]}
                 self.simulation.seed([(resource, {**deep_copy(stored), "metadata": metadata})])
 
-    async def render(self, placed: list[Document]) -> Rendering:
+    async def render(self, placed: list[Document], *, pods: bool = False) -> Rendering:
         problems: list[Problem] = []
         admitted: dict[tuple[Resource, str, str], Document] = {}
         for document in sorted(placed, key=_rank):
@@ -171,9 +174,21 @@ class Cluster:
             for (resource, *_), document in admitted.items()
             if resource in OWNERS and (message := unready(self.simulation, resource, document.obj))
         )
-        children = tuple(self._children(admitted))
+        children = [*self._children(admitted)]
+        if pods:
+            children += [pod for child in children for pod in await self._pods(child, problems)]
         warnings = (*self._warnings, *assumed(self.simulation, [child.stored for child in children]))
-        return Rendering(children, tuple(problems), tuple(dict.fromkeys(warnings)), tuple(self._admitted(admitted)))
+        return Rendering(
+            tuple(children), tuple(problems), tuple(dict.fromkeys(warnings)), tuple(self._admitted(admitted))
+        )
+
+    async def _pods(self, child: Child, problems: list[Problem]) -> list[Child]:
+        try:
+            made = await pods_of(self.simulation, child.stored)
+        except ApiError as error:
+            problems.append(Problem(child.owner, f"the pods of {name_of(child.stored)}: {error.message}"))
+            return []
+        return [Child(child.owner, _shown(pod), _shown(pod, stored=True)) for pod in made]
 
     def _children(self, admitted: dict[tuple[Resource, str, str], Document]) -> Iterator[Child]:
         """In the order of the documents, and then in that in which they were created."""

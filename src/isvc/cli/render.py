@@ -1,0 +1,80 @@
+"""`isvc render`: every child that documents would get, with no cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from isvc.cli.output import JSON, NAME, YAML, as_yaml, output_option, print_objects
+
+if TYPE_CHECKING:
+    from isvc.kube.objects import Object
+
+REFUSED, UNREADABLE = 1, 2
+
+
+@click.command()
+@click.option(
+    "-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="File, folder, or - for stdin."
+)
+@click.option("--with", "extra", multiple=True, metavar="FILE", help="What the cluster has besides: runtimes, secrets.")
+@click.option("--config", metavar="FILE", help="The ConfigMap inferenceservice-config.  [default: that of `isvc up`]")
+@click.option(
+    "--mode", default="", metavar="MODE", help="Deployment mode of services that name none: Standard, Knative."
+)
+@click.option("-n", "--namespace", default="default", help="Namespace of documents that name none.", show_default=True)
+@click.option("--without", multiple=True, metavar="CRD", help="A CRD that the cluster lacks: scaledobjects.keda.sh")
+@click.option("--no-shipped", is_flag=True, help="Leave out the runtimes and presets that an installation brings.")
+@click.option("--as-stored", is_flag=True, help="As an API server stores it: with defaults and owners.")
+@click.option("--pods", is_flag=True, help="The pods of workloads, too, as the webhook leaves them.")
+@output_option(YAML, JSON, NAME)
+def command(
+    files: tuple[str, ...],
+    extra: tuple[str, ...],
+    config: str | None,
+    mode: str,
+    namespace: str,
+    without: tuple[str, ...],
+    no_shipped: bool,
+    as_stored: bool,
+    pods: bool,
+    output: str | None,
+) -> None:
+    """Print every child that InferenceServices, LLMInferenceServices, InferenceGraphs and TrainedModels would get.
+
+    The documents pass admission, and the controllers plan them as on a cluster where all becomes ready. Exits with 1 if
+    a document is refused or cannot be served, with 2 if one cannot be read. Warnings say what was assumed.
+    """
+    from isvc.rendering import DocumentError, render
+
+    try:
+        rendering = render(
+            *files,
+            extra=extra,
+            config=config,
+            mode=mode,
+            namespace=namespace,
+            without=without,
+            shipped=not no_shipped,
+            pods=pods,
+        )
+    except DocumentError as error:
+        click.echo(f"Error: {error}", err=True)
+        raise click.exceptions.Exit(UNREADABLE) from None
+    _print([child.stored if as_stored else child.manifest for child in rendering.children], output or YAML)
+    for warning in rendering.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    for problem in rendering.problems:
+        click.echo(f"Error: {problem}", err=True)
+    if rendering.problems:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _print(objects: list[Object], form: str) -> None:
+    """YAML as documents, one after another, which reads better than a List."""
+    if form != YAML:
+        print_objects(objects, form)
+        return
+    for obj in objects:
+        click.echo("---\n" + as_yaml(obj), nl=False)

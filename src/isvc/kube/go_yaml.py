@@ -1,0 +1,56 @@
+"""YAML as Go's parser reads it, and as safely: dates and `1:30` are text, keys are text, nesting has an end."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import yaml
+
+MOST_LEVELS: Final = 1000  # libyaml's own recursion would end the process
+
+
+class NestedTooDeeply(ValueError):
+    pass
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+        """Keys are text, whatever they look like."""
+        self.flatten_mapping(node)
+        return {str(key.value): self.construct_object(value, deep=deep) for key, value in node.value}
+
+
+def check_depth(text: str | bytes) -> None:
+    """Raises NestedTooDeeply, and `yaml.YAMLError` for what is no YAML."""
+    level = 0
+    for event in yaml.parse(text, Loader=Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            level += 1
+            if level > MOST_LEVELS:
+                raise NestedTooDeeply(f"nested deeper than {MOST_LEVELS} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            level -= 1
+
+
+def _resolvers() -> dict[str, list[tuple[str, Any]]]:
+    """Without timestamps, and without numbers to the base of 60."""
+    kept: dict[str, list[tuple[str, Any]]] = {}
+    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items():
+        for tag, pattern in resolvers:
+            if not tag.endswith(":timestamp"):
+                number = tag.endswith((":int", ":float"))
+                kept.setdefault(letter, []).append((tag, _WithoutColon(pattern) if number else pattern))
+    return kept
+
+
+class _WithoutColon:
+    """A pattern that matches nothing with a colon in it."""
+
+    def __init__(self, pattern: Any) -> None:
+        self._pattern = pattern
+
+    def match(self, text: str) -> Any:
+        return None if ":" in text else self._pattern.match(text)
+
+
+Loader.yaml_implicit_resolvers = _resolvers()
