@@ -54,6 +54,11 @@ class FaultyProxy:
         direct = kubeconfig.load(self._cluster.kubeconfig)
         return replace(direct, server=f"http://127.0.0.1:{self._port}", ca=b"", insecure=False)
 
+    @property
+    def streaming(self) -> bool:
+        """Whether a watch is open: its head has been answered."""
+        return bool(self._open)
+
     def cut(self) -> None:
         """Break all watches, in the middle of whatever they are saying."""
         for connection in self._open:

@@ -166,6 +166,7 @@ async def test_what_was_deleted_while_away_is_told_when_the_watch_expired(cache,
 
 async def test_no_busy_loop_while_the_server_is_away(cache, client, namespace, proxy):
     await follow(cache, namespace)
+    await until(lambda: proxy.streaming)
     proxy.expire_watches = True  # an answer at once, again and again: the worst that a server can do
     proxy.cut()
     before, began = proxy.requests, time.monotonic()
@@ -180,6 +181,7 @@ async def test_no_busy_loop_while_the_server_is_away(cache, client, namespace, p
 async def test_a_server_that_refuses_for_a_while_empties_nothing(cache, client, namespace, proxy):
     await client.create(CONFIG_MAPS, config_map("stays", namespace))
     history = await follow(cache, namespace)
+    await until(lambda: proxy.streaming)
     proxy.forbid = True
     proxy.cut()
     asked = proxy.requests

@@ -1,1 +1,1 @@
-"""The serving side of HTTP/1.1, for the embedded API server and the webhooks; knows nothing of Kubernetes."""
+"""HTTP/1.1 without Kubernetes: the serving side, for the embedded API server and the webhooks, and a client."""

@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Protocol
 
 JSON = "application/json"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
+_TARGET = re.compile(r"[!-~]+").fullmatch
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+_VALUE = re.compile(r"[\t -~\x80-\xff]*").fullmatch
+
+
+def header_lines(headers: Iterable[tuple[str, str]]) -> str:
+    """Headers as they are sent; raises ValueError for what would end up as another header, or as none."""
+    lines = []
+    for name, value in headers:
+        if not _NAME(name) or not _VALUE(value):
+            raise ValueError(f"the header {name!r} has a character that HTTP does not allow")
+        lines.append(f"{name}: {value}\r\n")
+    return "".join(lines)
+
+
+def encode_request(method: str, target: str, headers: str, body: bytes | None) -> bytes:
+    """A request as it is sent; `headers` are those of `header_lines`."""
+    if not _TARGET(target):
+        raise ValueError(f"the request target {target!r} has a character that HTTP does not allow")
+    length = f"Content-Length: {len(body)}\r\n" if body is not None else ""
+    head = f"{method} {target} HTTP/1.1\r\n{headers}{length}\r\n".encode("latin-1")
+    return head + body if body else head
 
 
 class Request:

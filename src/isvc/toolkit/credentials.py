@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 import orjson
-from multidict import CIMultiDict
 
+from isvc.http1.message import header_lines
 from isvc.toolkit.clock import Clock, parse_timestamp
 from isvc.toolkit.failure import ConfigError
 from isvc.toolkit.kubeconfig import ClusterConfig, ExecPlugin, Impersonation
@@ -36,7 +36,7 @@ class Credentials:
         self._refreshable = config.plugin is not None or config.token_file is not None
         self._expires = float("-inf") if self._refreshable else float("inf")
         self._turn = asyncio.Lock()
-        self.headers: CIMultiDict[str] = CIMultiDict(self._fixed)
+        self.headers = ""  # lines of a request's head
         self.tls: ssl.SSLContext | None = None
         if not self._refreshable:
             self._use(config.token)
@@ -64,12 +64,16 @@ class Credentials:
             return True
 
     def _use(self, token: str) -> None:
-        headers = CIMultiDict(self._fixed)
+        headers = list(self._fixed)
         if token:
-            headers["Authorization"] = f"Bearer {token}"
+            headers.append(("Authorization", f"Bearer {token}"))
         elif self._config.basic:
-            headers["Authorization"] = "Basic " + base64.b64encode(":".join(self._config.basic).encode()).decode()
-        self.headers = headers
+            pair = base64.b64encode(":".join(self._config.basic).encode()).decode()
+            headers.append(("Authorization", f"Basic {pair}"))
+        try:
+            self.headers = header_lines(headers)
+        except ValueError as error:
+            raise ConfigError(f"the credentials cannot be sent: {error}") from None
 
     async def _run_plugin(self, plugin: ExecPlugin) -> None:
         status = await _credential(plugin, self._config)
