@@ -37,7 +37,7 @@ class Limits:
     def of(cls, deployment: Object) -> Limits:
         replicas = replicas_of(deployment)
         if dig(deployment, "spec", "strategy", "type") == "Recreate":
-            return cls(replicas, 0, replicas)
+            return cls(replicas, 0, 0)
         rolling = dig(deployment, "spec", "strategy", "rollingUpdate") or {}
         surge = share(rolling.get("maxSurge", "25%"), replicas, up=True)
         unavailable = share(rolling.get("maxUnavailable", "25%"), replicas, up=False)

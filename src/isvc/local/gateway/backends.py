@@ -32,6 +32,7 @@ class Endpoint(NamedTuple):
 class Reader(Protocol):
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None: ...
     def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]: ...
+    def list(self, resource: Resource, namespace: str = "") -> list[Object]: ...
 
 
 def service_of_slice(endpoint_slice: Object) -> Iterable[str]:
@@ -55,20 +56,20 @@ class Unavailable(Exception):
 
 class Backends:
     def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+        self.reader = reader
         self._running: Counter[Endpoint] = Counter()
         self._news = asyncio.Event()
 
     def knows(self, namespace: str, service: str) -> bool:
-        return self._reader.get(SERVICES, service, namespace) is not None
+        return self.reader.get(SERVICES, service, namespace) is not None
 
     def candidates(self, namespace: str, service: str, port: int | str) -> list[Endpoint]:
         """Endpoints to try, the least busy first."""
-        found = self._reader.get(SERVICES, service, namespace)
+        found = self.reader.get(SERVICES, service, namespace)
         if found is None:
             raise Unavailable(f"Service {namespace}/{service} does not exist")
         name = _port_name(found, port)
-        slices = self._reader.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, f"{namespace}/{service}")
+        slices = self.reader.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, f"{namespace}/{service}")
         every = [(endpoint, ready) for item in slices for endpoint, ready in _endpoints(item, name)]
         usable = [endpoint for endpoint, ready in every if ready]
         if not usable:
@@ -76,6 +77,9 @@ class Backends:
             raise Unavailable(f"Service {namespace}/{service} has {count}")
         random.shuffle(usable)
         return sorted(usable, key=self._running.__getitem__)
+
+    def running(self, endpoint: Endpoint) -> int:
+        return self._running[endpoint]
 
     def started(self, endpoint: Endpoint) -> None:
         self._running[endpoint] += 1
@@ -98,7 +102,7 @@ class Backends:
         """
         try:
             async with asyncio.timeout(seconds):
-                while self._running[endpoint] or self._reader.by_index(ENDPOINT_SLICES, READY_IN_SLICE, str(endpoint)):
+                while self._running[endpoint] or self.reader.by_index(ENDPOINT_SLICES, READY_IN_SLICE, str(endpoint)):
                     await self._news.wait()
         except TimeoutError:
             return False

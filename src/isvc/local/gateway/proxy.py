@@ -19,9 +19,11 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
+from isvc.local.gateway import pools
 from isvc.local.gateway.backends import Backends, Endpoint, Unavailable
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.headers import request_headers, response_headers
+from isvc.local.gateway.picker import Picker
 from isvc.local.gateway.routes import Backend, Filters, Match, RouteTable, Rule
 from isvc.local.gateway.target import BadTarget, Target, cluster_name, target_of
 
@@ -29,8 +31,10 @@ log = logging.getLogger("isvc.gateway")
 
 # Shorter than any server's, so that no request meets a connection its server is about to close (uvicorn: 5 s).
 _KEEP_ALIVE = 4.0
+Body = bytes | aiohttp.StreamReader | None
 _BEGUN = web.RequestKey("begun", web.StreamResponse)
 _BUFFERED = 64 * 1024  # bodies up to this size are passed on in one piece
+_PROMPT = 1 << 20  # the same for bodies with a prompt, by whose beginning a server is picked
 _LONGEST_LINE = 64 * 1024  # of a request or an answer: tokens and cookies may be long
 _IDLE = 75.0  # how long a client may take to send a request's headers
 
@@ -42,6 +46,7 @@ class Proxy:
         self._guard = guard
         self._session: aiohttp.ClientSession | None = None
         self._outside: aiohttp.ClientSession | None = None
+        self._picker = Picker(self._metrics, backends.running)
 
     def server(self) -> web.Server:
         return web.Server(
@@ -113,24 +118,39 @@ class Proxy:
         return refusal(404, f"no route for host {target.host}; known hosts: {hosts}")
 
     async def _pass(self, request: web.BaseRequest, target: Target, rule: Rule, backend: Backend) -> web.StreamResponse:
-        headers = request_headers(request, target, (rule.filters, backend.filters))
+        filters = (rule.filters, backend.filters)
+        headers = request_headers(request, target, filters)
         path = backend.filters.path(rule.filters.path(target.path, rule.match), rule.match)
         path_and_query = f"{path}?{target.query}" if target.query else path
         refused: Exception | None = None
-        for endpoint in self._backends.candidates(backend.namespace, backend.service, backend.port):
+        body = await _body(request, _BUFFERED if backend.pool is None else _PROMPT)
+        for endpoint in await self._candidates(backend, body):
             url = URL(f"http://{endpoint}{path_and_query}", encoded=True)
             self._backends.started(endpoint)
             try:
-                return await self._exchange(self._inside(), request, url, headers, (rule.filters, backend.filters))
+                return await self._exchange(self._inside(), request, url, headers, body, filters)
             except aiohttp.ClientConnectorError as error:
                 refused = error
             except (aiohttp.ClientError, ValueError) as error:  # ValueError: headers that are none
                 return self._broken(request, endpoint, error)
             finally:
                 self._backends.ended(endpoint)
-        raise Unavailable(
-            f"no endpoint of Service {backend.namespace}/{backend.service} accepts connections: {refused}"
-        )
+        raise Unavailable(f"no endpoint of {backend} accepts connections: {refused}")
+
+    async def _candidates(self, backend: Backend, body: Body) -> list[Endpoint]:
+        """Endpoints to try, the best first."""
+        if backend.pool is None:
+            return self._backends.candidates(backend.namespace, backend.service, backend.port)
+        members = pools.members(self._backends.reader, backend.pool, backend.namespace, backend.service)
+        ordered = await self._picker.order(members, body if isinstance(body, bytes) else b"")
+        return [member.endpoint for member in ordered]
+
+    async def _metrics(self, endpoint: Endpoint) -> bytes:
+        try:
+            async with self._inside().get(f"http://{endpoint}/metrics") as answer:
+                return await answer.read()
+        except aiohttp.ClientError as error:
+            raise OSError(str(error)) from error
 
     async def _exchange(
         self,
@@ -138,11 +158,12 @@ class Proxy:
         request: web.BaseRequest,
         url: URL,
         headers: CIMultiDict[str],
+        body: Body,
         filters: tuple[Filters, ...],
         proxy: str | None = None,
     ) -> web.StreamResponse:
         async with session.request(
-            request.method, url, headers=headers, data=await _body(request), allow_redirects=False, proxy=proxy
+            request.method, url, headers=headers, data=body, allow_redirects=False, proxy=proxy
         ) as answer:
             changed = response_headers(answer.headers, filters)
             length = answer.content_length
@@ -166,8 +187,9 @@ class Proxy:
             self._outside = _session(None)
         headers = request_headers(request, target, ())
         url = URL(f"http://{target.host}:{target.port}{target.path_and_query}", encoded=True)
+        body = await _body(request, _BUFFERED)
         try:
-            return await self._exchange(self._outside, request, url, headers, (), _upstream_proxy(target.host))
+            return await self._exchange(self._outside, request, url, headers, body, (), _upstream_proxy(target.host))
         except (aiohttp.ClientError, ValueError) as error:
             return _begun(request) or refusal(502, f"{target.host}: {error or type(error).__name__}")
 
@@ -236,13 +258,14 @@ def _begun(request: web.BaseRequest) -> web.StreamResponse | None:
     return response
 
 
-async def _body(request: web.BaseRequest) -> bytes | aiohttp.StreamReader | None:
+async def _body(request: web.BaseRequest, limit: int) -> Body:
+    """In one piece up to a size, else as a stream."""
     if not request.body_exists:
         return None
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
-    if request.content_length is not None and request.content_length <= _BUFFERED:
+    if request.content_length is not None and request.content_length <= limit:
         return await request.read()
     return request.content
 

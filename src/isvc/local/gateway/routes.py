@@ -14,6 +14,8 @@ from enum import IntEnum
 from typing import TypeVar
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.resource import Resource
+from isvc.local.gateway.pools import pool_of
 
 log = logging.getLogger("isvc.gateway")
 
@@ -105,6 +107,10 @@ class Backend:
     port: int | str
     weight: int = 1
     filters: Filters = Filters()
+    pool: Resource | None = None  # the kind of InferencePool that the name is of, if it is no Service
+
+    def __str__(self) -> str:
+        return f"{self.pool.kind if self.pool else 'Service'} {self.namespace}/{self.service}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +254,7 @@ def _backend(ref: Object, namespace: str) -> Backend:
         ref.get("port") or 80,
         1 if weight is None else weight,
         _filters(ref.get("filters") or []),
+        pool_of(ref),
     )
 
 

@@ -10,13 +10,19 @@ from typing import Final, Protocol
 from aiohttp import web
 
 from isvc.kube.objects import Object, dig
-from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, SERVICES, Resource
+from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICES, Resource
 from isvc.local.gateway.attachment import Gateways, parent_key
 from isvc.local.gateway.backends import READY_IN_SLICE, SERVICE_OF_SLICE, Backends, ready_in_slice, service_of_slice
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
-from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES
+from isvc.serving.thirdparty import (
+    GATEWAY_CLASSES,
+    GATEWAYS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INFERENCE_POOLS_V1ALPHA2,
+)
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.reads import Read
 
@@ -37,6 +43,9 @@ READS: Final = (
     Read(HTTP_ROUTES, indexers={PARENT_OF_ROUTE: parents_of_route}),
     Read(NAMESPACES),
     Read(SERVICES),
+    Read(PODS),
+    Read(INFERENCE_POOLS),
+    Read(INFERENCE_POOLS_V1ALPHA2),
     Read(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice, READY_IN_SLICE: ready_in_slice}),
 )
 

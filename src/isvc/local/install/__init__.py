@@ -15,7 +15,7 @@ from importlib.resources import files
 import orjson
 
 from isvc.api.crds import DEFINITIONS, crds
-from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, LLM_INFERENCE_SERVICE_CONFIGS
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import (
@@ -29,6 +29,7 @@ from isvc.kube.resource import (
 )
 from isvc.local.install.config import config_map, with_port
 from isvc.local.install.gateway import at_port, gateway, gateway_class
+from isvc.local.install.presets import local_presets
 from isvc.local.install.third_party import third_party_crds
 from isvc.local.install.webhooks import crd_conversions, webhook_configurations
 from isvc.programs.program import Program
@@ -56,7 +57,8 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
         await _remove_webhooks(client)  # those of an earlier start would be asked about the runtimes
         kinds = [*(_converted(crd, conversions) for crd in crds(described=False)), *third_party_crds()]
         await asyncio.gather(*(_ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True) for crd in kinds))
-        await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in _objects(manifests)))
+        objects = [*_objects(manifests), *local_presets(SYSTEM_NAMESPACE)]
+        await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in objects))
         await _ensure(client, PERSISTENT_VOLUME_CLAIMS, _claim())
     elif installed != wanted:
         for name, conversion in conversions.items():
@@ -134,7 +136,7 @@ async def _remove_webhooks(client: Client) -> None:
 def _digest(manifests: bytes) -> str:
     """Changes with what is to be installed."""
     kinds = " ".join(str(definition.resource) for definition in DEFINITIONS)
-    others = orjson.dumps(list(third_party_crds()))
+    others = orjson.dumps([*third_party_crds(), *local_presets(SYSTEM_NAMESPACE)])
     return _hash(f"{importlib.metadata.version('isvc')} {kinds} ".encode() + others + manifests)
 
 
@@ -159,6 +161,7 @@ _RESOURCES = {
     for resource in (
         CLUSTER_SERVING_RUNTIMES,
         CLUSTER_STORAGE_CONTAINERS,
+        LLM_INFERENCE_SERVICE_CONFIGS,
         MUTATING_WEBHOOK_CONFIGURATIONS,
         VALIDATING_WEBHOOK_CONFIGURATIONS,
     )

@@ -41,6 +41,8 @@ STORAGE_INITIALIZER = Program((sys.executable, "-m", "isvc.storage_initializer")
 _VLLM = Program((sys.executable, "-m", "isvc.llmserver"), {"ISVC_MODEL_DIR": "/mnt/models"}, stands_for="vllm")
 # The gateway knows at once that a pod ends: there is no load balancer to wait for.
 _ROUTER = Program((sys.executable, "-m", "isvc.router", "--host=127.0.0.1", "--port={port}", "--drain-seconds=0"))
+_PICKER = Program((sys.executable, "-m", "isvc.local.pod_programs.endpoint_picker"), stands_for="epp")
+_PREFILL_SIDECAR = Program((sys.executable, "-m", "isvc.local.pod_programs.prefill_sidecar"), stands_for="pd-sidecar")
 
 BUILT_IN: dict[str, Program] = {
     "kserve/sklearnserver": _model_server("--framework=sklearn"),
@@ -52,6 +54,8 @@ BUILT_IN: dict[str, Program] = {
     **dict.fromkeys(
         [f"llm-d/llm-d-{build}*" for build in ("aws", "cpu", "cuda", "dev", "gke", "hpu", "rocm", "xpu")], _VLLM
     ),
+    **dict.fromkeys(["llm-d/llm-d-*endpoint-picker*", "llm-d/llm-d-inference-scheduler*", "*/epp"], _PICKER),
+    **dict.fromkeys(["llm-d/llm-d-*sidecar*"], _PREFILL_SIDECAR),
     "kserve/storage-initializer": STORAGE_INITIALIZER,
     "kserve/router": _ROUTER,
     "isvc/modelserver": _model_server(),

@@ -45,11 +45,13 @@ class Translation:
         return self.paths(text)
 
     def paths(self, text: str) -> str:
-        for mount in sorted(self.mounts, key=len, reverse=True):
-            if mount in text:
-                pattern = rf"(?<![\w/.\-]){re.escape(mount.rstrip('/'))}(?=$|[/:;,\s'\")\]}}])"
-                text = re.sub(pattern, lambda _: self.mounts[mount], text)  # noqa: B023
-        return text
+        """In one go: the folder that takes a mount path's place may lie below another mount path, such as /tmp."""
+        mounts = {mount.rstrip("/"): folder for mount, folder in self.mounts.items() if mount in text}
+        if not mounts:
+            return text
+        longest_first = "|".join(re.escape(mount) for mount in sorted(mounts, key=len, reverse=True))
+        pattern = rf"(?<![\w/.\-])({longest_first})(?=$|[/:;,\s'\")\]}}}}])"
+        return re.sub(pattern, lambda found: mounts[found[1]], text)
 
     def variable(self, name: str, value: str) -> str:
         return self._port(value) if value.isdigit() and "PORT" in name.upper() else self.text(value)

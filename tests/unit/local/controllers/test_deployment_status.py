@@ -73,3 +73,9 @@ def test_paused_and_resumed():
     resumed = {**deployment(), "status": status}
     status = deployment_status(resumed, None, [], False, NOW)
     assert conditions(status)["Progressing"] == ("Unknown", "DeploymentResumed", "Deployment is resumed")
+
+
+def test_pods_that_are_recreated_are_missed_meanwhile():
+    live, new = deployment(strategy={"type": "Recreate"}), replica_set()
+    status = deployment_status(live, new, [new], True, NOW)
+    assert conditions(status)["Available"][:2] == ("False", "MinimumReplicasUnavailable")

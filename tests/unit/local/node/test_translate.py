@@ -70,3 +70,8 @@ def test_ports_are_found_where_they_are_told():
 def test_a_probe_may_name_its_port():
     container = {"ports": [{"name": "http", "containerPort": 3000}]}
     assert [port_number(container, port) for port in (8080, "8080", "http", "other")] == [8080, 8080, 3000, None]
+
+
+def test_a_folder_may_lie_below_another_mount_path():
+    mounts = {"/mnt/models": "/tmp/pods/1/models", "/tmp": "/tmp/pods/1/tmp"}
+    assert Translation({}, mounts).paths("/mnt/models /tmp/x") == "/tmp/pods/1/models /tmp/pods/1/tmp/x"
