@@ -11,7 +11,7 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
 from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
-from isvc.local.controllers import controllers, gateways
+from isvc.local.controllers import controllers, gateways, inference_pools
 from isvc.local.controllers.context import Context
 from isvc.local.gateway.backends import Endpoint
 from isvc.local.gateway.guard import Guard
@@ -110,7 +110,11 @@ class Local:
         self.manager = Manager(
             client,
             self._cache,
-            controllers=[*controllers(context), *gateways.controllers(context, gateway_port)],
+            controllers=[
+                *controllers(context),
+                *gateways.controllers(context, gateway_port),
+                *inference_pools.controllers(context, gateway_port),
+            ],
             services=[recorder],
         )
 

@@ -11,6 +11,7 @@ from isvc.kube.objects import Key, Object, dig, is_being_deleted, namespace_of
 from isvc.kube.resource import NAMESPACES, SERVICES, Resource
 from isvc.local.controllers.context import Context
 from isvc.local.gateway.attachment import CONTROLLER, parent_key
+from isvc.local.gateway.pools import POOLS_BY_GROUP
 from isvc.local.gateway.server import PARENT_OF_ROUTE, observed_gateways
 from isvc.local.gateway.status import class_status, gateway_status, route_status
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES
@@ -18,11 +19,11 @@ from isvc.toolkit.clock import timestamp
 from isvc.toolkit.controller import Controller, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
-_BACKEND_OF_ROUTE = "backend"
+BACKEND_OF_ROUTE = "backend"
 
 
 def backends_of_route(route: Object) -> Iterable[str]:
-    """The index under which routes are found by the Services that they name."""
+    """The index under which routes are found by the Services and pools that they name."""
     references = (ref for rule in dig(route, "spec", "rules") or () for ref in rule.get("backendRefs") or ())
     return {f"{ref.get('namespace') or namespace_of(route)}/{ref.get('name', '')}" for ref in references}
 
@@ -63,8 +64,8 @@ def _gateways(context: Context, port: int) -> Controller:
 def _routes(context: Context, port: int) -> Controller:
     cache = context.cache
 
-    def exists(namespace: str, service: str) -> bool:
-        return cache.get(SERVICES, service, namespace) is not None
+    def exists(resource: Resource, namespace: str, name: str) -> bool:
+        return cache.get(resource, name, namespace) is not None
 
     async def reconcile(key: Key) -> None:
         route = _current(context, HTTP_ROUTES, key)
@@ -75,17 +76,17 @@ def _routes(context: Context, port: int) -> Controller:
     def of_gateway(gateway: Object) -> Iterable[Key]:
         return cache.keys(HTTP_ROUTES, PARENT_OF_ROUTE, str(Key.of(gateway)))
 
-    def of_service(service: Object) -> Iterable[Key]:
-        return cache.keys(HTTP_ROUTES, _BACKEND_OF_ROUTE, str(Key.of(service)))
+    def of_backend(backend: Object) -> Iterable[Key]:
+        return cache.keys(HTTP_ROUTES, BACKEND_OF_ROUTE, str(Key.of(backend)))
 
     watches = [
         Watch(HTTP_ROUTES, when=spec_changed),
         Watch(GATEWAYS, to=of_gateway, when=spec_changed),
         Watch(GATEWAY_CLASSES, to=lambda _: map(Key.of, cache.list(HTTP_ROUTES)), when=spec_changed),
-        Watch(SERVICES, to=of_service, when=_came_or_went),
+        *(Watch(resource, to=of_backend, when=came_or_went) for resource in (SERVICES, *POOLS_BY_GROUP.values())),
         Watch(NAMESPACES, to=lambda space: map(Key.of, cache.list(HTTP_ROUTES, space["metadata"]["name"]))),
     ]
-    reads = [Read(HTTP_ROUTES, indexers={_BACKEND_OF_ROUTE: backends_of_route})]
+    reads = [Read(HTTP_ROUTES, indexers={BACKEND_OF_ROUTE: backends_of_route})]
     return Controller("httproute", reconcile, watches, workers=4, reads=reads)
 
 
@@ -98,5 +99,5 @@ def _parents(route: Object) -> Iterable[Key]:
     return {parent_key(route, parent) for parent in dig(route, "spec", "parentRefs") or ()}
 
 
-def _came_or_went(before: Object | None, after: Object | None) -> bool:
+def came_or_went(before: Object | None, after: Object | None) -> bool:
     return before is None or after is None

@@ -40,15 +40,16 @@ def members(reader: Reader, pool: Resource, namespace: str, name: str) -> list[M
     found = reader.get(pool, name, namespace)
     if found is None:
         raise Unavailable(f"InferencePool {namespace}/{name} does not exist")
-    selected = [pod for pod in _selected(reader.list(PODS, namespace), found) if labels_of(pod).get(ROLE) != "prefill"]
-    usable = [pod for pod in selected if is_ready(pod) and not is_being_deleted(pod)]
+    pods = [pod for pod in selected(reader.list(PODS, namespace), found) if labels_of(pod).get(ROLE) != "prefill"]
+    usable = [pod for pod in pods if is_ready(pod) and not is_being_deleted(pod)]
     if not usable:
-        count = f"{len(selected)} pod{'s' if len(selected) != 1 else ''}, none ready" if selected else "no pods"
+        count = f"{len(pods)} pod{'s' if len(pods) != 1 else ''}, none ready" if pods else "no pods"
         raise Unavailable(f"InferencePool {namespace}/{name} has {count}")
     return [Member(uid_of(pod), endpoint) for pod in usable for endpoint in _endpoints(pod, found)]
 
 
-def _selected(pods: Iterable[Object], pool: Object) -> list[Object]:
+def selected(pods: Iterable[Object], pool: Object) -> list[Object]:
+    """The pods of a pool, ready or not."""
     selector = dig(pool, "spec", "selector") or {}
     wanted = selector.get("matchLabels", selector)  # the older group has the labels themselves
     return [pod for pod in pods if wanted and wanted.items() <= labels_of(pod).items()]

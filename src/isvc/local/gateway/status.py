@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from isvc.kube.objects import Key, Object, dig, namespace_of
+from isvc.kube.resource import SERVICES, Resource
 from isvc.local.gateway.attachment import CONTROLLER, Attachment, Gateways, Reason, parent_key
+from isvc.local.gateway.pools import pool_of
 from isvc.serving.thirdparty import HTTP_ROUTES
 
-Exists = Callable[[str, str], bool]
+Exists = Callable[[Resource, str, str], bool]
+"""Whether an object of this kind is there, by namespace and name."""
 _HTTP_ROUTE: Final = {"group": HTTP_ROUTES.group, "kind": HTTP_ROUTES.kind}
 
 
 def class_status(gateway_class: Object, now: str) -> Object:
-    accepted = _condition("Accepted", gateway_class, None, "isvc up implements this class")
-    return {"conditions": _dated([accepted], dig(gateway_class, "status", "conditions"), now)}
+    accepted = condition("Accepted", gateway_class, None, "isvc up implements this class")
+    return {"conditions": dated([accepted], dig(gateway_class, "status", "conditions"), now)}
 
 
 def gateway_status(gateway: Object, gateways: Gateways, routes: Iterable[Object], now: str) -> Object:
@@ -26,7 +29,7 @@ def gateway_status(gateway: Object, gateways: Gateways, routes: Iterable[Object]
             "name": each["name"],
             "supportedKinds": [_HTTP_ROUTE],
             "attachedRoutes": attached.count(each["name"]),
-            "conditions": _dated(
+            "conditions": dated(
                 _listener_conditions(gateway, gateways.listener_problem(each)),
                 before.get(each["name"], {}).get("conditions"),
                 now,
@@ -34,7 +37,7 @@ def gateway_status(gateway: Object, gateways: Gateways, routes: Iterable[Object]
         }
         for each in dig(gateway, "spec", "listeners") or ()
     ]
-    conditions = _dated(_gateway_conditions(gateway, gateways), dig(gateway, "status", "conditions"), now)
+    conditions = dated(_gateway_conditions(gateway, gateways), dig(gateway, "status", "conditions"), now)
     addresses = [{"type": "Hostname", "value": "localhost"}]
     return {"addresses": addresses, "conditions": conditions, "listeners": listeners}
 
@@ -50,22 +53,24 @@ def route_status(route: Object, gateways: Gateways, exists: Exists, now: str) ->
 
 def _parent(attached: Attachment, route: Object, unresolved: Reason | None, before: list[Object], now: str) -> Object:
     conditions = [
-        _condition("Accepted", route, attached.problem, "the route is served"),
-        _condition("ResolvedRefs", route, unresolved, "all backends exist", "ResolvedRefs"),
+        condition("Accepted", route, attached.problem, "the route is served"),
+        condition("ResolvedRefs", route, unresolved, "all backends exist", "ResolvedRefs"),
     ]
     known = next((each["conditions"] for each in before if each.get("parentRef") == attached.parent), None)
-    return {"parentRef": attached.parent, "controllerName": CONTROLLER, "conditions": _dated(conditions, known, now)}
+    return {"parentRef": attached.parent, "controllerName": CONTROLLER, "conditions": dated(conditions, known, now)}
 
 
 def _unresolved(route: Object, exists: Exists) -> Reason | None:
     """What is wrong with the first backend that cannot take requests."""
     references = (ref for rule in dig(route, "spec", "rules") or () for ref in rule.get("backendRefs") or ())
     for reference in references:
-        if (reference.get("group") or "", reference.get("kind") or "Service") != ("", "Service"):
+        is_service = (reference.get("group") or "", reference.get("kind") or "Service") == ("", "Service")
+        resource = SERVICES if is_service else pool_of(reference)
+        if resource is None:
             return Reason("InvalidKind", f"the gateway knows no backends of the kind {reference['kind']}")
         namespace, name = reference.get("namespace") or namespace_of(route), reference.get("name", "")
-        if not exists(namespace, name):
-            return Reason("BackendNotFound", f"Service {namespace}/{name} does not exist")
+        if not exists(resource, namespace, name):
+            return Reason("BackendNotFound", f"{resource.kind} {namespace}/{name} does not exist")
     return None
 
 
@@ -82,9 +87,9 @@ def _attached_routes(gateway: Object, gateways: Gateways, routes: Iterable[Objec
 def _listener_conditions(gateway: Object, problem: Reason | None) -> list[Object]:
     invalid = Reason("Invalid", problem.message) if problem else None
     return [
-        _condition("Accepted", gateway, problem, "the listener is served"),
-        _condition("Programmed", gateway, invalid, "the listener takes requests", "Programmed"),
-        _condition("ResolvedRefs", gateway, None, "the listener refers to nothing", "ResolvedRefs"),
+        condition("Accepted", gateway, problem, "the listener is served"),
+        condition("Programmed", gateway, invalid, "the listener takes requests", "Programmed"),
+        condition("ResolvedRefs", gateway, None, "the listener refers to nothing", "ResolvedRefs"),
     ]
 
 
@@ -95,12 +100,12 @@ def _gateway_conditions(gateway: Object, gateways: Gateways) -> list[Object]:
     invalid = Reason("Invalid", unusable.message) if unusable else None
     message = f"the gateway listens on http://localhost:{gateways.port}"
     return [
-        _condition("Accepted", gateway, refused, "the Gateway is served"),
-        _condition("Programmed", gateway, invalid, message, "Programmed"),
+        condition("Accepted", gateway, refused, "the Gateway is served"),
+        condition("Programmed", gateway, invalid, message, "Programmed"),
     ]
 
 
-def _condition(kind: str, obj: Object, problem: Reason | None, message: str, reason: str = "Accepted") -> Object:
+def condition(kind: str, obj: Object, problem: Reason | None, message: str, reason: str = "Accepted") -> Object:
     return {
         "type": kind,
         "status": "False" if problem else "True",
@@ -110,7 +115,7 @@ def _condition(kind: str, obj: Object, problem: Reason | None, message: str, rea
     }
 
 
-def _dated(conditions: list[Object], before: Iterable[Object] | None, now: str) -> list[Object]:
+def dated(conditions: list[Object], before: Iterable[Object] | None, now: str) -> list[Object]:
     """With the times at which their statuses changed last."""
     known = {each["type"]: each for each in before or ()}
     return [

@@ -1,0 +1,55 @@
+"""The statuses of InferencePools, in both API groups: which Gateways of this machine lead to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isvc.kube.objects import Key, Object, is_being_deleted, labels_of, namespace_of
+from isvc.kube.resource import PODS, Resource
+from isvc.local.controllers.context import Context
+from isvc.local.controllers.gateways import BACKEND_OF_ROUTE, backends_of_route, came_or_went
+from isvc.local.gateway.pool_status import pool_status
+from isvc.local.gateway.pools import POOLS_BY_GROUP, selected
+from isvc.local.gateway.server import observed_gateways
+from isvc.serving.llm.labels import ROLE
+from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
+from isvc.toolkit.clock import timestamp
+from isvc.toolkit.controller import Controller, Watch, spec_changed
+
+
+def controllers(context: Context, port: int) -> list[Controller]:
+    return [_controller(context, resource, port) for resource in POOLS_BY_GROUP.values()]
+
+
+def _controller(context: Context, resource: Resource, port: int) -> Controller:
+    cache = context.cache
+
+    async def reconcile(key: Key) -> None:
+        pool = cache.get(resource, key.name, key.namespace)
+        if pool is None or is_being_deleted(pool):
+            return
+        routes = cache.by_index(HTTP_ROUTES, BACKEND_OF_ROUTE, str(key))
+        roles = {labels_of(pod).get(ROLE) for pod in selected(cache.list(PODS, key.namespace), pool)}
+        now = timestamp(context.clock.now())
+        ours = observed_gateways(cache, port)
+        status = pool_status(resource, pool, routes, ours, has_prefill="prefill" in roles, now=now)
+        await context.write_status(resource, pool, status)
+
+    def named_by(route: Object) -> Iterable[Key]:
+        return (Key(*each.split("/")) for each in backends_of_route(route))
+
+    def of_pod(pod: Object) -> Iterable[Key]:
+        if labels_of(pod).get(ROLE) != "prefill":
+            return ()
+        return (Key.of(pool) for pool in cache.list(resource, namespace_of(pod)) if selected([pod], pool))
+
+    def every(_: Object) -> Iterable[Key]:
+        return map(Key.of, cache.list(resource))
+
+    watches = [
+        Watch(resource, when=spec_changed),
+        Watch(HTTP_ROUTES, to=named_by, when=spec_changed),
+        Watch(PODS, to=of_pod, when=came_or_went),
+        Watch(GATEWAYS, to=every, when=spec_changed),
+    ]
+    return Controller(f"{resource.plural}.{resource.group}", reconcile, watches)
