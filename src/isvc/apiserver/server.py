@@ -20,10 +20,12 @@ from isvc.apiserver.access.tokens import Tokens
 from isvc.apiserver.addresses import SERVICE_NETWORK, ServiceAddresses
 from isvc.apiserver.admission import Admission
 from isvc.apiserver.admission.plugins import OFF_BY_DEFAULT, chosen
+from isvc.apiserver.admission.quota import ResourceQuota
 from isvc.apiserver.background.definitions import DefinitionFinalizer
 from isvc.apiserver.background.expiry import EventExpiry
 from isvc.apiserver.background.garbage import GarbageCollector
 from isvc.apiserver.background.namespaces import NamespaceFinalizer
+from isvc.apiserver.background.quotas import QuotaStatus
 from isvc.apiserver.builtin.catalog import descriptions
 from isvc.apiserver.credentials import Credentials
 from isvc.apiserver.http.connection import Connection
@@ -99,7 +101,8 @@ class Server:
         addresses.follow(self.store)
         self.registry = Registry(descriptions(addresses))
         reader = Reader(self.store)
-        self._admission = Admission(reader, plugins=chosen(reader, self._without_plugins))
+        plugins = chosen(reader, self._without_plugins)
+        self._admission = Admission(reader, plugins=plugins, quota=ResourceQuota(self.store))
         self._custom = CustomResources(self.store, self.registry, self._admission.caller)
         tokens = Tokens(self._folder / "pki", self._uid_of)
         self._authenticator = Authenticator(self.identity, tokens, self._credentials.tokens)
@@ -121,7 +124,7 @@ class Server:
         await bootstrap.create_missing(self.api, addresses.kubernetes, address, self._port)
         self._background: list[Background] = [DefinitionFinalizer(self.api), EventExpiry(self.api)]
         if self._controllers:
-            self._background += [GarbageCollector(self.api), NamespaceFinalizer(self.api)]
+            self._background += [GarbageCollector(self.api), NamespaceFinalizer(self.api), QuotaStatus(self.api)]
         for each in self._background:
             each.start()
         self._sweeper = loop.create_task(self._sweep())

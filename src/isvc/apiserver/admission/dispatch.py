@@ -14,6 +14,7 @@ from typing import NamedTuple
 from isvc.apiserver.admission.caller import Caller, CallFailed
 from isvc.apiserver.admission.hooks import Hook
 from isvc.apiserver.admission.plugins import Plugin
+from isvc.apiserver.admission.quota import ResourceQuota
 from isvc.apiserver.admission.reader import Reader
 from isvc.apiserver.admission.review import patch_in, refusal, response_in, review_of
 from isvc.apiserver.cel import CelError
@@ -35,9 +36,16 @@ class _Match(NamedTuple):
 
 
 class Admission:
-    def __init__(self, reader: Reader, caller: Caller | None = None, plugins: Sequence[Plugin] = ()) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        caller: Caller | None = None,
+        plugins: Sequence[Plugin] = (),
+        quota: ResourceQuota | None = None,
+    ) -> None:
         self.reader = reader
         self.caller = caller or Caller(reader)
+        self._quota = quota
         self._plugins: dict[str, list[Plugin]] = {}
         for plugin in plugins:
             for resource in plugin.resources:
@@ -74,18 +82,16 @@ class Admission:
                 plugin.admit(request, obj, old)
 
     async def validate(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> None:
-        """Raises the first refusal of a plugin or of a validating webhook."""
+        """Raises the first refusal of a plugin, of a validating webhook or of a quota."""
         for plugin in self._plugins.get(request.description.collection, ()):
             plugin.validate(request, obj, old)
-        matches = self._matching(VALIDATING, request)
-        if not matches:
-            return
-        answers = await asyncio.gather(
-            *(self._ask(match, request, obj, old) for match in matches), return_exceptions=True
-        )
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
+        if matches := self._matching(VALIDATING, request):
+            asked = (self._ask(match, request, obj, old) for match in matches)
+            for answer in await asyncio.gather(*asked, return_exceptions=True):
+                if isinstance(answer, BaseException):
+                    raise answer
+        if self._quota:
+            await self._quota.charge(request, obj, old)
 
     async def close(self) -> None:
         await self.caller.close()
