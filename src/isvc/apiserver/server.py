@@ -20,6 +20,7 @@ from isvc.apiserver.access.tokens import Tokens
 from isvc.apiserver.addresses import SERVICE_NETWORK, ServiceAddresses
 from isvc.apiserver.admission import Admission
 from isvc.apiserver.admission.plugins import OFF_BY_DEFAULT, chosen
+from isvc.apiserver.admission.policies import Policies
 from isvc.apiserver.admission.quota import ResourceQuota
 from isvc.apiserver.background.definitions import DefinitionFinalizer
 from isvc.apiserver.background.expiry import EventExpiry
@@ -102,7 +103,8 @@ class Server:
         self.registry = Registry(descriptions(addresses))
         reader = Reader(self.store)
         plugins = chosen(reader, self._without_plugins)
-        self._admission = Admission(reader, plugins=plugins, quota=ResourceQuota(self.store))
+        policies = Policies(reader, self.registry)
+        self._admission = Admission(reader, plugins=plugins, policies=policies, quota=ResourceQuota(self.store))
         self._custom = CustomResources(self.store, self.registry, self._admission.caller)
         tokens = Tokens(self._folder / "pki", self._uid_of)
         self._authenticator = Authenticator(self.identity, tokens, self._credentials.tokens)

@@ -1,4 +1,4 @@
-"""What a write passes before it is stored: plugins, which this server has built in, and webhooks, which users register.
+"""What a write passes before it is stored: plugins, which this server has built in, and users' policies and webhooks.
 
 Plugins see an object first. Mutating webhooks are called one after another, sorted by configuration; those that asked
 for it are called again when a later one changed the object, as are the plugins. Validating webhooks are called side by
@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from isvc.apiserver.admission.caller import Caller, CallFailed
 from isvc.apiserver.admission.hooks import Hook
+from isvc.apiserver.admission.matching import DEFINITIONS, in_version, wanted_version
 from isvc.apiserver.admission.plugins import Plugin
+from isvc.apiserver.admission.policies import Policies
 from isvc.apiserver.admission.quota import ResourceQuota
 from isvc.apiserver.admission.reader import Reader
 from isvc.apiserver.admission.review import patch_in, refusal, response_in, review_of
@@ -26,7 +28,6 @@ from isvc.kube.resource import Resource
 
 MUTATING = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
 VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
-_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _OWN_GROUP = "admissionregistration.k8s.io"
 
 
@@ -41,10 +42,12 @@ class Admission:
         reader: Reader,
         caller: Caller | None = None,
         plugins: Sequence[Plugin] = (),
+        policies: Policies | None = None,
         quota: ResourceQuota | None = None,
     ) -> None:
         self.reader = reader
         self.caller = caller or Caller(reader)
+        self._policies = policies
         self._quota = quota
         self._plugins: dict[str, list[Plugin]] = {}
         for plugin in plugins:
@@ -82,9 +85,11 @@ class Admission:
                 plugin.admit(request, obj, old)
 
     async def validate(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> None:
-        """Raises the first refusal of a plugin, of a validating webhook or of a quota."""
+        """Raises the first refusal of a plugin, a policy, a validating webhook or a quota."""
         for plugin in self._plugins.get(request.description.collection, ()):
             plugin.validate(request, obj, old)
+        if self._policies:
+            await self._policies.validate(request, obj, old)
         if matches := self._matching(VALIDATING, request):
             asked = (self._ask(match, request, obj, old) for match in matches)
             for answer in await asyncio.gather(*asked, return_exceptions=True):
@@ -98,7 +103,7 @@ class Admission:
 
     def _matching(self, collection: str, request: AdmissionRequest) -> Sequence[_Match]:
         """Webhooks whose rules name the request; the same few questions are asked again and again."""
-        revision = tuple(map(self.reader.revision, (MUTATING, VALIDATING, _DEFINITIONS)))
+        revision = tuple(map(self.reader.revision, (MUTATING, VALIDATING, DEFINITIONS)))
         if revision != self._revision:
             self._revision, self._matches = revision, {}
             self._hooks = {each: self._read(each) for each in (MUTATING, VALIDATING)}
@@ -119,20 +124,11 @@ class Admission:
         ]
 
     def _match(self, collection: str, resource: Resource, subresource: str, operation: str) -> list[_Match]:
-        matches = []
-        for hook in self._hooks[collection]:
-            candidates = [resource, *(self._equivalents(resource) if hook.equivalent else ())]
-            wanted = (each for each in candidates if hook.matches_rules(each, subresource, operation))
-            if found := next(wanted, None):
-                matches.append(_Match(hook, found))
-        return matches
-
-    def _equivalents(self, resource: Resource) -> list[Resource]:
-        """Other served versions of a custom resource."""
-        crd = self.reader.get(_DEFINITIONS, str(resource))
-        versions = crd["spec"]["versions"] if crd else []
-        others = [each["name"] for each in versions if each.get("served") and each["name"] != resource.version]
-        return [resource._replace(version=each) for each in others]
+        wanted = (
+            (hook, wanted_version(self.reader, hook, resource, subresource, operation))
+            for hook in self._hooks[collection]
+        )
+        return [_Match(hook, found) for hook, found in wanted if found]
 
     async def _mutate_once(
         self, match: _Match, request: AdmissionRequest, obj: Object | None, old: Object | None
@@ -167,7 +163,7 @@ class Admission:
         namespace = self.reader.get("namespaces", request.namespace or request.name) if hook.namespaces else None
         if not hook.wants_labels(obj, old) or not hook.wants_namespace(request, obj, namespace):
             return None
-        seen, seen_old = await self._converted(match, request, obj, old)
+        seen, seen_old = await in_version(match.resource, request, obj, old)
         review = review_of(request, seen, seen_old, match.resource)
         if hook.spec.get("matchConditions") and not self._conditions_hold(hook, review):
             return None
@@ -189,16 +185,6 @@ class Admission:
         except CallFailed as error:
             raise CallFailed(f"failed to call webhook: {error}") from None
         return response_in(answer, review["request"]["uid"])
-
-    @staticmethod
-    async def _converted(
-        match: _Match, request: AdmissionRequest, obj: Object | None, old: Object | None
-    ) -> tuple[Object | None, Object | None]:
-        if match.resource == request.description.resource:
-            return obj, old
-        present = [each for each in (obj, old) if each is not None]
-        converted = iter(await request.description.strategy.convert(present, match.resource.api_version))
-        return (None if obj is None else next(converted)), (None if old is None else next(converted))
 
     @staticmethod
     def _conditions_hold(hook: Hook, review: Object) -> bool:

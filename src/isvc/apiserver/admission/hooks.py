@@ -55,8 +55,10 @@ class Hook:
     def objects(self) -> LabelSelector | None:
         return _selector(self.spec.get("objectSelector"))
 
-    def matches_rules(self, resource: Resource, subresource: str, operation: str) -> bool:
-        return any(_rule_matches(rule, resource, subresource, operation) for rule in self.spec.get("rules") or ())
+    def matches_rules(self, resource: Resource, subresource: str, operation: str, name: str | None = None) -> bool:
+        """Whether a rule names the resource, and the object where it lists names."""
+        rules = [rule for rule in self.spec.get("rules") or () if name is None or _names(rule, name)]
+        return any(_rule_matches(rule, resource, subresource, operation) for rule in rules)
 
     def wants_labels(self, obj: Object | None, old: Object | None) -> bool:
         selector = self.objects
@@ -105,6 +107,10 @@ def _rule_matches(rule: Object, resource: Resource, subresource: str, operation:
         and _scope_matches(rule.get("scope") or "*", resource)
         and any(_resource_matches(each, resource.plural, subresource) for each in rule.get("resources") or ())
     )
+
+
+def _names(rule: Object, name: str) -> bool:
+    return not rule.get("resourceNames") or name in rule["resourceNames"]
 
 
 def _any_of(wanted: list[str] | None, value: str) -> bool:

@@ -11,7 +11,17 @@ from isvc.apiserver.cel.functions import declarations
 
 _CODE = re.compile(r"^[A-Z_]+: ")
 _STRING = re.compile(r"""r?("{3}.*?"{3}|'{3}.*?'{3}|"(\\.|[^"\\])*"|'(\\.|[^'\\])*')""", re.DOTALL)
-_VARIABLES = ("self", "oldSelf", "object", "oldObject", "request", "params", "namespaceObject", "variables")
+_VARIABLES = (
+    "self",
+    "oldSelf",
+    "object",
+    "oldObject",
+    "request",
+    "params",
+    "namespaceObject",
+    "variables",
+    "authorizer",
+)
 
 
 class CelError(Exception):

@@ -7,6 +7,7 @@ from typing import Any, Final
 from isvc.apiserver.builtin import prepare
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.validation import access as rules
+from isvc.apiserver.builtin.validation import policies
 from isvc.apiserver.crd.definition import Definitions
 from isvc.apiserver.tables import access
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
@@ -20,8 +21,19 @@ def _admission(plural: str, name: str, **record: Any) -> Kind:
 _WEBHOOKS: Final[dict[str, Any]] = {"columns": access.WEBHOOKS, "check": rules.webhooks}
 KINDS: Final = (
     _admission("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", **_WEBHOOKS),
-    _admission("validatingadmissionpolicies", "ValidatingAdmissionPolicy", columns=access.POLICIES, status=True),
-    _admission("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", columns=access.POLICY_BINDINGS),
+    _admission(
+        "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicy",
+        columns=access.POLICIES,
+        status=True,
+        check=policies.policy,
+    ),
+    _admission(
+        "validatingadmissionpolicybindings",
+        "ValidatingAdmissionPolicyBinding",
+        columns=access.POLICY_BINDINGS,
+        check=policies.binding,
+    ),
     _admission("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", **_WEBHOOKS),
     Kind(
         resource=CUSTOM_RESOURCE_DEFINITIONS,
