@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import signal
 import threading
 import time
 import urllib.error
@@ -12,10 +15,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running, until
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running, service, until
 
 from isvc.local.examples import train
 
@@ -50,8 +54,8 @@ def ask(url: str, body: bytes | None = None, host: str = "") -> tuple[int, bytes
 
 
 @contextmanager
-def load(url: str) -> Iterator[Counter[Answer]]:
-    """Requests from four clients while the block runs; what was answered, and how often."""
+def load(url: str, clients: int = 4) -> Iterator[Counter[Answer]]:
+    """Requests while the block runs, one after the other from each client; what was answered, and how often."""
     answers: Counter[Answer] = Counter()
     ended = threading.Event()
 
@@ -63,8 +67,8 @@ def load(url: str) -> Iterator[Counter[Answer]]:
                 answers[str(error)] += 1
             time.sleep(0.005)
 
-    with ThreadPoolExecutor(4) as pool:
-        for _ in range(4):
+    with ThreadPoolExecutor(clients) as pool:
+        for _ in range(clients):
             pool.submit(keep_asking)
         try:
             yield answers
@@ -117,3 +121,46 @@ def test_one_service_by_path_by_host_and_by_address(here):
     here.kubectl("wait", "-n", "kserve", "--for=condition=Programmed", "gateway/kserve-ingress-gateway", "--timeout=9s")
     here.kubectl("delete", "isvc", "iris")
     until(lambda: ask(url + predict, TELLING)[0] == 404, "the route to go")
+
+
+def test_the_api_server_is_restarted_when_it_dies_while_models_go_on_serving(here):
+    here.kubectl("apply", "-f", "examples/iris.yaml")
+    here.wait_ready("iris")
+    acknowledged: list[str] = []
+    ended = threading.Event()
+
+    def keep_writing() -> None:
+        for number in itertools.count():
+            if ended.is_set():
+                return
+            said = here.kubectl("create", "configmap", f"written-{number}", check=False)
+            if f"configmap/written-{number} created" in said:
+                acknowledged.append(f"written-{number}")
+
+    with load(f"{url_of(here, 'iris')}/v1/models/iris:predict", clients=1) as answers, ThreadPoolExecutor(1) as pool:
+        pool.submit(keep_writing)
+        try:
+            for _ in range(2):
+                until(partial(has_grown, acknowledged, len(acknowledged) + 3), "writes")
+                os.kill(api_server(here), signal.SIGKILL)
+                until(partial(has_grown, acknowledged, len(acknowledged) + 3), "writes after the restart")
+            here.apply(service("second", "pvc://models/iris"))
+            here.wait_ready("second")
+        finally:
+            ended.set()
+    assert set(answers) == {(200, STABLE)}, answers
+    kept = {item["metadata"]["name"] for item in here.get("configmaps")["items"]}
+    assert kept >= set(acknowledged)
+    here.kubectl("delete", "isvc", "iris", "second")
+
+
+def has_grown(items: list[str], size: int) -> bool:
+    return len(items) >= size
+
+
+def api_server(here: Machine) -> int:
+    def is_it(pid: int) -> bool:
+        return b"isvc.local.api_server_program" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+    [found] = [pid for pid in here.processes() if is_it(pid)]
+    return found

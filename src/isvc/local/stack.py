@@ -124,7 +124,7 @@ class Stack:
 
     async def _unless_broken(self, step: Awaitable[None]) -> None:
         work = asyncio.ensure_future(step)
-        watch = asyncio.create_task(self._api_server.watch())
+        watch = asyncio.create_task(self._api_server.keep_running())
         try:
             done, _ = await asyncio.wait((work, watch, *self._tasks), return_when=asyncio.FIRST_COMPLETED)
             for task in done:
