@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running, service, until
@@ -164,3 +164,54 @@ def api_server(here: Machine) -> int:
 
     [found] = [pid for pid in here.processes() if is_it(pid)]
     return found
+
+
+def test_a_service_that_is_not_ready_answers_with_its_reason_and_an_unknown_one_with_404(here):
+    here.apply(service("lost", "pvc://models/no-such-folder"))
+    gateway = json.loads((here.home / "run" / "up.json").read_text())["gateway"]
+    predict = f"{gateway}/serving/default/lost/v1/models/lost:predict"
+
+    def reason() -> str:
+        code, said = ask(predict, TELLING)
+        assert code == 503, said
+        return json.loads(said)["error"]
+
+    assert "InferenceService default/lost" in reason()
+    until(lambda: "no-such-folder" in reason(), "the reason")
+    assert ask(f"{gateway}/v1/models/lost:predict", TELLING, "lost-default.localhost")[0] == 503
+    assert ask(predict.replace("/lost", "/nobody"), TELLING)[0] == 404
+    assert ask(f"{gateway}/", None, "nobody-default.localhost")[0] == 404
+    here.kubectl("delete", "isvc", "lost")
+    until(lambda: ask(predict, TELLING)[0] == 404, "the service to be forgotten")
+
+
+SLOW = """
+import http.server, os, time
+class Slow(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'began,')
+        time.sleep(7)
+        self.wfile.write(b'ended')
+http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Slow).serve_forever()
+"""
+
+
+def test_a_request_under_way_when_its_pod_goes_is_given_the_grace_period(here):
+    probe = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+    container: dict[str, Any] = {"name": "c", "image": "python", "command": ["python", "-c", SLOW]}
+    container |= {"ports": [{"containerPort": 8080}], "readinessProbe": probe}
+    metadata = {"name": "slow", "labels": {"app": "slow"}}
+    here.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}})
+    spec = {"selector": {"app": "slow"}, "ports": [{"port": 80, "targetPort": 8080}]}
+    here.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "slow"}, "spec": spec})
+    here.kubectl("wait", "--for=condition=Ready", "pod/slow", "--timeout=60s")
+    gateway = json.loads((here.home / "run" / "up.json").read_text())["gateway"]
+    request = urllib.request.Request(gateway, headers={"Host": "slow.default.svc.cluster.local"})
+    with urllib.request.urlopen(request, timeout=60) as response:
+        assert response.read(6) == b"began,"
+        here.kubectl("delete", "pod", "slow", "--wait=false")
+        assert response.read() == b"ended"
+    here.kubectl("delete", "service", "slow")
+    here.kubectl("wait", "--for=delete", "pod/slow", "--timeout=60s")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import secrets
 import ssl
 from dataclasses import dataclass
@@ -112,10 +113,19 @@ def write_private(path: Path, data: bytes) -> None:
     fresh.replace(path)
 
 
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
 def _token(path: Path) -> str:
-    if not path.exists():
-        write_private(path, secrets.token_urlsafe(32).encode())
-    return path.read_text()
+    """The token in the file, which is made anew when it is none, after a full disk or somebody's edit."""
+    try:
+        token = path.read_text(errors="replace")
+    except FileNotFoundError:
+        token = ""
+    if not _TOKEN.fullmatch(token):
+        token = secrets.token_urlsafe(32)
+        write_private(path, token.encode())
+    return token
 
 
 def _make(folder: Path, now: datetime) -> None:

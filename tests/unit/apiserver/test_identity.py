@@ -47,6 +47,16 @@ def test_other_hosts_get_another_certificate_of_the_same_authority(tmp_path: Pat
     check(tmp_path)
 
 
+def test_a_token_that_is_none_is_made_anew(tmp_path: Path) -> None:
+    first = load(tmp_path, HOSTS, NOW)
+    for garbage in (b"", b"garbage\n", b"\xff" * 43):
+        (tmp_path / "admin.token").write_bytes(garbage)
+        found = load(tmp_path, HOSTS, NOW)
+        assert len(found.admin_token) == len(first.admin_token)
+        assert (tmp_path / "admin.token").read_text() == found.admin_token
+        assert found.kubelet_token == first.kubelet_token
+
+
 def test_all_are_renewed_before_they_end_and_tokens_stay(tmp_path: Path) -> None:
     load(tmp_path, HOSTS, NOW)
     before = contents(tmp_path)

@@ -40,8 +40,16 @@ _IDLE = 75.0  # how long a client may take to send a request's headers
 
 
 class Proxy:
-    def __init__(self, table: Callable[[], RouteTable], backends: Backends, guard: Guard) -> None:
+    def __init__(
+        self,
+        table: Callable[[], RouteTable],
+        backends: Backends,
+        guard: Guard,
+        why_unready: Callable[[Target], str | None] = lambda target: None,
+    ) -> None:
+        """`why_unready` says what keeps the service at an address from answering, if there is one."""
         self._table = table
+        self._why_unready = why_unready
         self._backends = backends
         self._guard = guard
         self._session: aiohttp.ClientSession | None = None
@@ -83,7 +91,8 @@ class Proxy:
         except TimeoutError:
             return _begun(request) or refusal(504, f"no answer within {rule.timeout:g} s, the limit of {rule.origin}")
         except Unavailable as error:
-            return refusal(503, error.reason)
+            cause = self._why_unready(target)
+            return refusal(503, f"{error.reason}; {cause}" if cause else error.reason)
 
     def _route(self, request: web.BaseRequest, target: Target, *, from_pod: bool) -> Rule | None:
         query = dict(parse_qsl(target.query, keep_blank_values=True)) if target.query else {}
@@ -110,6 +119,8 @@ class Proxy:
             answer.headers["Proxy-Authenticate"] = 'Basic realm="pods"'
             return answer
         table = self._table()
+        if cause := self._why_unready(target):
+            return refusal(503, cause)
         if table.names(target.route_host):
             return refusal(404, f"no route of host {target.host} matches {request.method} {target.path}")
         if not target.is_this_machine:  # a page that reaches us by a name of its own must not learn ours

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterable
+from functools import partial
 from typing import Final, Protocol
 
 from aiohttp import web
 
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICES, Resource
+from isvc.local.gateway import unready
 from isvc.local.gateway.attachment import Gateways, parent_key
 from isvc.local.gateway.backends import READY_IN_SLICE, SERVICE_OF_SLICE, Backends, ready_in_slice, service_of_slice
 from isvc.local.gateway.guard import Guard
@@ -66,9 +68,9 @@ class Gateway:
         self._port = port
         self._table: RouteTable | None = None
         self.backends = Backends(cache)
-        self._proxy = Proxy(self.table, self.backends, guard)
+        self._proxy = Proxy(self.table, self.backends, guard, partial(unready.why_unready, cache))
         self._runner: web.ServerRunner | None = None
-        cache.declare("gateway", *READS)
+        cache.declare("gateway", *READS, *unready.READS)
         cache.subscribe(ENDPOINT_SLICES, lambda old, new: self.backends.changed(), before=False)
         for resource in (INGRESSES, HTTP_ROUTES, GATEWAYS, GATEWAY_CLASSES, NAMESPACES):
             cache.subscribe(resource, self._changed)

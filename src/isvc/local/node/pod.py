@@ -40,7 +40,7 @@ log = logging.getLogger("isvc.node")
 
 _GRACE = 30.0
 _RETRY = 2.0
-_DRAIN = 5.0
+_END = 2.0  # of the grace period, what is kept for the processes to end in
 _CONCERN_SERVICE = ("ErrImageNeverPull", "FailedMount")  # what keeps a model server from even starting
 
 Drain = Callable[[list[int], float], Awaitable[None]]  # local ports, at most so many seconds
@@ -278,7 +278,7 @@ class PodWorker:
         grace = self._grace()
         began = self._node.clock.monotonic()
         if grace > 0:
-            await self._node.drain(list(self._local_ports.values()), min(_DRAIN, grace))
+            await self._node.drain(list(self._local_ports.values()), max(grace - _END, grace / 2))
         await self._stop_containers(max(0.0, grace - (self._node.clock.monotonic() - began)))
         await self._cancel()
         await self._clean_up()

@@ -1,0 +1,43 @@
+"""Why a service does not answer: services that have no route yet are known by the addresses that they will have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+from isvc.kube.objects import Key, Object, name_of, namespace_of
+from isvc.kube.resource import Resource
+from isvc.local.gateway.target import Target
+from isvc.local.status_printer import headline
+from isvc.toolkit.reads import Read
+
+ADDRESS_OF_SERVICE: Final = "address"
+_PATH: Final = re.compile(r"(?:/serving)?/[a-z0-9.-]+/[a-z0-9.-]+")
+
+
+def addresses(service: Object) -> Iterable[str]:
+    """The index under which services are found: the hosts and paths of a laptop's configuration."""
+    name, namespace = name_of(service), namespace_of(service)
+    return [f"{name}-{namespace}.localhost", f"/serving/{namespace}/{name}", f"/{namespace}/{name}"]
+
+
+_KINDS: Final = (INFERENCE_SERVICES, INFERENCE_GRAPHS, LLM_INFERENCE_SERVICES)
+READS: Final = tuple(Read(kind, indexers={ADDRESS_OF_SERVICE: addresses}) for kind in _KINDS)
+
+
+class Reader(Protocol):
+    def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]: ...
+
+
+def why_unready(reader: Reader, target: Target) -> str | None:
+    """What keeps the service behind an address from answering, in one sentence; None for no service, or a ready one."""
+    path = _PATH.match(target.path)
+    wanted = [target.route_host, *([path[0]] if path and target.is_this_machine else [])]
+    for kind, address in ((kind, address) for kind in _KINDS for address in wanted):
+        for service in reader.by_index(kind, ADDRESS_OF_SERVICE, address):
+            line = headline(service) or "is not reconciled yet"
+            if not line.startswith("is ready"):
+                return f"{kind.kind} {Key.of(service)} {line}"
+    return None
