@@ -169,17 +169,6 @@ def test_what_is_missing_is_waited_for(here):
     here.kubectl("delete", "pod", "waiter", "stranger")
 
 
-def test_what_is_not_relayed_is_said(here):
-    here.apply(pod("open", FILES))
-    here.kubectl("wait", "--for=condition=Ready", "pod/open", "--timeout=60s")
-    pid = container(here, "open")["containerID"]
-    assert f"exec is not supported: pods are processes of this machine (this one: c {pid}" in here.kubectl(
-        "exec", "open", "--", "ls", check=False
-    )
-    assert "portforward is not supported" in here.kubectl("port-forward", "open", "0:8080", check=False)
-    here.kubectl("delete", "pod", "open", "--timeout=60s")
-
-
 def test_a_process_that_does_not_want_to_end_is_made_to(here):
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready'); time.sleep(600)"
     here.apply(pod("stubborn", code))

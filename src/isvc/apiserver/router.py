@@ -12,8 +12,9 @@ from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.strategy import FieldError
 from isvc.apiserver.target import Target
-from isvc.apiserver.verbs import create, delete, eviction, logs, node, patch, read, scale, token, update, watch
+from isvc.apiserver.verbs import connect, create, delete, eviction, logs, patch, read, scale, token, update, watch
 from isvc.apiserver.verbs.pipeline import Api
+from isvc.http1 import message
 from isvc.kube.objects import GVK
 
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
@@ -33,9 +34,9 @@ _VERBS: Mapping[str, Callable[[Api, Call], Awaitable[Response]]] = {
     "watch": watch.watch,
 }
 _WHOLE = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
-_CONNECT = {"GET": node.connect, "POST": node.connect}
+_CONNECT = {"GET": connect.connect, "POST": connect.connect}
 #: What answers a subresource, by method. Which kinds have it is for their descriptions to say.
-_SUBRESOURCES: Mapping[str, Mapping[str, Callable[[Api, Call], Awaitable[Response]]]] = {
+_SUBRESOURCES: Mapping[str, Mapping[str, Callable[[Api, Call], Awaitable[message.Response]]]] = {
     "approval": _WHOLE,
     "attach": _CONNECT,
     "binding": {"POST": update.bind},
@@ -69,7 +70,7 @@ class Router:
         entry = self._api.store.get(description.collection, target.namespace, target.name)
         return Response(entry.raw) if entry else None
 
-    def resource(self, request: Request, target: Target) -> Awaitable[Response] | Response:
+    def resource(self, request: Request, target: Target) -> Awaitable[message.Response] | Response:
         description = self._api.registry.find(target.group, target.version, target.plural)
         if description is None:
             return nothing_here(self._api.registry, target.group)
@@ -103,7 +104,7 @@ class Router:
             raise refusals.method_not_allowed()
         return _VERBS[verb](self._api, call)
 
-    def _subresource(self, call: Call) -> Awaitable[Response]:
+    def _subresource(self, call: Call) -> Awaitable[message.Response]:
         if not call.description.has_subresource(call.subresource):
             raise refusals.unknown_resource()
         verbs = _SUBRESOURCES[call.subresource]

@@ -41,6 +41,7 @@ from isvc.apiserver.store.lock import FolderLock
 from isvc.apiserver.store.store import Store
 from isvc.apiserver.target import Target, parse
 from isvc.apiserver.verbs.pipeline import Api
+from isvc.http1 import message
 from isvc.http1.connection import Connection as BaseConnection
 from isvc.kube.errors import ApiError, Unauthorized
 
@@ -160,7 +161,7 @@ class Server:
             for connection in tuple(self._connections):
                 connection.close_if_idle(IDLE_SECONDS)
 
-    def handle(self, request: Request, connection: Connection) -> Response | Awaitable[Response]:
+    def handle(self, request: Request, connection: Connection) -> message.Response | Awaitable[message.Response]:
         path = request.path
         if path.startswith(HEALTH):
             return self._health(path)

@@ -1,8 +1,9 @@
 """One client connection: requests in, responses out, in order.
 
 Parsing is httptools' (the llhttp of Node). One request is handled at a time. What a client sends ahead is queued, and
-reading pauses while the queue is long. Oversized or malformed requests are answered with 4xx; the connection then
-lingers briefly, so that the client can read the response before the close.
+reading pauses while the queue is long. A request for an upgrade is the last of its connection. Oversized or malformed
+requests are answered with 4xx; the connection then lingers briefly, so that the client can read the response before the
+close.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from urllib.parse import unquote
 
 import httptools
 
-from isvc.http1.message import Request, Response, Stream
+from isvc.http1.message import Request, Response, Stream, Upgrade
+from isvc.http1.tunnel import Tunnel
 
 MAX_HEAD = 1 << 16
 MAX_AHEAD = 4
@@ -41,6 +43,7 @@ class Connection(asyncio.Protocol, Generic[R]):
         self._transport: asyncio.Transport
         self._task: asyncio.Task[None] | None = None
         self._waiting: deque[R] = deque()
+        self._tunnel: Tunnel | None = None  # once another protocol was asked for
         self._paused = self._refused = self._closing = self._last = self._in_head = False
         self._since = self._loop.time()  # of the last sign of life
         self.gone: asyncio.Future[None] = self._loop.create_future()  # streams should end
@@ -100,13 +103,16 @@ class Connection(asyncio.Protocol, Generic[R]):
         self._closing = True
         self._waiting.clear()
         self._writable.set()
+        if self._tunnel is not None:
+            self._tunnel.feed_eof()
         for future in (self.gone, self.closed):
             if not future.done():
                 future.set_result(None)
 
     def pause_writing(self) -> None:
         self._writable.clear()
-        self._pause(True)
+        if self._tunnel is None:
+            self._pause(True)
 
     def resume_writing(self) -> None:
         self._writable.set()
@@ -116,6 +122,9 @@ class Connection(asyncio.Protocol, Generic[R]):
         if self._closing:
             return
         self._since = self._loop.time()
+        if self._tunnel is not None:
+            self._tunnel.feed(data)
+            return
         if self._in_head:
             self._head_size += len(data)
             if self._head_size > MAX_HEAD:
@@ -123,8 +132,8 @@ class Connection(asyncio.Protocol, Generic[R]):
                 return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._last = True  # nobody offers one: the request is answered, what follows is not HTTP
+        except httptools.HttpParserUpgrade as upgrade:
+            self._leave_http(data[upgrade.args[0] :])
         except httptools.HttpParserError:
             self._refuse(400, "the request is not valid HTTP/1.1")
 
@@ -159,6 +168,10 @@ class Connection(asyncio.Protocol, Generic[R]):
         if not self._refused:
             self._body.append(body)
 
+    def _leave_http(self, ahead: bytes) -> None:
+        if self._tunnel is not None:
+            self._tunnel.feed(ahead)
+
     def on_message_complete(self) -> None:
         if self._refused:
             self._close()
@@ -168,6 +181,8 @@ class Connection(asyncio.Protocol, Generic[R]):
         if "%" in path:
             path = unquote(path)
         request = self.request_type(self._parser.get_method().decode("latin-1"), path, query, self._headers, body)
+        if self._parser.should_upgrade():
+            self._last, self._tunnel = True, Tunnel(self._transport, self._writable, self.gone)
         self._last = self._last or not self._parser.should_keep_alive()
         if self._task is None:
             self._begin(request)
@@ -184,7 +199,7 @@ class Connection(asyncio.Protocol, Generic[R]):
             answer = self.handle(request)
         except Exception as error:
             answer = self.failure(request, error)
-        if isinstance(answer, Response) and not isinstance(answer, Stream):
+        if isinstance(answer, Response) and not isinstance(answer, Stream | Upgrade):
             self._send(answer, request)
             return
         self._task = self._loop.create_task(self._answer(answer, request))
@@ -194,6 +209,8 @@ class Connection(asyncio.Protocol, Generic[R]):
             response = answer if isinstance(answer, Response) else await answer
             if isinstance(response, Stream):
                 await self._stream(response, request)
+            elif isinstance(response, Upgrade):
+                await self._switch(response, request)
             else:
                 self._send(response, request)
         except Exception as error:
@@ -232,6 +249,17 @@ class Connection(asyncio.Protocol, Generic[R]):
             self._transport.write(b"0\r\n\r\n")
         if self._last and not self._waiting:
             self._close()
+
+    async def _switch(self, response: Upgrade, request: R) -> None:
+        if self._closing:
+            return
+        assert self._tunnel is not None, "an upgrade that the client did not ask for"
+        self._transport.write(self.head(response, request, close=False))
+        try:
+            await response.serve(self._tunnel)
+        except Exception:
+            log.exception("%s %s broke off", request.method, request.path)
+        self._close()
 
     def _pause(self, pause: bool) -> None:
         if pause != self._paused and not self._closing:

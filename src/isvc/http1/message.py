@@ -1,4 +1,4 @@
-"""Requests and responses: a whole body at once, or a stream of chunks."""
+"""Requests and responses: a whole body at once, a stream of chunks, or a switch to another protocol."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Protocol
+
+from isvc.http1.tunnel import Tunnel
 
 JSON = "application/json"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
@@ -103,3 +105,18 @@ class Stream(Response):
     def __init__(self, produce: Callable[[Writer], Awaitable[None]], content_type: str = JSON) -> None:
         super().__init__(b"", 200, content_type)
         self.produce = produce
+
+
+class Upgrade(Response):
+    """Another protocol from here on; `serve` speaks it, and the connection ends when it returns."""
+
+    __slots__ = ("serve",)
+
+    def __init__(self, headers: dict[str, str], serve: Callable[[Tunnel], Awaitable[None]]) -> None:
+        """`headers` name the protocol in `Upgrade`."""
+        super().__init__(b"", 101, "", {"Connection": "Upgrade", **headers})
+        self.serve = serve
+
+    def head(self, *, close: bool, chunked: bool = False, more: str = "") -> bytes:
+        lines = "".join(f"{name}: {value}\r\n" for name, value in (self.headers or {}).items())
+        return f"HTTP/1.1 101 Switching Protocols\r\n{lines}\r\n".encode("latin-1", "replace")

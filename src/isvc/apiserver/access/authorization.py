@@ -7,6 +7,8 @@ from isvc.apiserver.access.rbac import MASTERS, Rbac
 from isvc.apiserver.request import Request
 from isvc.apiserver.target import Target
 
+_INTO_PODS = ("pods/attach", "pods/exec", "pods/portforward")
+
 
 def authorize(rbac: Rbac, request: Request, target: Target | None) -> None:
     """Raises Forbidden if the request's user may not make it."""
@@ -21,5 +23,13 @@ def authorize(rbac: Rbac, request: Request, target: Target | None) -> None:
         # A namespace is a resource in itself.
         namespace = target.name if (target.group, target.plural) == ("", "namespaces") else target.namespace
         wanted = Attributes(verb, target.group, target.plural, target.subresource, namespace, target.name)
-    if rbac.allows(user, wanted) is None:
-        raise forbidden(user, wanted)
+    for each in (wanted, *_also_wanted(request, wanted)):
+        if rbac.allows(user, each) is None:
+            raise forbidden(user, each)
+
+
+def _also_wanted(request: Request, wanted: Attributes) -> list[Attributes]:
+    """Who gets into a pod through a WebSocket sends a GET, and still has to have the right to create."""
+    if wanted.verb == "get" and wanted.full_resource in _INTO_PODS and "upgrade" in request.headers:
+        return [wanted._replace(verb="create")]
+    return []

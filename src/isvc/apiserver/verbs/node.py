@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from urllib.parse import quote
 
 from isvc.apiserver.http.response import Response, Stream, Writer
-from isvc.apiserver.request import Call
-from isvc.apiserver.verbs import read
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import BadRequest, InternalError, NotFound
 from isvc.kube.objects import dig
 
 TEXT = "text/plain"
-_PATHS = {"attach": "attach", "exec": "exec", "portforward": "portForward"}
 
 
-async def connect(api: Api, call: Call) -> Response:
-    """exec, attach and port-forward. Streams are not relayed: the node says what to do instead."""
-    pod = read.find(api, call).parse()
-    node = dig(pod, "spec", "nodeName")
-    if not node:
-        raise BadRequest(f"pod {call.name} does not have a host assigned")
-    path = f"/{_PATHS[call.subresource]}/{quote(call.namespace)}/{quote(call.name)}"
-    return await ask(api, node, "POST", path)
-
-
-def _endpoint(api: Api, name: str) -> str:
+def endpoint(api: Api, name: str) -> tuple[str, int]:
+    """The address and port at which a node answers."""
     entry = api.store.get("nodes", "", name)
     node = entry.parse() if entry else {}
     port = dig(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port")
@@ -34,14 +21,15 @@ def _endpoint(api: Api, name: str) -> str:
     address = addresses.get("InternalIP") or addresses.get("Hostname")
     if not port or not address:
         raise NotFound(f'nodes "{name}" has no endpoint')
-    return f"https://{address}:{port}"
+    return str(address), int(port)
 
 
 async def ask(api: Api, node: str, method: str, path: str) -> Response:
     """The node's answer, passed on as it comes; what it refuses is raised."""
     import aiohttp  # 200 ms: only servers with nodes pay
 
-    url = _endpoint(api, node) + path
+    address, port = endpoint(api, node)
+    url = f"https://{address}:{port}{path}"
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=api.identity.client_context()),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),

@@ -12,19 +12,25 @@ from pathlib import Path
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.quantity import Quantity
-from isvc.local.node import probes
+from isvc.local.node import execution, probes
+from isvc.local.node.copying import copied_by_tar
 from isvc.local.node.environment import Missing
 from isvc.local.node.images import ImageTableError, Program
 from isvc.local.node.launch import Launch, PodContext, launch
 from isvc.local.node.logs import Log, last_lines
 from isvc.local.node.process import CannotStart, Exit, Process, in_full, run_beside
 from isvc.local.node.status import ContainerState
+from isvc.local.node.streams.command_streams import Streams
 from isvc.toolkit.clock import timestamp
 
 _BACK_OFF = (0, 1, 2, 4, 8, 16, 32, 60)
 _FORGIVEN_AFTER = 120.0  # a process that ran this long starts anew without delay
 _MEMORY_PERIOD = 0.5
 _TABLE_PERIOD = 1.0
+
+
+class NotRunning(Exception):
+    """There is no process to get into."""
 
 
 class Container:
@@ -87,6 +93,30 @@ class Container:
         except TimeoutError:
             process.kill()
             await self._ended.wait()
+
+    # -- what clients ask for -----------------------------------------------------------------------------------------
+
+    async def execute(self, words: list[str], streams: Streams, *, tty: bool) -> Exit:
+        """Runs a command beside the process. Raises NotRunning or CannotStart."""
+        plan = self.running_plan()
+        translated = copied_by_tar(words, plan.translation.words(words))
+        command = execution.Command(translated, plan.env, plan.folder, plan.policy, tty)
+        return await execution.run(command, streams, self._context.reaper, self._ended)
+
+    async def attach(self, streams: Streams) -> None:
+        """Passes on what the process writes, until its end. Raises NotRunning."""
+        self.running_plan()
+        assert self.log is not None
+        output = streams.get("stdout") or streams.get("stderr")
+        async for chunk in self.log.follow():
+            if output is not None:
+                await output.write(chunk)
+
+    def running_plan(self) -> Launch:
+        """How the process was started that runs now. Raises NotRunning."""
+        if self._process is None or self._plan is None:
+            raise NotRunning(f"container {self.name} is not running")
+        return self._plan
 
     # -- one start ----------------------------------------------------------------------------------------------------
 

@@ -1,21 +1,70 @@
-"""What the API server asks of a node: its containers' logs, and to get into them; over TLS and with its token."""
+"""What the API server asks of a node, over TLS and with its token, on the paths of a kubelet.
+
+Logs of containers, commands beside them (`exec`), their output (`attach`) and connections to their ports.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import parse_qs
 
-from aiohttp import web
-
-from isvc.kube.objects import Object, annotations_of, dig
+from isvc.http1 import connection
+from isvc.http1.message import Request, Response, Stream, Writer
+from isvc.kube.objects import Object
+from isvc.local.node import exit_status
+from isvc.local.node.container import Container, NotRunning
 from isvc.local.node.logs import LogOptions, read
 from isvc.local.node.pod import PodWorker
-from isvc.local.node.ports import PORTS_ANNOTATION
+from isvc.local.node.process import CannotStart
+from isvc.local.node.streams import command_streams, port_forward
+from isvc.local.node.streams.command_streams import Streams, UpgradeRefused, Wanted
+from isvc.local.node.streams.port_forward import CannotConnect
+
+log = logging.getLogger("isvc.node")
+
+_TEXT = "text/plain"
+_STOP_SECONDS = 2.0
 
 Find = Callable[[str, str], PodWorker | None]
+Query = dict[str, list[str]]
+
+
+class _Refused(Exception):
+    """Becomes a response with this status and message."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Connection(connection.Connection[Request]):
+    request_type = Request
+
+    def __init__(
+        self, handler: Callable[[Request], Awaitable[Response]], connections: set[connection.Connection[Request]]
+    ) -> None:
+        super().__init__(connections)
+        self._handler = handler
+
+    def handle(self, request: Request) -> Awaitable[Response]:
+        return self._handler(request)
+
+    def refusal(self, status: int, message: str) -> Response:
+        return Response(message.encode(), status, _TEXT)
+
+    def failure(self, request: Request, error: Exception) -> Response:
+        if isinstance(error, _Refused):
+            return Response(str(error).encode(), error.status, _TEXT)
+        if isinstance(error, UpgradeRefused | NotRunning):
+            return Response(str(error).encode(), 400, _TEXT)
+        log.error("%s %s failed", request.method, request.path, exc_info=error)
+        return Response(b"the node failed: see its log", 500, _TEXT)
 
 
 class Kubelet:
@@ -23,87 +72,141 @@ class Kubelet:
         self._find = find
         self._pki = pki
         self._token = ""
-        self._runner: web.AppRunner | None = None
+        self._listener: asyncio.Server | None = None
+        self._connections: set[connection.Connection[Request]] = set()
         self.port = 0
 
     async def start(self) -> None:
         self._token = (self._pki / "kubelet.token").read_text().strip()
-        app = web.Application()
-        app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
-        for name in ("exec", "attach", "portForward"):
-            app.router.add_post(f"/{name}/{{namespace}}/{{pod}}", self._connect)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self._pki / "kubelet.crt", self._pki / "kubelet.key")
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=context)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        self._listener = await asyncio.get_running_loop().create_server(
+            lambda: _Connection(self._answer, self._connections), "127.0.0.1", 0, ssl=context
+        )
+        self.port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._listener is None:
+            return
+        self._listener.close()
+        for each in tuple(self._connections):
+            each.leave()
+        if ends := [each.closed for each in self._connections]:
+            await asyncio.wait(ends, timeout=_STOP_SECONDS)
+        for each in tuple(self._connections):
+            each.abort()
 
-    def _is_api_server(self, request: web.Request) -> bool:
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        return hmac.compare_digest(given.encode(), self._token.encode())
+    async def _answer(self, request: Request) -> Response:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            raise _Refused("Unauthorized", 401)
+        query = parse_qs(request.query_string)
+        match request.path.split("/")[1:]:
+            case ["containerLogs", namespace, pod, name]:
+                return self._logs(self._container(namespace, pod, name), query)
+            case ["exec", namespace, pod, name]:
+                return self._exec(request, self._container(namespace, pod, name), query)
+            case ["attach", namespace, pod, name]:
+                return self._attach(request, self._container(namespace, pod, name), query)
+            case ["portForward", namespace, pod]:
+                return self._forward(request, self._worker(namespace, pod), query)
+        raise _Refused("404 page not found", 404)
 
-    async def _connect(self, request: web.Request) -> web.Response:
-        """There is no need to get into a process of this machine; says where it is."""
-        if not self._is_api_server(request):
-            return web.Response(status=401, text="Unauthorized")
-        worker = self._find(request.match_info["namespace"], request.match_info["pod"])
-        where = whereabouts(worker.pod) if worker else "not started yet"
-        command = request.path.split("/")[1].lower()
-        text = f"{command} is not supported: pods are processes of this machine (this one: {where})"
-        return web.Response(status=400, text=text)
+    def _worker(self, namespace: str, pod: str) -> PodWorker:
+        if (worker := self._find(namespace, pod)) is None:
+            raise _Refused(f"pod {pod} is not running on this node")
+        return worker
 
-    async def _logs(self, request: web.Request) -> web.StreamResponse:
-        if not self._is_api_server(request):
-            return web.Response(status=401, text="Unauthorized")
-        name = request.match_info["container"]
-        worker = self._find(request.match_info["namespace"], request.match_info["pod"])
+    def _container(self, namespace: str, pod: str, name: str) -> Container:
+        worker = self._find(namespace, pod)
         container = worker.container(name) if worker else None
         if container is None:
-            return web.Response(status=400, text=f'container "{name}" in pod is waiting to start: ContainerCreating')
+            raise _Refused(f'container "{name}" in pod is waiting to start: ContainerCreating')
+        return container
+
+    def _exec(self, request: Request, container: Container, query: Query) -> Response:
+        wanted, words = _wanted(query), query.get("command", [])
+        if not words:
+            raise _Refused("a command to execute must be given")
+        container.running_plan()
+
+        async def serve(streams: Streams) -> Object:
+            try:
+                return exit_status.of(await container.execute(words, streams, tty=wanted.tty))
+            except (CannotStart, NotRunning) as error:
+                return exit_status.internal_error(f"error executing command in container: {error}")
+
+        return command_streams.upgrade(request, wanted, serve)
+
+    def _attach(self, request: Request, container: Container, query: Query) -> Response:
+        container.running_plan()
+
+        async def serve(streams: Streams) -> Object:
+            await container.attach(streams)
+            return exit_status.SUCCESS
+
+        return command_streams.upgrade(request, _wanted(query), serve)
+
+    def _forward(self, request: Request, worker: PodWorker, query: Query) -> Response:
+        async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            local = worker.local_ports.get(port)
+            if local is None:
+                known = ", ".join(map(str, worker.local_ports)) or "none"
+                raise CannotConnect(f"the pod's containers declare no port {port} (they declare: {known})")
+            try:
+                return await asyncio.open_connection("127.0.0.1", local)
+            except OSError as error:
+                raise CannotConnect(
+                    f"nothing answers at port {port} of the pod (local port {local}): {error}"
+                ) from None
+
+        ports = [int(port) for port in query.get("port", []) if port.isascii() and port.isdigit()]
+        return port_forward.upgrade(request, ports, connect)
+
+    def _logs(self, container: Container, query: Query) -> Response:
         live, path = container.log, container.log_path(container.state.restarts)
-        if request.query.get("previous") == "true":
+        if query.get("previous") == ["true"]:
             live, path = None, container.log_path(container.state.restarts - 1)
             if not path.exists():
-                return web.Response(status=400, text=f'previous terminated container "{name}" not found')
+                raise _Refused(f'previous terminated container "{container.name}" not found')
         if live is not None and not path.exists():
             path = live.path  # between two starts: the one that ended last
         if not path.exists():
             reason = (container.state.waiting or {}).get("reason", "ContainerCreating")
-            return web.Response(status=400, text=f'container "{name}" in pod is waiting to start: {reason}')
-        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-        response.enable_chunked_encoding()
-        await response.prepare(request)
-        async for chunk in read(path, _options(request), live):
-            await response.write(chunk)
-        await response.write_eof()
-        return response
+            raise _Refused(f'container "{container.name}" in pod is waiting to start: {reason}')
+
+        async def produce(writer: Writer) -> None:
+            async for chunk in read(path, _log_options(query), live):
+                writer.write(chunk)
+                await writer.drain()
+                if writer.gone.done():
+                    return
+
+        return Stream(produce, _TEXT)
 
 
-def whereabouts(pod: Object) -> str:
-    """The processes and ports of a pod, as its status says."""
-    statuses = dig(pod, "status", "containerStatuses") or ()
-    running = [f"{each['name']} {each['containerID']}" for each in statuses if each.get("containerID")]
-    ports = annotations_of(pod).get(PORTS_ANNOTATION, "")
-    return ", ".join([*running, *([f"ports {ports}"] if ports else [])]) or "not started yet"
+def _is_set(query: Query, name: str) -> bool:
+    return query.get(name, [""])[0] in ("1", "true")
 
 
-def _options(request: web.Request) -> LogOptions:
-    query = request.query
+def _wanted(query: Query) -> Wanted:
+    stdin, stdout, stderr, tty = (_is_set(query, name) for name in ("input", "output", "error", "tty"))
+    if not (stdin or stdout or stderr):
+        raise _Refused("you must specify at least 1 of stdin, stdout, stderr")
+    return Wanted(stdin, stdout, stderr, tty)
+
+
+def _log_options(query: Query) -> LogOptions:
+    given = {name: values[0] for name, values in query.items()}
     since = None
-    if seconds := query.get("sinceSeconds"):
+    if seconds := given.get("sinceSeconds"):
         since = datetime.now(UTC) - timedelta(seconds=int(seconds))
-    elif moment := query.get("sinceTime"):
+    elif moment := given.get("sinceTime"):
         since = datetime.fromisoformat(moment)
     return LogOptions(
-        follow=query.get("follow") in ("true", "1"),
-        timestamps=query.get("timestamps") in ("true", "1"),
-        tail_lines=int(query["tailLines"]) if query.get("tailLines") else None,
+        follow=_is_set(query, "follow"),
+        timestamps=_is_set(query, "timestamps"),
+        tail_lines=int(given["tailLines"]) if given.get("tailLines") else None,
         since=since,
-        limit_bytes=int(query["limitBytes"]) if query.get("limitBytes") else None,
+        limit_bytes=int(given["limitBytes"]) if given.get("limitBytes") else None,
     )

@@ -21,6 +21,7 @@ from isvc.local.private_files import open_private
 
 _STAMP = 31
 _ROTATE_AT = 10 * 1024 * 1024
+_MAX_BEHIND = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,25 @@ class LogOptions:
     limit_bytes: int | None = None
 
 
+class _Follower:
+    """Keeps what one reader has not taken yet, up to a limit."""
+
+    def __init__(self) -> None:
+        self._chunks: asyncio.Queue[bytes] = asyncio.Queue()
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> None:
+        if not chunk or self._size + len(chunk) <= _MAX_BEHIND:
+            self._size += len(chunk)
+            self._chunks.put_nowait(chunk)
+
+    async def next(self) -> bytes:
+        """Empty at the end."""
+        chunk = await self._chunks.get()
+        self._size -= len(chunk)
+        return chunk
+
+
 class Log:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,9 +59,12 @@ class Log:
         self._file = open_private(path, "ab")
         self._unfinished = b""
         self._grown = asyncio.Event()
+        self._followers: set[_Follower] = set()
         self.closed = False
 
     def write(self, chunk: bytes) -> None:
+        for follower in self._followers:
+            follower.feed(chunk)
         *lines, self._unfinished = (self._unfinished + chunk).split(b"\n")
         if len(self._unfinished) > 1 << 16:
             lines, self._unfinished = [*lines, self._unfinished], b""
@@ -57,6 +80,20 @@ class Log:
             self.closed = True
             self._file.close()
             self._wake()
+            for follower in self._followers:
+                follower.feed(b"")
+
+    async def follow(self) -> AsyncIterator[bytes]:
+        """What is written from now on, as it comes; a follower who is slow misses some of it."""
+        if self.closed:
+            return
+        follower = _Follower()
+        self._followers.add(follower)
+        try:
+            while chunk := await follower.next():
+                yield chunk
+        finally:
+            self._followers.discard(follower)
 
     def _store(self, lines: list[bytes]) -> None:
         if not lines or self.closed:

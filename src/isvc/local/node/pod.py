@@ -81,7 +81,7 @@ class PodWorker:
         self._end: asyncio.Task[None] | None = None
         self._sidecars: list[asyncio.Task[None]] = []
         self._telling: asyncio.Task[None] | None = None
-        self._local_ports: dict[int, int] = {}
+        self.local_ports: dict[int, int] = {}  # by the container's port
 
     def _first_states(self, specs: str, statuses: str) -> list[ContainerState]:
         """States of a pod's containers; one that ran before the node was started again has one restart more."""
@@ -188,8 +188,8 @@ class PodWorker:
 
     async def _claim(self) -> None:
         """Local ports for the pod's container ports, in an annotation so that endpoints can carry them."""
-        self._local_ports = self._node.ports.allocate(container_ports(self.pod))
-        ports = json.dumps({str(port): local for port, local in self._local_ports.items()})
+        self.local_ports = self._node.ports.allocate(container_ports(self.pod))
+        ports = json.dumps({str(port): local for port, local in self.local_ports.items()})
         if annotations_of(self.pod).get(PORTS_ANNOTATION) == ports:
             return
         await self._until_possible(lambda: self._bind(ports))
@@ -227,7 +227,7 @@ class PodWorker:
             folder=self.folder,
             volumes=mounted,
             sources=files.as_text(),
-            ports=self._local_ports,
+            ports=self.local_ports,
             images=node.images,
             reaper=node.reaper,
             clock=node.clock,
@@ -278,7 +278,7 @@ class PodWorker:
         grace = self._grace()
         began = self._node.clock.monotonic()
         if grace > 0:
-            await self._node.drain(list(self._local_ports.values()), max(grace - _END, grace / 2))
+            await self._node.drain(list(self.local_ports.values()), max(grace - _END, grace / 2))
         await self._stop_containers(max(0.0, grace - (self._node.clock.monotonic() - began)))
         await self._cancel()
         await self._clean_up()
@@ -307,7 +307,7 @@ class PodWorker:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _clean_up(self) -> None:
-        self._node.ports.release(self._local_ports.values())
+        self._node.ports.release(self.local_ports.values())
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
     # -- the status ---------------------------------------------------------------------------------------------------

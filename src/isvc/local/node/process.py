@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import fcntl
 import itertools
 import os
 import secrets
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from isvc.local.node.logs import Log
 from isvc.local.node.reaper import MARK, kill_marked, started_at
@@ -147,6 +150,42 @@ async def in_full(starting: Coroutine[Any, Any, _T], undo: Callable[[_T], Awaita
         raise
 
 
+class Files(NamedTuple):
+    """The standard files of a process; a terminal is its only one, and controls it."""
+
+    stdin: int = asyncio.subprocess.DEVNULL
+    stdout: int = asyncio.subprocess.DEVNULL
+    stderr: int = asyncio.subprocess.DEVNULL
+    terminal: int | None = None
+
+    @classmethod
+    def of_terminal(cls, terminal: int) -> Files:
+        return cls(terminal, terminal, terminal, terminal)
+
+
+async def spawn(
+    command: Sequence[str], env: Mapping[str, str], folder: Path, policy: Policy | None, files: Files
+) -> asyncio.subprocess.Process:
+    """Starts a process as the leader of a session of its own. Raises CannotStart."""
+    try:
+        with confined(policy) as confine:
+            return await asyncio.create_subprocess_exec(
+                *command,
+                env=env,
+                cwd=folder,
+                stdin=files.stdin,
+                stdout=files.stdout,
+                stderr=files.stderr,
+                start_new_session=files.terminal is None,
+                preexec_fn=_before_the_program(confine, files.terminal),
+            )
+    except FileNotFoundError:
+        missing = command[0] if os.path.isdir(folder) else folder  # noqa: ASYNC240
+        raise CannotStart(f"{missing}: no such file or directory on this machine") from None
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise CannotStart(f"{command[0]}: {error}") from None
+
+
 async def run_beside(
     command: Sequence[str], env: Mapping[str, str], folder: Path, reaper: Reaper, policy: Policy | None = None
 ) -> tuple[int, str]:
@@ -167,17 +206,17 @@ async def run_beside(
     try:
         output, _ = await process.communicate()
     finally:
-        _kill_group(process.pid)
+        kill_group(process.pid)
         reaper.remove(process.pid)
     return process.returncode or 0, output.decode("utf-8", "replace")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    _kill_group(process.pid)
+    kill_group(process.pid)
     await process.wait()
 
 
-def _kill_group(group: int) -> None:
+def kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
@@ -206,23 +245,9 @@ class Process:
         output, mark = _Output(log), reaper.new_mark()
         pipe = os.fdopen(read_end, "rb", 0)
         await asyncio.get_running_loop().connect_read_pipe(lambda: output, pipe)
+        files = Files(stdout=write_end, stderr=write_end)
         try:
-            with confined(policy) as confine:
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    env={**env, MARK: mark},
-                    cwd=folder,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=write_end,
-                    stderr=write_end,
-                    start_new_session=True,
-                    preexec_fn=_before_the_program(confine),
-                )
-        except FileNotFoundError:
-            missing = command[0] if os.path.isdir(folder) else folder  # noqa: ASYNC240
-            raise CannotStart(f"{missing}: no such file or directory on this machine") from None
-        except (OSError, subprocess.SubprocessError, ValueError) as error:
-            raise CannotStart(f"{command[0]}: {error}") from None
+            process = await spawn(command, {**env, MARK: mark}, folder, policy, files)
         finally:
             os.close(write_end)
         reaper.add(process.pid)
@@ -252,7 +277,7 @@ class Process:
             self._process.terminate()
 
     def kill(self) -> None:
-        _kill_group(self.pid)
+        kill_group(self.pid)
 
     def memory(self) -> int:
         """Bytes in use by the process and its children; 0 where the system does not say."""
@@ -273,18 +298,22 @@ def _memory(pid: int) -> int:
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def _before_the_program(confine: Callable[[], None] | None) -> Callable[[], None] | None:
+def _before_the_program(confine: Callable[[], None] | None, terminal: int | None = None) -> Callable[[], None] | None:
     """What a child runs between fork and exec."""
-    bind = die_with_parent()
-    if confine is None:
-        return bind
+    take = None if terminal is None else partial(_take_terminal, terminal)
+    steps = [step for step in (take, die_with_parent(), confine) if step is not None]
 
     def prepare() -> None:
-        if bind is not None:
-            bind()
-        confine()
+        for step in steps:
+            step()
 
-    return prepare
+    return prepare if steps else None
+
+
+def _take_terminal(terminal: int) -> None:
+    """Makes it the controlling terminal, which only the leader of a session can."""
+    os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
 
 def die_with_parent() -> Callable[[], None] | None:

@@ -1,0 +1,34 @@
+"""A connection that has left HTTP: bytes in both directions, with back-pressure in both."""
+
+from __future__ import annotations
+
+import asyncio
+
+_BUFFER = 1 << 16
+
+
+class Tunnel:
+    def __init__(self, transport: asyncio.Transport, writable: asyncio.Event, gone: asyncio.Future[None]) -> None:
+        self._transport = transport
+        self._writable = writable
+        self._reader = asyncio.StreamReader(_BUFFER)
+        self._reader.set_transport(transport)
+        self.gone = gone  # done when the peer has left or the server stops
+
+    def feed(self, data: bytes) -> None:
+        self._reader.feed_data(data)
+
+    def feed_eof(self) -> None:
+        self._reader.feed_eof()
+
+    async def read(self) -> bytes:
+        """What has arrived; empty at the end."""
+        return await self._reader.read(_BUFFER)
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Returns when the peer keeps up, or is gone."""
+        await self._writable.wait()

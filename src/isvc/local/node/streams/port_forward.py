@@ -1,0 +1,166 @@
+"""`kubectl port-forward`: connections of the client, each a pair of streams, to ports of a pod.
+
+Within a WebSocket kubectl speaks SPDY; older clients speak SPDY alone. The Python client speaks WebSocket channels, two
+for each port, which carry one connection each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from isvc.http1.message import Request, Upgrade
+from isvc.http1.tunnel import Tunnel
+from isvc.local.node.streams import spdy
+from isvc.local.node.streams.channel import Channel
+from isvc.local.node.streams.command_streams import (
+    MAX_MESSAGE,
+    UpgradeRefused,
+    kept_alive,
+    over,
+    spdy_protocol,
+)
+
+_PROTOCOL: Final = "portforward.k8s.io"
+_TUNNELLED: Final = f"{spdy.PROTOCOL}+{_PROTOCOL}"
+_CHANNELS: Final = "v4.channel.k8s.io"
+
+
+class CannotConnect(Exception):
+    """The pod has no such port, or nothing listens there; the message is for the client."""
+
+
+Connect = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+"""A connection to a port of the pod. Raises CannotConnect."""
+
+
+def upgrade(request: Request, ports: Sequence[int], connect: Connect) -> Upgrade:
+    """`ports` are those in the request, which only WebSocket channels need."""
+    from isvc.http1 import websocket
+
+    if not websocket.is_handshake(request.headers):
+        chosen = spdy_protocol(request, [_PROTOCOL])
+        headers = {"Upgrade": spdy.PROTOCOL, "X-Stream-Protocol-Version": chosen}
+        return Upgrade(headers, lambda tunnel: _over_spdy(tunnel, connect))
+    try:
+        chosen, headers = websocket.accept(request.headers, (_TUNNELLED, _CHANNELS) if ports else (_TUNNELLED,))
+    except websocket.BadHandshake as error:
+        raise UpgradeRefused(str(error)) from None
+    if chosen == _TUNNELLED:
+        return Upgrade(headers, lambda tunnel: _over_tunnelled_spdy(tunnel, connect))
+    return Upgrade(headers, lambda tunnel: _over_channels(tunnel, ports, connect))
+
+
+async def _over_spdy(tunnel: Tunnel, connect: Connect) -> None:
+    forwarder = _Forwarder(connect)
+    session = forwarder.session = spdy.SpdySession(tunnel.read, over(tunnel), forwarder.opened)
+    async with kept_alive(tunnel, session.run(), session.ping) as left:
+        await forwarder.serve(left)
+
+
+async def _over_tunnelled_spdy(tunnel: Tunnel, connect: Connect) -> None:
+    from isvc.http1.websocket import WebSocket
+
+    socket, forwarder = WebSocket(tunnel, MAX_MESSAGE), _Forwarder(connect)
+    session = forwarder.session = spdy.SpdySession(socket.receive, socket.send, forwarder.opened)
+    async with kept_alive(tunnel, session.run(), session.ping) as left:
+        await forwarder.serve(left)
+        socket.close()
+
+
+async def _over_channels(tunnel: Tunnel, ports: Sequence[int], connect: Connect) -> None:
+    from isvc.http1.websocket import WebSocket
+
+    socket = WebSocket(tunnel, MAX_MESSAGE)
+
+    def channel(number: int) -> Channel:
+        async def send(data: bytes, last: bool) -> None:
+            if not last:
+                await socket.send(bytes((number,)) + data)
+
+        return Channel(send)
+
+    async def receive() -> None:
+        while message := await socket.receive():
+            if message[0] < len(channels) and message[1:]:
+                await channels[message[0]].feed(message[1:])
+
+    async def ping() -> None:
+        socket.ping()
+
+    channels = [channel(number) for number in range(2 * len(ports))]
+    for number, each in enumerate(channels):
+        await each.write(ports[number // 2].to_bytes(2, "little"))
+    pairs = zip(ports, channels[::2], channels[1::2], strict=True)
+    async with kept_alive(tunnel, receive(), ping) as left:
+        work = asyncio.gather(*(_forward(port, data, error, connect) for port, data, error in pairs))
+        await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        socket.close()
+
+
+class _Forwarder:
+    """Pairs the streams of a SPDY session by their request, and forwards each pair."""
+
+    session: spdy.SpdySession
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._halves: dict[str, dict[str, Channel]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def opened(self, headers: Mapping[str, str], channel: Channel) -> None:
+        request, port = headers.get("requestid", ""), headers.get("port", "")
+        halves = self._halves.setdefault(request, {})
+        halves[headers.get("streamtype", "")] = channel
+        if {"data", "error"} <= halves.keys():
+            del self._halves[request]
+            number = int(port) if port.isascii() and port.isdigit() else 0
+            task = asyncio.create_task(self._pair(number, halves["data"], halves["error"]))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _pair(self, port: int, data: Channel, error: Channel) -> None:
+        try:
+            await _forward(port, data, error, self._connect)
+        finally:
+            self.session.forget(data, error)
+
+    async def serve(self, left: asyncio.Future[None]) -> None:
+        await left
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _forward(port: int, data: Channel, error: Channel, connect: Connect) -> None:
+    try:
+        reader, writer = await connect(port)
+    except CannotConnect as problem:
+        await error.write(str(problem).encode())
+    else:
+        upload = asyncio.create_task(_upload(data, writer))
+        try:
+            with contextlib.suppress(ConnectionError):
+                while chunk := await reader.read(1 << 16):
+                    await data.write(chunk)
+        finally:
+            upload.cancel()
+            await asyncio.gather(upload, return_exceptions=True)
+            writer.close()
+    data.ignore()
+    with contextlib.suppress(ConnectionError):
+        await data.close()
+        await error.close()
+
+
+async def _upload(data: Channel, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while chunk := await data.read():
+            writer.write(chunk)
+            await writer.drain()
+        writer.write_eof()

@@ -1,0 +1,204 @@
+"""kubectl exec, attach, cp and port-forward into pods of `isvc up`, as WebSockets and as SPDY."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import signal
+import socket
+import struct
+import subprocess
+import termios
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes import client as k8s
+from kubernetes import config
+from kubernetes.stream import portforward, stream
+from tests.cluster.local_machine import HAS_TOOLS, Machine, needs_embedded, running, until
+from tests.cluster.test_up_pods import SERVER, pod
+
+pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
+
+FILES = SERVER.format("http.server.SimpleHTTPRequestHandler").replace("HTTPServer", "ThreadingHTTPServer")
+WITHOUT_WEBSOCKETS = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
+protocols = pytest.mark.parametrize("protocol", [{}, WITHOUT_WEBSOCKETS], ids=["websocket", "spdy"])
+
+
+@pytest.fixture(scope="module")
+def here(request, tmp_path_factory):
+    needs_embedded(request)
+    with running(Machine(tmp_path_factory.mktemp("up") / "home"), "--ephemeral") as here:
+        web = pod("web", FILES, ports=[{"containerPort": 8080}], env=[{"name": "WHO", "value": "me"}])
+        web["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}]
+        web["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+        here.apply(web)
+        here.kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+        yield here
+
+
+def exec_(here: Machine, *words: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    command = ["kubectl", "exec", *(["-i"] if stdin is not None else []), *words]
+    return subprocess.run(command, env={**here.env, **env}, input=stdin, capture_output=True, text=True, timeout=60)
+
+
+def is_running(mark: str) -> bool:
+    """Whether a process on this machine has a word in its command line."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if words[-2:-1] == [mark.encode()] and words[0] != b"kubectl":
+                return True
+    return False
+
+
+@protocols
+def test_a_command_has_the_containers_environment_and_its_own_streams(here, protocol):
+    done = exec_(here, "web", "--", "sh", "-c", "echo out $WHO; echo err >&2; exit 3", **protocol)
+    assert done.returncode == 3
+    assert done.stdout == "out me\n"
+    assert done.stderr == "err\ncommand terminated with exit code 3\n"
+    large = "line of text\n" * 100_000
+    assert exec_(here, "web", "--", "cat", stdin=large, **protocol).stdout == large
+    missing = exec_(here, "web", "--", "no-such-program", **protocol)
+    assert missing.returncode == 1
+    assert "no-such-program: no such file or directory" in missing.stderr
+    assert "container d is not valid for pod web" in exec_(here, "web", "-c", "d", "--", "ls", **protocol).stderr
+
+
+@protocols
+def test_a_terminal_is_one_and_follows_the_size_of_the_clients(here, protocol):
+    process, ours = pty.fork()
+    if process == 0:
+        os.execvpe("kubectl", ["kubectl", "exec", "-it", "web", "--", "sh"], {**here.env, **protocol})
+    said = b""
+
+    def hears(pattern: str) -> bool:
+        nonlocal said
+        with contextlib.suppress(BlockingIOError):
+            said += os.read(ours, 1 << 16)
+        return re.search(pattern.encode(), said) is not None
+
+    os.set_blocking(ours, False)
+    try:
+        until(lambda: hears(r"[#$] "), "a prompt")
+        os.write(ours, b"tty\n")
+        until(lambda: hears(r"/dev/(pts/|tty)"), "a terminal")
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 41, 123, 0, 0))
+        os.kill(process, signal.SIGWINCH)
+        until(lambda: os.write(ours, b"stty size\n") and hears("41 123"), "the new size", every=0.2)
+        os.write(ours, b"sleep 4711\n")
+        until(lambda: is_running("4711"), "the command to run")
+        os.write(ours, b"\x03")
+        until(lambda: not is_running("4711"), "Ctrl-C to reach it")
+        os.write(ours, b"exit 5\n")
+        _, status = os.waitpid(process, 0)
+        assert os.waitstatus_to_exitcode(status) == 5
+    finally:
+        os.close(ours)
+
+
+def test_files_are_copied_both_ways_under_the_names_of_the_container(here, tmp_path):
+    folder = tmp_path / "there"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a file").write_text("contents")
+    here.kubectl("cp", str(folder), "web:/data/copy")
+    assert exec_(here, "web", "--", "cat", "/data/copy/deep/a file").stdout == "contents"
+    here.kubectl("cp", "web:/data/copy", str(tmp_path / "back"))
+    assert (tmp_path / "back" / "deep" / "a file").read_text() == "contents"
+
+
+@contextlib.contextmanager
+def forwarded(here: Machine, port: int, **env: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    command = ["kubectl", "port-forward", "web", f":{port}", "--address", "127.0.0.1"]
+    process = subprocess.Popen(
+        command, env={**here.env, **env}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        assert process.stdout is not None
+        found = re.search(r"127\.0\.0\.1:(\d+) -> ", process.stdout.readline())
+        assert found
+        yield process, int(found[1])
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@protocols
+def test_a_port_is_forwarded(here, protocol):
+    exec_(here, "web", "--", "sh", "-c", "head -c 3000000 /dev/zero > large; echo hello > small")
+    with forwarded(here, 8080, **protocol) as (_, port):
+        url = f"http://127.0.0.1:{port}"
+        with socket.create_connection(("127.0.0.1", port)) as idle:  # one of many
+            assert urllib.request.urlopen(f"{url}/small").read() == b"hello\n"
+            assert len(urllib.request.urlopen(f"{url}/large").read()) == 3_000_000
+            idle.sendall(b"GET /small HTTP/1.0\r\n\r\n")
+            idle.shutdown(socket.SHUT_WR)
+            with idle.makefile("rb") as answer:
+                assert answer.read().endswith(b"hello\n")
+        with socket.create_connection(("127.0.0.1", port)) as cut:
+            cut.sendall(b"GET /large HTTP/1.0\r\n\r\n")
+            cut.recv(1)
+        assert urllib.request.urlopen(f"{url}/small").read() == b"hello\n"
+
+
+def test_a_port_that_the_pod_does_not_have_is_refused(here):
+    with forwarded(here, 22) as (process, port), socket.create_connection(("127.0.0.1", port)) as connection:
+        assert connection.recv(1) == b""
+        assert process.stdout is not None
+        said = process.stdout.readline() + process.stdout.readline()
+        assert "the pod's containers declare no port 22 (they declare: 8080)" in said
+
+
+@protocols
+def test_nothing_is_left_of_a_client_that_was_killed(here, protocol):
+    script = "sleep 4712 & setsid sleep 4713 & sleep 4714"
+    flood = subprocess.Popen(["cat", "/dev/zero"], stdout=subprocess.PIPE)
+    command = ["kubectl", "exec", "-i", "web", "--", "sh", "-c", script]
+    client = subprocess.Popen(command, env={**here.env, **protocol}, stdin=flood.stdout)
+    marks = ("4712", "4713", "4714")
+    try:
+        until(lambda: all(is_running(mark) for mark in marks), "the command to run")
+    finally:
+        client.kill()
+        client.wait()
+        flood.kill()
+        flood.communicate()
+    until(lambda: not any(is_running(mark) for mark in marks), "its processes to end")
+
+
+def test_a_command_ends_with_its_container_and_attached_clients_hear_the_end(here):
+    here.apply(pod("brief", "import time\nwhile True: print('tick'); time.sleep(0.1)"))
+    here.kubectl("wait", "--for=condition=Ready", "pod/brief", "--timeout=60s")
+    command = ["kubectl", "exec", "brief", "--", "sleep", "4715"]
+    within = subprocess.Popen(command, env=here.env, stderr=subprocess.PIPE, text=True)
+    attached = subprocess.Popen(["kubectl", "attach", "brief"], env=here.env, stdout=subprocess.PIPE, text=True)
+    assert attached.stdout is not None
+    assert attached.stdout.readline() == "tick\n"
+    until(lambda: is_running("4715"), "the command to run")
+    here.kubectl("delete", "pod", "brief", "--timeout=60s")
+    assert "exit code 137" in within.communicate(timeout=60)[1]
+    attached.communicate(timeout=60)
+    assert not is_running("4715")
+
+
+def test_the_python_client_executes_and_forwards(here):
+    api = k8s.CoreV1Api(config.new_client_from_config(config_file=str(here.home / "kubeconfig")))
+    command = ["sh", "-c", "read line; echo got $line; exit 7"]
+    streams = {"stdin": True, "stdout": True, "stderr": True, "tty": False}
+    where = api.connect_get_namespaced_pod_exec
+    within = stream(where, "web", "default", command=command, _preload_content=False, **streams)
+    within.write_stdin("this\n")
+    assert within.readline_stdout(timeout=30) == "got this"
+    within.run_forever(timeout=30)
+    assert within.returncode == 7
+    ports = portforward(api.connect_get_namespaced_pod_portforward, "web", "default", ports="8080")
+    connection = ports.socket(8080)
+    connection.sendall(b"GET /data HTTP/1.0\r\n\r\n")
+    assert connection.recv(12).startswith(b"HTTP/1.0 404")
+    connection.close()
