@@ -43,6 +43,7 @@ _VLLM = Program((sys.executable, "-m", "isvc.llmserver"), {"ISVC_MODEL_DIR": "/m
 _ROUTER = Program((sys.executable, "-m", "isvc.router", "--host=127.0.0.1", "--port={port}", "--drain-seconds=0"))
 _PICKER = Program((sys.executable, "-m", "isvc.local.pod_programs.endpoint_picker"), stands_for="epp")
 _PREFILL_SIDECAR = Program((sys.executable, "-m", "isvc.local.pod_programs.prefill_sidecar"), stands_for="pd-sidecar")
+_AGENT = Program((sys.executable, "-m", "isvc.agent", "--host=127.0.0.1", "--port={port:9081}", "--drain-seconds=0"))
 
 BUILT_IN: dict[str, Program] = {
     "kserve/sklearnserver": _model_server("--framework=sklearn"),
@@ -58,6 +59,7 @@ BUILT_IN: dict[str, Program] = {
     **dict.fromkeys(["llm-d/llm-d-*sidecar*"], _PREFILL_SIDECAR),
     "kserve/storage-initializer": STORAGE_INITIALIZER,
     "kserve/router": _ROUTER,
+    "kserve/agent": _AGENT,
     "isvc/modelserver": _model_server(),
     "python": Program(),
 }

@@ -1,0 +1,77 @@
+"""The agent's command line: KServe's flags, as Go reads them."""
+
+from __future__ import annotations
+
+import argparse
+
+_MODES = ("all", "request", "response")
+# Flags of the agent's store of logs, which is not here.
+_STORE = ("--log-store-path", "--log-store-format", "--log-marshaller-url", "--log-marshaller-port", "--log-batch-size",
+          "--log-batch-interval")  # fmt: skip
+
+
+def parser() -> argparse.ArgumentParser:
+    flags = argparse.ArgumentParser(prog="isvc-agent", allow_abbrev=False, description=__doc__)
+    flags.add_argument("--host", default="0.0.0.0", help="address to listen on")  # noqa: S104
+    flags.add_argument("--port", type=int, default=9081)
+    flags.add_argument("--component-port", type=int, default=8080, help="where the model server listens")
+    flags.add_argument("--drain-seconds", type=float, default=30, help="how long to serve on after SIGTERM")
+    flags.add_argument("--probe-period", help="has no effect")
+
+    puller = flags.add_argument_group("models")
+    _switch(puller, "--enable-puller")
+    puller.add_argument("--config-dir", default="/mnt/configs", help="folder of models.json")
+    puller.add_argument("--model-dir", default="/mnt/models", help="folder for models")
+
+    logger = flags.add_argument_group("logging of payloads")
+    logger.add_argument("--log-url", default="", help="where CloudEvents are sent")
+    logger.add_argument("--log-mode", default="all", choices=_MODES)
+    logger.add_argument("--workers", type=positive, default=5, help="events that are sent at a time")
+    logger.add_argument("--source-uri", default="", help="the events' source")
+    for name in ("inference-service", "namespace", "endpoint", "component"):
+        logger.add_argument(f"--{name}", default="", help="an attribute of the events")
+    logger.add_argument("--metadata-headers", type=words, default=[], help="headers to add, separated by commas")
+    logger.add_argument("--metadata-annotations", type=pairs, default={}, help="key=value, separated by commas")
+    logger.add_argument("--logger-ca-cert-file", default="service-ca.crt")
+    _switch(logger, "--logger-tls-skip-verify")
+    for name in _STORE:
+        logger.add_argument(name, help="has no effect")
+
+    batcher = flags.add_argument_group("batches")
+    _switch(batcher, "--enable-batcher")
+    batcher.add_argument("--max-batchsize", type=positive, default=32)
+    batcher.add_argument("--max-latency", type=positive, default=5000, help="in milliseconds")
+    return flags
+
+
+def boolean(text: str) -> bool:
+    if text.lower() in ("1", "t", "true"):
+        return True
+    if text.lower() in ("0", "f", "false"):
+        return False
+    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+
+
+def _switch(group: argparse._ArgumentGroup, name: str) -> None:
+    """`--flag`, `--flag=true` and `--flag true`."""
+    group.add_argument(name, type=boolean, nargs="?", const=True, default=False)
+
+
+def positive(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
+def words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def pairs(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in words(text):
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise argparse.ArgumentTypeError(f"{pair!r} is no key=value")
+        found[key] = value
+    return found
