@@ -59,14 +59,32 @@ def render_domain(
     domain: str,
     settings: IngressSettings,
 ) -> str:
-    values = Fields(Name=name, Namespace=namespace, IngressDomain=domain, Annotations=annotations, Labels=labels)
-    try:
-        host = render(settings.domain_template, values)
-    except TemplateError as error:
-        raise Refused(f"error rendering the domain template: {error}") from error
+    host = _rendered(name, namespace, labels, annotations, domain, settings)
     if fault := _fault(without_port(host).removesuffix(".")):
         raise Refused(f'invalid domain name "{host}": url: Invalid value: {fault}')
     return host
+
+
+def longest_label(name: str, owner: Object, settings: IngressSettings) -> int:
+    """The length of the longest part of a host, whether that is a valid one or not."""
+    labels, annotations = labels_of(owner), annotations_of(owner)
+    host = _rendered(name, namespace_of(owner), labels, annotations, settings.ingress_domain, settings)
+    return max(map(len, host.split(".")))
+
+
+def _rendered(
+    name: str,
+    namespace: str,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    domain: str,
+    settings: IngressSettings,
+) -> str:
+    values = Fields(Name=name, Namespace=namespace, IngressDomain=domain, Annotations=annotations, Labels=labels)
+    try:
+        return render(settings.domain_template, values)
+    except TemplateError as error:
+        raise Refused(f"error rendering the domain template: {error}") from error
 
 
 def _fault(host: str) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from isvc.api import LocalModelCache, LocalModelNamespaceCache
+from isvc.api import InferenceService, LocalModelCache, LocalModelNamespaceCache
 from isvc.api.annotations import FINALIZER, wants_local_model
 from isvc.api.defaults.inferenceservice import ServiceDefaults, default_service
 from isvc.api.defaults.localmodel import Cache
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
 from isvc.api.resources import LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES
-from isvc.api.validation import Verdict
+from isvc.api.validation import Verdict, changes_nothing
 from isvc.api.validation.inferenceservice import validate_service
 from isvc.kube.objects import Object, annotations_of, dig
+from isvc.serving import admission
 from isvc.serving.config import Config
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.reads import Read
@@ -48,10 +49,23 @@ def finalized(service: Object) -> Object:
 
 def service_validator(configuration: Callable[[], Config]) -> Handler:
     def judge(request: AdmissionRequest) -> Verdict:
-        gpus = configuration().multi_node.gpu_resource_types
-        return validate_service(request.object, request.old_object or None, gpus)
+        config = configuration()
+        verdict = validate_service(request.object, request.old_object or None, config.multi_node.gpu_resource_types)
+        if verdict.problems or changes_nothing(request.old_object or None, request.object):
+            return verdict
+        service = InferenceService.decode(request.object)
+        is_new = request.operation == "CREATE"  # the name of one that is there cannot be changed any more
+        return Verdict.of(
+            admission.name_problems(_placed(request), service, config) if is_new else (),
+            [*verdict.warnings, *admission.warnings(service, config)],
+        )
 
     return validator(judge)
+
+
+def _placed(request: AdmissionRequest) -> Object:
+    """The object with the namespace it is created in."""
+    return {**request.object, "metadata": {**request.object["metadata"], "namespace": request.namespace}}
 
 
 def service_defaults(config: Config) -> ServiceDefaults:
