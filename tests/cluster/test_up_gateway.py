@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import signal
+import subprocess
 import threading
 import time
 import urllib.error
@@ -215,3 +217,25 @@ def test_a_request_under_way_when_its_pod_goes_is_given_the_grace_period(here):
         assert response.read() == b"ended"
     here.kubectl("delete", "service", "slow")
     here.kubectl("wait", "--for=delete", "pod/slow", "--timeout=60s")
+
+
+def test_what_is_not_here_is_warned_of_and_the_service_runs_without_it(here):
+    wish = service("wish", "pvc://unheard-of/iris", nodeSelector={"gpu": "a100"}, canaryTrafficPercent=10)
+    wish["spec"]["predictor"]["model"]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    shutil.copytree(here.home / "volumes/default/models/iris", here.home / "volumes/default/unheard-of/iris")
+    command = ["kubectl", "apply", "-f", "-"]
+    said = subprocess.run(command, env=here.env, input=json.dumps(wish), capture_output=True, text=True, check=True)
+    assert "Warning: spec.predictor.canaryTrafficPercent has no effect in Standard mode" in said.stderr
+    here.wait_ready("wish")
+
+    def warnings() -> str:
+        about = "involvedObject.kind=InferenceService,involvedObject.name=wish,reason=NotOnThisMachine"
+        return here.kubectl("get", "events", f"--field-selector={about}", "-o", "jsonpath={.items[*].message}")
+
+    until(warnings, "an event")
+    for clause in ("the label gpu=a100", "has no nvidia.com/gpu", "the claim unheard-of does not exist"):
+        assert clause in warnings()
+    here.kubectl("delete", "isvc", "wish")
+    long = json.dumps(service("n" * 49, "pvc://models/iris"))
+    refused = subprocess.run(command, env=here.env, input=long, capture_output=True, text=True)
+    assert "metadata.name: must be no more than 45 characters here, got 49" in refused.stderr

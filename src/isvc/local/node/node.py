@@ -16,7 +16,7 @@ from pathlib import Path
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.resource import NODES, PODS
-from isvc.local.node.capacity import capacity
+from isvc.local.node.capacity import architecture, capacity, node_labels
 from isvc.local.node.images import ImageTable
 from isvc.local.node.kubelet import Kubelet
 from isvc.local.node.pod import Drain, NodeServices, PodWorker
@@ -143,17 +143,12 @@ class Node:
 
 def node_object(port: int, now: str) -> Object:
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "isvc runs pods as processes"}
-    system = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
             "name": NODE_NAME,
-            "labels": {
-                "kubernetes.io/hostname": NODE_NAME,
-                "kubernetes.io/os": platform.system().lower(),
-                "kubernetes.io/arch": system,
-            },
+            "labels": node_labels(NODE_NAME),
         },
         "spec": {},
         "status": {
@@ -172,7 +167,7 @@ def node_object(port: int, now: str) -> Object:
                 "kubeletVersion": "isvc",
                 "kubeProxyVersion": "isvc",
                 "operatingSystem": platform.system().lower(),
-                "architecture": system,
+                "architecture": architecture(),
             },
         },
     }

@@ -19,11 +19,13 @@ from typing import Any
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
-from isvc.kube.resource import CONFIG_MAPS, PODS, SECRETS, Resource
+from isvc.kube.resource import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, Resource
 from isvc.local.node import environment, volumes
+from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.container import Container
 from isvc.local.node.environment import Missing
 from isvc.local.node.images import ImageTable
+from isvc.local.node.lacking import lacking
 from isvc.local.node.launch import PodContext
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import PORTS_ANNOTATION, Ports
@@ -41,7 +43,8 @@ log = logging.getLogger("isvc.node")
 _GRACE = 30.0
 _RETRY = 2.0
 _END = 2.0  # of the grace period, what is kept for the processes to end in
-_CONCERN_SERVICE = ("ErrImageNeverPull", "FailedMount")  # what keeps a model server from even starting
+_LACKING = "NotOnThisMachine"
+_CONCERN_SERVICE = ("ErrImageNeverPull", "FailedMount", _LACKING)  # what its owner has to know of a model server
 
 Drain = Callable[[list[int], float], Awaitable[None]]  # local ports, at most so many seconds
 
@@ -136,6 +139,7 @@ class PodWorker:
     async def _live(self) -> None:
         await self._node.opened.wait()
         await self._claim()
+        await self._warn()
         if self._is_pretended():
             self._pretend()
             return
@@ -185,6 +189,19 @@ class PodWorker:
             state.run(now, 0)
             state.ready = state.started = True
         self._touch()
+
+    async def _warn(self) -> None:
+        """Says what the pod asks for that is not there; it runs without it."""
+        missing = [*lacking(self.pod, node_labels(self._node.name), capacity())]
+        claims = (
+            dig(volume, "persistentVolumeClaim", "claimName") for volume in dig(self.pod, "spec", "volumes") or ()
+        )
+        for name in sorted({claim for claim in claims if claim}):
+            with contextlib.suppress(ApiError, ClusterError):
+                if (await self._contents(PERSISTENT_VOLUME_CLAIMS, {name}))[name] is None:
+                    missing.append(f"the claim {name} does not exist, and a folder of that name takes its place")
+        if missing:
+            self._event("Warning", _LACKING, f"{'; '.join(missing)}; the pod runs without")
 
     async def _claim(self) -> None:
         """Local ports for the pod's container ports, in an annotation so that endpoints can carry them."""
