@@ -1,5 +1,5 @@
 """The managers as a cluster runs them: replicas that elect a leader, with certificates of their own, behind one Service
-address, under a ServiceAccount that has the roles of `manifests/rbac` and no others."""
+address, under a ServiceAccount that has the roles of the chart and no others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 import aiohttp
-import yaml
 from tests.ports import free_port
 from tests.production.balancer import Balancer
 from tests.servers import Cluster
@@ -23,6 +22,7 @@ from tests.waiting import until
 
 from isvc.api.crds import crds
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS
+from isvc.cli import chart
 from isvc.kube.objects import Object
 from isvc.kube.resource import (
     CONFIG_MAPS,
@@ -51,6 +51,7 @@ RESOURCES = {
     "MutatingWebhookConfiguration": MUTATING_WEBHOOK_CONFIGURATIONS,
     "ValidatingWebhookConfiguration": VALIDATING_WEBHOOK_CONFIGURATIONS,
 }
+ACCOUNT_KINDS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 RUNTIME: Object = {
     "apiVersion": "serving.kserve.io/v1alpha1",
     "kind": "ClusterServingRuntime",
@@ -127,8 +128,10 @@ class Installation:
         create = self.client.create
         await create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
         await asyncio.gather(*(create(CUSTOM_RESOURCE_DEFINITIONS, crd) for crd in crds(described=False)))
-        for manifest in yaml.safe_load_all((ROOT / "manifests" / "rbac" / f"{self.program}.yaml").read_text()):
-            await create(RESOURCES[manifest["kind"]], manifest)
+        other = {"isvc-manager": "llmisvc", "llmisvc-manager": "manager"}[self.program]
+        for manifest in chart.render(SYSTEM, {other: {"enabled": False}}):
+            if manifest["kind"] in ACCOUNT_KINDS:
+                await create(RESOURCES[manifest["kind"]], manifest)
         await create(CONFIG_MAPS, config_map(SYSTEM, 80))
         for resource, manifest in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
             await until(partial(self._serves, resource), f"{resource} are served")

@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "get": ("isvc.cli.get", "List services of all kinds, and why one is not ready."),
     "render": ("isvc.cli.render", "Print every child that documents would get, with no cluster."),
     "apiserver": ("isvc.cli.apiserver", "Run the embedded Kubernetes API server alone, in the foreground."),
+    "manifests": ("isvc.cli.manifests", "Print what a cluster needs to run the managers, as plain YAML."),
     "envtest": ("isvc.cli.envtest", "Write the assets that run controller-runtime's test suites on it."),
     "completion": ("isvc.cli.completion", "Print the script that completes isvc's commands in a shell."),
 }

@@ -1,10 +1,7 @@
 """What follows from the table of webhooks."""
 
-from pathlib import Path
-
-import yaml
-
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+from isvc.cli import chart
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.programs.registration import AdmissionWebhook, conversions, reads, targets
 from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
@@ -45,8 +42,7 @@ def test_the_pod_webhook_itself_declares_the_storage_containers_it_reads():
 
 
 def test_the_role_lets_the_manager_set_every_bundle():
-    manifest = Path(__file__).parents[3] / "manifests" / "rbac" / "isvc-manager.yaml"
-    rules = [rule for each in yaml.safe_load_all(manifest.read_text()) for rule in each.get("rules", ())]
+    rules = [rule for each in chart.render("kserve", {"llmisvc": {"enabled": False}}) for rule in each.get("rules", ())]
     (rule,) = [rule for rule in rules if "mutatingwebhookconfigurations" in rule["resources"]]
     ours = targets(ISVC_WEBHOOKS, "hooks")
     assert set(rule["resourceNames"]) == {*ours.mutating, *ours.validating}

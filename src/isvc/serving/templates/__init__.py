@@ -27,11 +27,14 @@ def render(template: str, values: Mapping[str, Any], *, missing: str = "<no valu
     return Execution(parsed, BUILTIN, strict=False, missing=missing, escape=escape).run(typed(values))
 
 
-def fill(template: str, root: Value, functions: Mapping[str, Function]) -> str:
-    """Fill the template in with typed values and functions beside the built-in ones; an absent map key is an error."""
+def fill(template: str, root: Value, functions: Mapping[str, Function], *, strict: bool = True) -> str:
+    """Fill the template in with typed values and functions beside the built-in ones.
+
+    An absent map key is an error, unless `strict` is False: then it is the empty text.
+    """
     known = {**BUILTIN, **functions}
     parsed = _parsed(template, frozenset(functions))
-    return Execution(parsed, known, strict=True, missing="<no value>", escape=False).run(root)
+    return Execution(parsed, known, strict=strict, missing="<no value>" if strict else "", escape=False).run(root)
 
 
 @lru_cache(maxsize=256)

@@ -23,6 +23,7 @@ from isvc.serving.templates.values import (
     Value,
     indirect,
     is_true,
+    untyped,
 )
 
 _MOST_STEPS = 50_000
@@ -299,8 +300,9 @@ class Execution:
             if self.strict:
                 raise self.fault(f'map has no entry for key "{name}"; use index for one that may be missing')
             return None
-        assert value.type.elem is not None
-        return Value(value.type.elem, data[name])
+        elem = value.type.elem
+        assert elem is not None
+        return untyped(data[name]) if elem is ANY else Value(elem, data[name])
 
     def call_method(self, value: Value, found: Any, name: str, has_arguments: bool) -> Maybe:
         way, method = found

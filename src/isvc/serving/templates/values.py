@@ -145,6 +145,8 @@ Maybe: TypeAlias = Value | None
 
 
 def element(kind: Type, data: Any, place: Hashable = None) -> Value:
+    if kind is ANY:
+        return untyped(data, place)
     return Value(kind, kind.zero() if data is None else data, place)
 
 
@@ -170,6 +172,15 @@ class Fields(dict[str, Any]):
 def typed(value: Any, place: Hashable = None) -> Value:
     """A Python value with the type Go would have for it."""
     return Value(_type_of(value), value, place)
+
+
+def untyped(value: Any, place: Hashable = None) -> Value:
+    """A Python value as Go reads YAML without a type: maps and slices whose elements may be anything."""
+    if isinstance(value, float):
+        return Value(FLOAT64, value, place)
+    if isinstance(value, str | bool | int):
+        return typed(value, place)
+    return Value(_collection("slice" if isinstance(value, list) else "map", ANY), value, place)
 
 
 def _type_of(value: Any) -> Type:

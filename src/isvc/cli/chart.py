@@ -1,0 +1,95 @@
+"""Renders the project's Helm chart without Helm, so that plain manifests and the chart are one source.
+
+The chart keeps to the functions below, which mean what they mean in Helm; a test compares the result with Helm's.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import yaml
+
+from isvc.kube.objects import Object
+from isvc.serving.templates import fill
+from isvc.serving.templates.functions import Function
+from isvc.serving.templates.values import ANY, STRING, Maybe, Value, is_true, untyped
+
+RELEASE: Final = "isvc"
+
+
+def folder() -> Path:
+    """The chart as it ships in the package, or as it lies in the checkout."""
+    shipped = Path(__file__).with_name("shipped_chart")
+    return shipped if shipped.exists() else Path(__file__).parents[3] / "charts" / "isvc"
+
+
+def render(namespace: str, chosen: Mapping[str, Any]) -> list[Object]:
+    """The chart's objects in the order of its files, with these values laid over its own."""
+    chart = folder()
+    values = merged(next(_load_all((chart / "values.yaml").read_text())), chosen)
+    version = importlib.metadata.version("isvc")
+    release = {"Name": RELEASE, "Namespace": namespace, "Service": "isvc"}
+    root = untyped({"Values": values, "Release": release, "Chart": {"AppVersion": version, "Version": version}})
+    shared = "".join(path.read_text() for path in sorted((chart / "templates").glob("_*.tpl")))
+    return [
+        obj
+        for path in sorted((chart / "templates").glob("*.yaml"))
+        for obj in _load_all(fill(shared + path.read_text(), root, FUNCTIONS, strict=False))
+    ]
+
+
+def merged(values: Any, chosen: Any) -> Any:
+    """Values as Helm lays them over each other: maps key by key, where null removes a key; anything else as a whole."""
+    if not isinstance(values, dict) or not isinstance(chosen, Mapping):
+        return chosen
+    both = {**values, **{key: merged(values.get(key), value) for key, value in chosen.items()}}
+    return {key: value for key, value in both.items() if value is not None}
+
+
+def unknown(chosen: Mapping[str, Any]) -> Iterator[str]:
+    """The paths of values that the chart does not have, by its schema."""
+    yield from _unknown(chosen, orjson.loads((folder() / "values.schema.json").read_bytes()), ())
+
+
+def _unknown(chosen: Any, schema: Any, path: tuple[str, ...]) -> Iterator[str]:
+    properties = schema.get("properties", {})
+    for key, value in chosen.items() if isinstance(chosen, Mapping) and properties else ():
+        if key in properties:
+            yield from _unknown(value, properties[key], (*path, key))
+        else:
+            yield ".".join((*path, key))
+
+
+def _load_all(text: str) -> Iterator[Any]:
+    documents = yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return (document for document in documents if document)
+
+
+def _text(text: str) -> Value:
+    return Value(STRING, text)
+
+
+def _data(value: Maybe) -> Any:
+    return None if value is None else value.data
+
+
+def _default(otherwise: Maybe, given: Maybe = None) -> Maybe:
+    return given if is_true(given) else otherwise
+
+
+def _dict(*pairs: Maybe) -> Maybe:
+    keys = (_data(key) for key in pairs[::2])
+    return untyped(dict(zip(keys, map(_data, pairs[1::2]), strict=True)))
+
+
+FUNCTIONS: Final = {
+    "default": Function(_default, (ANY,), ANY),
+    "dict": Function(_dict, (), ANY),
+    "list": Function(lambda *items: untyped([_data(item) for item in items]), (), ANY),
+    "quote": Function(lambda value: _text(orjson.dumps(str(_data(value))).decode()), (ANY,)),
+    "toJson": Function(lambda value: _text(orjson.dumps(_data(value), option=orjson.OPT_SORT_KEYS).decode()), (ANY,)),
+}

@@ -1,0 +1,58 @@
+"""`isvc manifests`: what a cluster needs to run the managers, as plain YAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option("-n", "--namespace", default="kserve", show_default=True, help="The namespace of the managers.")
+@click.option("--crds", "kinds", is_flag=True, help="Print the kinds instead, with their conversion webhook.")
+@click.option(
+    "-f",
+    "--values",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="A file with values of the chart; can be given more than once.",
+)
+@click.option(
+    "--set", "settings", metavar="KEY=VALUE", multiple=True, help="One value of the chart: manager.replicas=2."
+)
+def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tuple[str, ...]) -> None:
+    """Print the manifests of the managers: those of the Helm chart `charts/isvc`, with the same values.
+
+        isvc manifests --crds | kubectl apply --server-side -f -
+        isvc manifests --set webhooks.enabled=true | kubectl apply --server-side -f -
+    """  # fmt: skip
+    import yaml
+
+    from isvc.cli import chart
+    from isvc.programs import cluster_manifests
+
+    if kinds:
+        objects = cluster_manifests.kinds(namespace)
+    else:
+        chosen: dict[str, Any] = {}
+        for each in (*(yaml.safe_load(path.read_text()) for path in values), *map(_setting, settings)):
+            chosen = chart.merged(chosen, each or {})
+        if unknown := next(chart.unknown(chosen), None):
+            raise click.ClickException(f"the chart has no value {unknown}: see its values.yaml")
+        objects = chart.render(namespace, chosen)
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    click.echo(yaml.dump_all(objects, Dumper=dumper, sort_keys=False, width=120, allow_unicode=True), nl=False)
+
+
+def _setting(text: str) -> dict[str, Any]:
+    """`a.b=1` → {"a": {"b": 1}}"""
+    import yaml
+
+    key, equals, value = text.partition("=")
+    if not equals or not all(key.split(".")):
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--set")
+    chosen: Any = yaml.safe_load(value) if value else ""
+    for part in reversed(key.split(".")):
+        chosen = {part: chosen}
+    return dict(chosen)
