@@ -22,6 +22,14 @@ NODE_PORTS = range(30000, 32768)
 SERVICES = "services"
 
 
+class Unassignable(Exception):
+    """A Service asks for an address, a port or an IP family that it cannot have."""
+
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class ServiceAddresses:
     def __init__(self, network: str = SERVICE_NETWORK) -> None:
         self._network = ipaddress.IPv4Network(network)
@@ -39,29 +47,64 @@ class ServiceAddresses:
             self._hold((entry.namespace, entry.name), taken_by(entry.parse()))
         store.subscribe(SERVICES, self._on_event)
 
-    def assign(self, new: Object, old: Object | None) -> set[str | int]:
-        """Fills in what a Service is to get; the result has to be given to `settle` after the write."""
+    def assign(self, new: Object, old: Object | None, dry_run: bool = False) -> set[str | int]:
+        """Fills in what a Service is to get, or raises Unassignable; the result goes to `settle` after the write."""
         spec: dict[str, Any] = new.setdefault("spec", {})
         before = taken_by(new)
         if old is not None:
             _keep(spec, old.get("spec") or {})
+        asked = taken_by(new) - (taken_by(old) if old else set())
         kind = spec.get("type", "ClusterIP")
         if kind == "ExternalName":
             for field in ("clusterIP", "clusterIPs"):
                 spec.pop(field, None)
         else:
+            _check_families(spec)
+            self._check_ip(spec, asked)
             self._assign_ip(spec)
-        if kind in ("NodePort", "LoadBalancer") and spec.get("allocateLoadBalancerNodePorts") is not False:
-            for port in spec.get("ports") or ():
-                if not port.get("nodePort"):
-                    port["nodePort"] = self._free(random.sample(NODE_PORTS, len(NODE_PORTS)))
-                    self._reserved.add(port["nodePort"])
-        fresh = taken_by(new) - before
+        if kind in ("NodePort", "LoadBalancer"):
+            self._check_ports(spec, asked, dry_run)
+            self._assign_ports(spec)
+        fresh = (taken_by(new) - before) | asked
         self._reserved |= fresh
         return fresh
 
     def settle(self, reserved: set[str | int]) -> None:
         self._reserved -= reserved
+
+    def _check_ip(self, spec: dict[str, Any], asked: set[str | int]) -> None:
+        address = spec.get("clusterIP")
+        if address not in asked:
+            return
+        try:
+            wanted = ipaddress.ip_address(str(address))
+        except ValueError:
+            return  # which validation refuses
+        if wanted.version == 6:
+            raise Unassignable(invalid("spec.clusterIPs[0]", [address], "IPv6 is not configured on this cluster"))
+        why = f"failed to allocate IP {address}: "
+        if wanted not in self._network:
+            why += "the provided network does not match the current range"
+        elif address in self._count or address in self._reserved - {self.kubernetes}:
+            why += "provided IP is already allocated"
+        else:
+            return
+        raise Unassignable(invalid("spec.clusterIPs", [address], why))
+
+    def _check_ports(self, spec: dict[str, Any], asked: set[str | int], dry_run: bool) -> None:
+        for index, port in enumerate(spec.get("ports") or ()):
+            number = port.get("nodePort")
+            if not number or number not in asked:
+                continue
+            path, last = f"spec.ports[{index}].nodePort", NODE_PORTS.stop - 1
+            if number not in NODE_PORTS and not dry_run:  # kube-apiserver does not look, either
+                valid = f"The range of valid ports is {NODE_PORTS.start}-{last}"
+                raise Unassignable(invalid(path, number, f"provided port is not in the valid range. {valid}"))
+            if self._is_taken(number):
+                raise Unassignable(invalid(path, number, "provided port is already allocated"))
+
+    def _is_taken(self, item: str | int) -> bool:
+        return item in self._count or item in self._reserved
 
     def _assign_ip(self, spec: dict[str, Any]) -> None:
         if not spec.get("clusterIP"):
@@ -73,9 +116,17 @@ class ServiceAddresses:
         spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if anywhere else ["IPv4"])
         spec.setdefault("ipFamilyPolicy", "RequireDualStack" if anywhere else "SingleStack")
 
+    def _assign_ports(self, spec: dict[str, Any]) -> None:
+        if spec.get("allocateLoadBalancerNodePorts") is False:
+            return
+        for port in spec.get("ports") or ():
+            if not port.get("nodePort"):
+                port["nodePort"] = self._free(random.sample(NODE_PORTS, len(NODE_PORTS)))
+                self._reserved.add(port["nodePort"])
+
     def _free(self, candidates: Any) -> Any:
         for candidate in candidates:
-            if candidate not in self._count and candidate not in self._reserved:
+            if not self._is_taken(candidate):
                 return candidate
         raise InternalError("no address or port is left for this Service")
 
@@ -106,6 +157,22 @@ def fixed_address_errors(new: Object, old: Object) -> list[FieldError]:
     if "ExternalName" in (before.get("type"), after.get("type")) or before.get("clusterIP") == after.get("clusterIP"):
         return []
     return [invalid("spec.clusterIPs[0]", [after.get("clusterIP")], "may not change once set")]
+
+
+def _check_families(spec: dict[str, Any]) -> None:
+    """There is one family here; only Services without address and selector may name another."""
+    if spec.get("clusterIP") == "None" and not spec.get("selector"):
+        return
+    families, policy = spec.get("ipFamilies") or [], spec.get("ipFamilyPolicy") or "SingleStack"
+    if len(families) > 1 and policy == "SingleStack":
+        why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
+        raise Unassignable(invalid("spec.ipFamilyPolicy", policy, why))
+    if policy == "RequireDualStack":
+        why = "this cluster is not configured for dual-stack services"
+        raise Unassignable(invalid("spec.ipFamilyPolicy", policy, why))
+    for index, family in enumerate(families):
+        if family == "IPv6":
+            raise Unassignable(invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster"))
 
 
 def _keep(spec: dict[str, Any], old: dict[str, Any]) -> None:

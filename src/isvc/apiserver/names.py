@@ -60,7 +60,9 @@ def _too_long(value: str, most: int) -> list[str]:
 
 def dns_label(value: str) -> list[str]:
     """What is wrong with a name of at most 63 letters, digits and dashes."""
-    return _too_long(value, 63) + ([] if _DNS_LABEL.fullmatch(value) else [_LABEL_WORDS])
+    if _DNS_LABEL.fullmatch(value):
+        return _too_long(value, 63)
+    return [*_too_long(value, 63), "must not contain dots" if _SUBDOMAIN.fullmatch(value) else _LABEL_WORDS]
 
 
 def dns_1035(value: str) -> list[str]:

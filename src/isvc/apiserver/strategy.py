@@ -82,7 +82,7 @@ class Strategy:
     def restrict(self, new: Object, old: Object, subresource: str) -> None:
         """Takes back changes that this path may not make, beyond the usual split between status and the rest."""
 
-    def allocate(self, new: Object, old: Object | None) -> Release:
+    def allocate(self, new: Object, old: Object | None, dry_run: bool) -> Release:
         """Fills in values that no two objects may have; the result is called once the write has settled."""
         return _nothing
 

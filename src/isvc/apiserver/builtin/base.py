@@ -78,6 +78,9 @@ class BuiltIn(Strategy):
         change = self.kind.check_update
         return [*self.validate_create(new), *(change(new, old) if change else ())]
 
+    def warnings(self, obj: Object, old: Object | None) -> Sequence[str]:
+        return list(self.kind.warn(obj, old)) if self.kind.warn else ()
+
     async def convert(self, objects: list[Object], api_version: str) -> list[Object]:
         convert = self.kind.convert
         if convert is None:

@@ -58,6 +58,7 @@ def describe(kind: Kind, addresses: ServiceAddresses) -> Description:
         names=kind.names,
         returns_deleted=kind.returns_deleted,
         subresources=kind.subresources,
+        deprecation=kind.deprecation,
     )
 
 

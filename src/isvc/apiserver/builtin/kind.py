@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from isvc.apiserver.builtin.warnings import Warn
 from isvc.apiserver.description import ALL_VERBS, Subresource
 from isvc.apiserver.strategy import FieldError
 from isvc.apiserver.tables.columns import AGE, NAME, Column
@@ -61,6 +62,10 @@ class Kind:
     check: Check | None = None
     check_update: CheckUpdate | None = None
     check_status: Check | None = None
+    #: What is accepted and probably not meant, in a new object or a changed one.
+    warn: Warn | None = None
+    #: Sent back as a warning with every request.
+    deprecation: str = ""
     #: The object in another version, when it is served in two.
     convert: Callable[[Object, str], Object] | None = None
     #: The version that is stored, when it is another one.

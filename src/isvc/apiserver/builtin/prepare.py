@@ -16,6 +16,8 @@ _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 def pod(obj: Object) -> None:
     spec = obj["spec"]
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isvc.apiserver.addresses import fixed_address_errors
+from isvc.apiserver import refusals
+from isvc.apiserver.addresses import Unassignable, fixed_address_errors
 from isvc.apiserver.builtin.base import BuiltIn
 from isvc.apiserver.builtin.validation import pods as pod_rules
 from isvc.apiserver.metadata import now
@@ -62,8 +63,11 @@ def _resized(container: Object, wanted: Object) -> Object:
 class Services(BuiltIn):
     """Services get addresses and ports that no other Service has."""
 
-    def allocate(self, new: Object, old: Object | None) -> Release:
-        reserved = self.addresses.assign(new, old)
+    def allocate(self, new: Object, old: Object | None, dry_run: bool) -> Release:
+        try:
+            reserved = self.addresses.assign(new, old, dry_run)
+        except Unassignable as refused:
+            raise refusals.invalid(self.resource.gvk, new["metadata"].get("name", ""), [refused.error]) from None
         return lambda: self.addresses.settle(reserved)
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:

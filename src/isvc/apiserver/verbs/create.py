@@ -52,7 +52,7 @@ async def create_object(api: Api, call: Call, obj: Object, tracked: bool = False
     if description.strategy.generation:
         obj["metadata"]["generation"] = 1
     description.strategy.prepare_for_create(obj, call.user)
-    release = description.strategy.allocate(obj, None)
+    release = description.strategy.allocate(obj, None, call.dry_run)
     try:
         errors = metadata.validate(obj, description.names, description.resource.namespaced)
         refuse(description, obj["metadata"].get("name", ""), [*errors, *description.strategy.validate_create(obj)])

@@ -104,7 +104,7 @@ async def _write(api: Api, call: Call, entry: Entry, new: Object, old: Object, t
         metadata.tidy(new["metadata"])
     description.strategy.prepare_for_update(new, old, call.subresource)
     count_generation(call, new, old)
-    release = description.strategy.allocate(new, old) if not call.subresource else None
+    release = description.strategy.allocate(new, old, call.dry_run) if not call.subresource else None
     try:
         errors = metadata.validate(new, "path", description.resource.namespaced) + metadata.validate_update(new, old)
         errors *= 2  # Kubernetes checks metadata once for all kinds and once more for each, and says so twice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.apiserver.builtin import prepare, strategies
+from isvc.apiserver.builtin import prepare, strategies, warnings
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.validation import workloads as rules
 from isvc.apiserver.tables import workloads
@@ -26,6 +26,7 @@ KINDS: Final = (
         on_create=prepare.daemon_set,
         on_update=prepare.changed_daemon_set,
         check=rules.daemon_set,
+        warn=warnings.workload("spec", "template"),
         check_update=rules.selector_unchanged,
     ),
     Kind(
@@ -37,6 +38,7 @@ KINDS: Final = (
         scale=True,
         generation=True,
         check=rules.deployment,
+        warn=warnings.workload("spec", "template", named=True),
         check_update=rules.selector_unchanged,
         check_status=rules.deployment_status,
         strategy=strategies.Deployments,
@@ -51,6 +53,7 @@ KINDS: Final = (
         scale=True,
         generation=True,
         check=rules.replica_set,
+        warn=warnings.workload("spec", "template", named=True),
         check_update=rules.selector_unchanged,
     ),
     Kind(
@@ -62,6 +65,7 @@ KINDS: Final = (
         scale=True,
         generation=True,
         check=rules.stateful_set,
+        warn=warnings.workload("spec", "template"),
         check_update=rules.stateful_set_update,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.apiserver.builtin import prepare
+from isvc.apiserver.builtin import prepare, warnings
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.validation import workloads as rules
 from isvc.apiserver.tables import workloads
@@ -19,6 +19,7 @@ KINDS: Final = (
         status=True,
         generation=True,
         check=rules.cron_job,
+        warn=warnings.workload("spec", "jobTemplate", "spec", "template", named=True),
     ),
     Kind(
         resource=JOBS,
@@ -31,6 +32,7 @@ KINDS: Final = (
         propagation="Orphan",
         on_create=prepare.job,
         check=rules.job,
+        warn=warnings.workload("spec", "template", named=True),
         check_update=rules.job_update,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from isvc.apiserver.builtin import conversion, prepare, strategies
+from isvc.apiserver.builtin import conversion, prepare, strategies, warnings
 from isvc.apiserver.builtin.kind import CREATE_ONLY, Kind
 from isvc.apiserver.builtin.validation import pods as pod_rules
 from isvc.apiserver.builtin.validation import services as service_rules
@@ -62,6 +62,7 @@ KINDS: Final = (
         short_names=("cs",),
         verbs=("get", "list"),
         columns=cluster.COMPONENT_STATUSES,
+        deprecation="v1 ComponentStatus is deprecated in v1.19+",
     ),
     _kind(
         "configmaps",
@@ -78,6 +79,7 @@ KINDS: Final = (
         columns=network.ENDPOINTS,
         created_by_update=True,
         check=service_rules.endpoints,
+        deprecation="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     ),
     Kind(
         resource=EVENTS,
@@ -153,6 +155,7 @@ KINDS: Final = (
         returns_deleted=True,
         on_create=prepare.pod,
         check=pod_rules.pod,
+        warn=warnings.pod,
         check_update=pod_rules.pod_update,
         strategy=strategies.Pods,
     ),
@@ -202,6 +205,7 @@ KINDS: Final = (
         created_by_update=True,
         returns_deleted=True,
         check=service_rules.service,
+        warn=warnings.service,
         check_update=service_rules.service_update,
         strategy=strategies.Services,
     ),

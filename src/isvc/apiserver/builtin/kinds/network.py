@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.apiserver.builtin import strategies
+from isvc.apiserver.builtin import strategies, warnings
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.validation import services as rules
 from isvc.apiserver.tables import network
@@ -29,6 +29,7 @@ KINDS: Final = (
         resource=INGRESSES,
         short_names=("ing",),
         columns=network.INGRESSES,
+        warn=warnings.ingress,
         status=True,
         generation=True,
         check=rules.ingress,

@@ -26,6 +26,9 @@ def service(obj: Object) -> Errors:
     yield from labels("spec.selector", spec.get("selector"))
     yield from one_of("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None"))
     if kind == "ExternalName":
+        for field in ("ipFamilies", "ipFamilyPolicy"):
+            if spec.get(field):
+                yield field_errors.forbidden(f"spec.{field}", "may not be set for ExternalName services")
         name = spec.get("externalName") or ""
         if not name:
             yield field_errors.required("spec.externalName")
