@@ -153,9 +153,4 @@ def test_rendered_as_recorded(case: Case) -> None:
         assert found, "there is no difference any more: take it from the list"
         found = [line for line in found if not re.match(known[0], line)]
     assert found == [], [str(each) for each in rendering.problems]
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case.refusals], ids=str)
-def test_what_the_reference_refused_is_refused(case: Case) -> None:
-    """Validators' refusals; what the reference's API server refuses by a child's schema shows as a problem, too."""
-    assert len(rendered(case).problems) >= case.refusals
+    assert len(rendering.problems) >= case.refusals, "what the reference refused is refused"

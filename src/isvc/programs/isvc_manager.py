@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import click
 
+from isvc.api.resources import INFERENCE_SERVICES
 from isvc.controllers.inferencegraph import watches as inferencegraph
 from isvc.controllers.inferenceservice import watches as inferenceservice
+from isvc.controllers.revisions import watches as revisions
 from isvc.controllers.trainedmodel import watches as trainedmodel
 from isvc.programs import flags, program
 from isvc.programs.options import Options
@@ -46,6 +48,10 @@ def _trained_models(context: Context) -> Controller:
     return trainedmodel.controller(context.client, context.cache, context.clock)
 
 
+def _revisions(context: Context) -> Controller:
+    return revisions.controller(context.client, INFERENCE_SERVICES, context.options.revision_history_limit)
+
+
 PROGRAM: Final = Program(
     name="isvc-manager",
     lease="kserve-controller-manager-leader-lock",
@@ -53,7 +59,7 @@ PROGRAM: Final = Program(
     certificate="kserve-webhook-server-cert",
     event_source="v1beta1Controllers",
     webhooks=ISVC_WEBHOOKS,
-    controllers=(_inference_services, _inference_graphs, _trained_models),
+    controllers=(_inference_services, _inference_graphs, _trained_models, _revisions),
 )
 
 

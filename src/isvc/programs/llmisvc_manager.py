@@ -10,10 +10,12 @@ from typing import Any, Final
 
 import click
 
+from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc import watches
 from isvc.controllers.llmisvc.config import watches as config_watches
 from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.observed import WILDCARD_LABEL
+from isvc.controllers.revisions import watches as revisions
 from isvc.programs import flags, program
 from isvc.programs.migration import migrate_stored_versions, remove_variant_autoscalings
 from isvc.programs.options import LLMOptions, Options
@@ -45,6 +47,10 @@ def _environment(context: Context) -> Environment:
     return Environment(chosen.preset_prefix, chosen.pin_presets, chosen.wildcard_label)
 
 
+def _revisions(context: Context) -> Controller:
+    return revisions.controller(context.client, LLM_INFERENCE_SERVICES, context.options.revision_history_limit)
+
+
 PROGRAM: Final = Program(
     name="llmisvc-manager",
     lease="llminferenceservice-kserve-controller-manager",
@@ -52,7 +58,7 @@ PROGRAM: Final = Program(
     certificate="llmisvc-webhook-server-cert",
     event_source="LLMInferenceServiceController",
     webhooks=LLM_WEBHOOKS,
-    controllers=(_llm_inference_services, _llm_inference_service_configs),
+    controllers=(_llm_inference_services, _llm_inference_service_configs, _revisions),
     tasks=(migrate_stored_versions, remove_variant_autoscalings),
     defaults=Options(metrics=Address("", 8443), metrics_secure=True),
 )

@@ -1,6 +1,7 @@
 """What would exist for given documents, and what would change: the planner as a library, with no cluster."""
 
 from isvc.rendering.documents import Document, DocumentError, load
-from isvc.rendering.renderer import Problem, Rendering, render
+from isvc.rendering.problems import Problem
+from isvc.rendering.renderer import Rendering, render
 
 __all__ = ["Document", "DocumentError", "Problem", "Rendering", "load", "render"]

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from isvc.api.annotations import is_stopped
 from isvc.kube.conditions import find
 from isvc.kube.objects import Key, Object, dig
 from isvc.kube.resource import Resource
+from isvc.rendering.documents import Document
 from isvc.simulation.simulation import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a document has not all of its children: it was refused, or cannot be served."""
+
+    document: Document
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.document}: {self.message}"
 
 
 def unready(simulation: Simulation, resource: Resource, document: Object) -> str:

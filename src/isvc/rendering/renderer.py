@@ -18,11 +18,12 @@ from isvc.api.llm.conversion import NEW, convert
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, deep_copy, name_of, namespace_of
-from isvc.kube.resource import CONFIG_MAPS, Resource
+from isvc.kube.resource import Resource
 from isvc.programs.options import SYSTEM_NAMESPACE, Options
 from isvc.rendering.documents import Document, DocumentError, documents
+from isvc.rendering.placing import is_configuration, placed
 from isvc.rendering.pods import pods_of
-from isvc.rendering.problems import unready
+from isvc.rendering.problems import Problem, unready
 from isvc.rendering.shipped import shipped_config, shipped_objects, with_section
 from isvc.rendering.unknowns import assumed, default_gateway
 from isvc.serving.config import CONFIG_MAP
@@ -35,17 +36,6 @@ Source: TypeAlias = Document | Object | str | Path
 #: The kinds that have children, in the order in which they are applied: later ones refer to earlier ones.
 OWNERS: Final = (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS, INFERENCE_GRAPHS)
 _OF_THE_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a document has not all of its children: it was refused, or cannot be served."""
-
-    document: Document
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.document}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +94,13 @@ def render(
 
     Raises `DocumentError` for documents that cannot be read. What is refused is in `problems`.
     """
-    placed = [_placed(document, namespace) for document in documents(sources)]
-    around = [_placed(document, namespace) for document in documents(extra)]
-    given = documents([config]) if config is not None else []
-    cluster = Cluster(system_namespace, _absent(without))
-    cluster.install(around, given, mode=mode, shipped=shipped)
-    return run(cluster.render(placed, pods=pods))
+    options = Options(system_namespace=system_namespace)
+    given = [placed(document, namespace, options) for document in documents(sources)]
+    around = [placed(document, namespace, options) for document in documents(extra)]
+    configs = documents([config]) if config is not None else []
+    cluster = Cluster(options, _absent(without))
+    cluster.install(around, configs, mode=mode, shipped=shipped)
+    return run(cluster.render(given, pods=pods))
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -125,15 +116,14 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 class Cluster:
     """A simulated cluster that documents are rendered on."""
 
-    def __init__(self, system_namespace: str, absent: Collection[Resource] = ()) -> None:
+    def __init__(self, options: Options, absent: Collection[Resource] = ()) -> None:
         self._warnings: list[str] = []
-        self._namespace = system_namespace
-        options = Options(system_namespace=system_namespace)
+        self._namespace = options.system_namespace
         self.simulation = Simulation(absent=absent, options=options, warn=self._warnings.append)
 
     def install(self, around: list[Document], config: list[Document], *, mode: str = "", shipped: bool = True) -> None:
         """Put in place what is there before the documents."""
-        found = [each.obj for each in (*around, *config) if _is_config(each.obj)]
+        found = [each.obj for each in (*around, *config) if is_configuration(each.obj)]
         if config and not found:
             raise DocumentError(f"{config[0]} is not the ConfigMap {CONFIG_MAP}")
         chosen = {**found[-1]} if found else shipped_config(self._namespace)
@@ -144,7 +134,7 @@ class Cluster:
             chosen = with_section(chosen, "deploy", defaultDeploymentMode=mode)
         if shipped:
             self._seed([*shipped_objects(self._namespace), *default_gateway(chosen)])
-        self._seed([chosen, *(each.obj for each in around if not _is_config(each.obj))])
+        self._seed([chosen, *(each.obj for each in around if not is_configuration(each.obj))])
 
     def _seed(self, objects: Iterable[Object]) -> None:
         for obj in objects:
@@ -154,10 +144,10 @@ class Cluster:
                 metadata = {"uid": uid, "resourceVersion": "0", "generation": 1, **stored["metadata"]}
                 self.simulation.seed([(resource, {**deep_copy(stored), "metadata": metadata})])
 
-    async def render(self, placed: list[Document], *, pods: bool = False) -> Rendering:
+    async def render(self, given: list[Document], *, pods: bool = False) -> Rendering:
         problems: list[Problem] = []
         admitted: dict[tuple[Resource, str, str], Document] = {}
-        for document in sorted(placed, key=_rank):
+        for document in sorted(given, key=_rank):
             resource = resource_of(document.obj)
             if resource is None:
                 self._warnings.append(f"{document} is passed over: nothing is made of a {document.obj['kind']}")
@@ -209,23 +199,10 @@ class Cluster:
                 yield _shown({key: value for key, value in stored.items() if key != "status"})
 
 
-def _placed(document: Document, namespace: str) -> Document:
-    """The document in its namespace."""
-    resource = resource_of(document.obj)
-    if resource is None or not resource.namespaced or document.obj["metadata"].get("namespace"):
-        return document
-    metadata = {**document.obj["metadata"], "namespace": namespace}
-    return Document({**document.obj, "metadata": metadata}, document.source)
-
-
 def _rank(document: Document) -> int:
     resource = resource_of(document.obj)
     kinds = [each.kind for each in OWNERS]
     return kinds.index(resource.kind) + 1 if resource and resource.kind in kinds else 0
-
-
-def _is_config(obj: Object) -> bool:
-    return resource_of(obj) == CONFIG_MAPS and name_of(obj) == CONFIG_MAP
 
 
 def _absent(names: Collection[str]) -> list[Resource]:

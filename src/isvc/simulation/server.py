@@ -17,7 +17,7 @@ from isvc.api.resources import GROUP
 from isvc.apiserver import refusals
 from isvc.apiserver.metadata import tidy
 from isvc.kube.builtin import completed
-from isvc.kube.errors import BadRequest
+from isvc.kube.errors import BadRequest, NotFound
 from isvc.kube.objects import Object, deep_copy, finalizers_of, is_being_deleted, name_of, namespace_of
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import Resource
@@ -29,6 +29,7 @@ from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.transport import Call, Transport
+from isvc.webhooks.live_reads import Getter
 
 Changed = Callable[[Resource, Object | None, Object | None], None]
 Place = tuple[Resource, str, str]  # resource, namespace and name
@@ -68,13 +69,15 @@ class Target(NamedTuple):
 class MemoryServer(Transport):
     """`changed` is called with every change.
 
-    `written` has the last manifest that was sent for each object, `authors` the object that it was written for.
+    `written` has the last manifest that was sent for each object, `authors` the object that it was written for. With
+    an `upstream`, what is not in memory is looked for there: objects that no controller watches.
     """
 
     def __init__(self, objects: MemoryReader, clock: Clock, version: tuple[str, str]) -> None:
         super().__init__(ClusterConfig("memory:"), clock)
         self.objects = objects
         self.admission: Admission | None = None
+        self.upstream: Getter | None = None
         self.changed: Changed = lambda resource, before, after: None
         self.written: dict[Place, Object] = {}
         self.author: Place | None = None  # the object that is being reconciled
@@ -92,25 +95,25 @@ class MemoryServer(Transport):
         body: Any = orjson.loads(call.body) if call.body else {}
         match call.method:
             case "GET":
-                answer = self._read(target)
+                answer = await self._read(target)
             case "POST":
                 answer = await self._create(target, body)
             case "PUT":
                 answer = await self._update(target, body)
             case "PATCH":
-                patched = merge_patch.apply(self._live(target), body)
+                patched = merge_patch.apply(await self._live(target), body)
                 answer = await self._update(target, patched)
             case "DELETE":
-                answer = self._delete(target)
+                answer = await self._delete(target)
             case _:
                 raise refusals.method_not_allowed()
         return orjson.dumps(answer)
 
     # -- verbs ------------------------------------------------------------------------------------------------------
 
-    def _read(self, target: Target) -> Object:
+    async def _read(self, target: Target) -> Object:
         if target.name:
-            return self._live(target)
+            return await self._live(target)
         selector = LabelSelector.parse(target.params.get("labelSelector", ""))
         found = self.objects.list(target.resource, target.namespace)
         return {"items": [obj for obj in found if selector.matches(obj["metadata"].get("labels") or {})]}
@@ -125,7 +128,7 @@ class MemoryServer(Transport):
         for field in (*_GIVEN_BY_SERVER, "resourceVersion"):
             metadata.pop(field, None)
         obj.pop("status", None)
-        if self.objects.get(resource, name_of(obj), namespace_of(obj)) is not None:
+        if await self._find(resource, namespace_of(obj), name_of(obj)) is not None:
             raise refusals.already_exists(resource, name_of(obj))
         stored = await self._stored(resource, obj, None)
         identity = f"{resource}/{namespace_of(stored)}/{name_of(stored)}"
@@ -137,7 +140,7 @@ class MemoryServer(Transport):
         return stored if target.dry_run else self.put(_stored_as(resource, stored), stored)
 
     async def _update(self, target: Target, obj: Object) -> Object:
-        resource, live = target.resource, self._live(target)
+        resource, live = target.resource, await self._live(target)
         if not target.dry_run and not target.subresource:
             self._note_written(target, obj)
         version = obj["metadata"].get("resourceVersion")
@@ -161,8 +164,8 @@ class MemoryServer(Transport):
             return self._remove(resource, stored)
         return self.put(resource, deep_copy(stored))
 
-    def _delete(self, target: Target) -> Object:
-        live = self._live(target)
+    async def _delete(self, target: Target) -> Object:
+        live = await self._live(target)
         if not finalizers_of(live):
             return self._remove(target.resource, live)
         leaving = {**live, "metadata": {**live["metadata"], "deletionTimestamp": timestamp(self._now())}}
@@ -181,16 +184,29 @@ class MemoryServer(Transport):
 
     def _remove(self, resource: Resource, obj: Object) -> Object:
         self.objects.remove(resource, name_of(obj), namespace_of(obj))
+        self.missed[resource, namespace_of(obj), name_of(obj)] = None
         self.written.pop((resource, namespace_of(obj), name_of(obj)), None)
         self.changed(resource, obj, None)
         return obj
 
-    def _live(self, target: Target) -> Object:
+    async def _live(self, target: Target) -> Object:
         resource, namespace, name = target[:3]
-        found = self.objects.get(resource, name, namespace)
+        found = await self._find(resource, namespace, name)
         if found is None:
             self.missed[resource, namespace, name] = None
             raise refusals.not_found(resource, name)
+        return found
+
+    async def _find(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        found = self.objects.get(resource, name, namespace)
+        if found is not None or self.upstream is None or (resource, namespace, name) in self.missed:
+            return found
+        try:
+            found = await self.upstream.get(resource, name, namespace)
+        except NotFound:
+            self.missed[resource, namespace, name] = None
+            return None
+        self.objects.put(resource, found)
         return found
 
     async def _stored(self, resource: Resource, obj: Object, live: Object | None) -> Object:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
+from isvc.api.resources import GROUP
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
@@ -19,7 +21,7 @@ from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.simulation.admission import Admission
 from isvc.simulation.clock import SimulatedClock
 from isvc.simulation.platform import Platform
-from isvc.simulation.server import MemoryServer
+from isvc.simulation.server import MemoryServer, Place
 from isvc.toolkit.client import Client
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.memory import MemoryReader
@@ -63,6 +65,20 @@ class Events:
         return self
 
 
+class Change(NamedTuple):
+    """A child before and after a controller wrote it; None where it does not exist."""
+
+    owner: Place
+    resource: Resource
+    before: Object | None
+    after: Object | None
+
+    @property
+    def place(self) -> Place:
+        obj = self.after or self.before or {}
+        return self.resource, namespace_of(obj), name_of(obj)
+
+
 class Crash(NamedTuple):
     """A reconcile that raised."""
 
@@ -83,22 +99,23 @@ class Simulation:
         version: tuple[str, str] = KUBERNETES,
         warn: Callable[[str], None] = lambda warning: None,
     ) -> None:
-        self.options = options or Options()
+        self.options = replace(options or Options(), revision_history_limit=0)  # of interest on a cluster alone
         self.clock = clock or SimulatedClock()
         self.objects = Memory(absent=absent)
         self.server = MemoryServer(self.objects, self.clock, version)
         self.client = Client(self.server)
         self.events = Events()
         self.crashes: list[Crash] = []
+        self.changes: list[Change] = []
         self.server.admission = Admission(WebhookContext.of(self.objects, self.client, self.options), warn)
         context = Context(self.client, self.objects, self.events, self.clock, self.options)
         self._controllers = [make(context) for program in PROGRAMS for make in program.controllers]
         self._pending: dict[tuple[int, Key], None] = {}
         self._later: dict[tuple[int, Key], float] = {}
-        for controller in self._controllers:
-            self.objects.declare(*controller.reads)
+        self.reads = [read for controller in self._controllers for read in controller.reads]
         for program in PROGRAMS:
-            self.objects.declare(*webhook_reads(program.webhooks, self.options.system_namespace))
+            self.reads += webhook_reads(program.webhooks, self.options.system_namespace)
+        self.objects.declare(*self.reads)
         self.server.changed = self._changed
 
     # -- objects ----------------------------------------------------------------------------------------------------
@@ -177,6 +194,8 @@ class Simulation:
         return tuple(found.get("data") or ())
 
     def _changed(self, resource: Resource, before: Object | None, after: Object | None) -> None:
+        if (author := self.server.author) and resource.group != GROUP:
+            self.changes.append(Change(author, resource, before, after))
         for number, controller in enumerate(self._controllers):
             for watch in controller.watches:
                 if watch.resource == resource:

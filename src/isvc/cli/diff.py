@@ -1,0 +1,125 @@
+"""`isvc diff`: what controllers would change on a cluster if documents were applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from isvc.cli.cluster import Cluster, cluster_options
+from isvc.cli.output import JSON, NAME, YAML, output_option, print_value
+
+if TYPE_CHECKING:
+    from isvc.kube.objects import Object
+    from isvc.rendering.differences import Difference, Differences
+
+DIFFERENT, FAILED = 1, 2
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.command()
+@click.option(
+    "-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="File, folder, or - for stdin."
+)
+@cluster_options()
+@click.option(
+    "--system-namespace", default="kserve", show_default=True, help="Where the configuration and presets are."
+)
+@click.option("--summary", "brief", is_flag=True, help="Which services and children, but not how.")
+@output_option(JSON, YAML, NAME)
+def command(cluster: Cluster, files: tuple[str, ...], system_namespace: str, brief: bool, output: str | None) -> None:
+    """Show what would change on the cluster if documents were applied, child by child, and which pods would restart.
+
+    A changed ServingRuntime, ClusterServingRuntime, ClusterStorageContainer, LLMInferenceServiceConfig or ConfigMap
+    inferenceservice-config shows all services that it would change. The cluster is read and not written to. Exits
+    with 0 if nothing would change, with 1 if something would, with 2 on errors.
+    """
+    try:
+        differences = _compare(cluster, files, system_namespace)
+    except Exception as error:
+        click.echo(f"Error: {_sentence(error)}", err=True)
+        raise click.exceptions.Exit(FAILED) from None
+    if output:
+        _print_values(differences, output)
+    else:
+        _print(differences, brief=brief)
+    for warning in differences.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    for problem in differences.problems:
+        click.echo(f"Error: {problem}", err=True)
+    if differences.problems:
+        raise click.exceptions.Exit(FAILED)
+    if differences.found:
+        raise click.exceptions.Exit(DIFFERENT)
+
+
+def _compare(cluster: Cluster, files: tuple[str, ...], system_namespace: str) -> Differences:
+    from isvc.programs.options import Options
+    from isvc.rendering.differences import compare
+    from isvc.rendering.documents import load
+    from isvc.rendering.placing import placed
+
+    documents = load(*files)
+    options = Options(system_namespace=system_namespace)
+    return cluster.run(
+        lambda client: compare(client, [placed(each, cluster.scope(client), options) for each in documents], options)
+    )
+
+
+def _sentence(error: Exception) -> str:
+    from isvc.cli.failures import sentence
+    from isvc.rendering.documents import DocumentError
+
+    said = str(error) if isinstance(error, DocumentError | click.ClickException) else sentence(error)
+    if not said:
+        raise error
+    return said
+
+
+def _print(differences: Differences, *, brief: bool) -> None:
+    from isvc.rendering.text import heading, summary, title, unified
+
+    for owner, children in differences.by_owner().items():
+        click.secho(title(owner), bold=True)
+        for child in children:
+            click.echo(f"  {heading(child)}")
+            for line in () if brief else unified(child):
+                click.secho(line, fg=_COLOURS.get(line[:1]))
+    click.echo(summary(differences))
+    if differences.pending:
+        click.echo(f"({len(differences.pending)} children differ already; the controller would write them anyway)")
+
+
+def _print_values(differences: Differences, form: str) -> None:
+    from isvc.rendering.text import title
+
+    if form == NAME:
+        for owner in differences.by_owner():
+            click.echo(title(owner))
+    else:
+        print_value([*_values(differences)], form)
+
+
+def _values(differences: Differences) -> Iterator[Object]:
+    for owner, children in differences.by_owner().items():
+        resource, namespace, name = owner
+        yield {
+            "kind": resource.kind,
+            "namespace": namespace,
+            "name": name,
+            "podsToRestart": sum(child.restarts for child in children),
+            "children": [_value(child) for child in children],
+        }
+
+
+def _value(child: Difference) -> Object:
+    from isvc.rendering.text import unified
+
+    return {
+        "kind": child.resource.kind,
+        "name": child.name,
+        "change": child.verb,
+        "podsToRestart": child.restarts,
+        "diff": "\n".join(unified(child)),
+    }

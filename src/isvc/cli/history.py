@@ -1,0 +1,65 @@
+"""`isvc history`: the specs that a service had before, and what each change was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from isvc.cli.cluster import Cluster, cluster_options
+from isvc.cli.output import JSON, YAML, output_option, print_objects, print_table
+
+if TYPE_CHECKING:
+    from isvc.cli.revisions import History
+    from isvc.toolkit.client import Client
+
+_FIELDS_SHOWN = 3
+
+
+@click.command()
+@click.argument("name")
+@cluster_options()
+@output_option(JSON, YAML)
+def command(cluster: Cluster, name: str, output: str | None) -> None:
+    """List the specs that a service had before, oldest first, and what changed then.
+
+    Managers keep ten, in ControllerRevisions; their flag --revision-history-limit says how many, and 0 none.
+    """
+
+    async def read(client: Client) -> History:
+        from isvc.cli.revisions import history_of
+
+        return await history_of(client, name, cluster.scope(client))
+
+    history = cluster.run(read)
+    if output:
+        print_objects(history.earlier, output)
+    else:
+        print_table(["REVISION", "REPLACED", "CHANGE"], [*_rows(history)])
+
+
+def _rows(history: History) -> Iterator[list[str]]:
+    from isvc.apiserver.tables.columns import age
+    from isvc.serving.revisions import generation_of
+
+    specs = history.specs
+    for number, revision in enumerate(history.earlier):
+        yield [str(revision["revision"]), f"{age(revision)} ago", _summary(specs[number], specs[number + 1])]
+    yield [str(generation_of(history.service)), "current", ""]
+
+
+def _summary(before: Any, after: Any) -> str:
+    from isvc.kube.patch import merge_patch
+
+    paths = [*_paths(merge_patch.diff(before, after))]
+    more = f" and {len(paths) - _FIELDS_SHOWN} more" if len(paths) > _FIELDS_SHOWN else ""
+    return ", ".join(paths[:_FIELDS_SHOWN]) + more
+
+
+def _paths(patch: Any, path: str = "spec") -> Iterator[str]:
+    if isinstance(patch, dict) and patch:
+        for key, value in patch.items():
+            yield from _paths(value, f"{path}.{key}")
+    else:
+        yield path

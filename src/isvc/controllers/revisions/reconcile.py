@@ -1,0 +1,62 @@
+"""Writes the spec that a service had before it was changed, and deletes the oldest ones beyond the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isvc.kube.errors import AlreadyExists, NotFound
+from isvc.kube.objects import Key, Object, name_of, namespace_of, uid_of
+from isvc.kube.resource import CONTROLLER_REVISIONS
+from isvc.serving.revisions import HISTORY_LABEL, revision_of, revisions_of
+from isvc.toolkit.client import Client
+
+
+class Reconciler:
+    """A new service costs no write, a change of its spec one.
+
+    The earlier spec is known from the watch alone: of changes while no manager runs, nothing is kept.
+    """
+
+    def __init__(self, client: Client, limit: int) -> None:
+        self._client = client
+        self._limit = limit
+        self._replaced: dict[Key, list[Object]] = {}
+
+    def changed(self, before: Object | None, after: Object | None) -> Iterable[Key]:
+        """Keep the service as it was, if its spec is another now."""
+        if before is None or after is None or uid_of(before) != uid_of(after):
+            return ()
+        if before.get("spec") == after.get("spec"):
+            return ()
+        earlier = self._replaced.setdefault(Key.of(after), [])
+        earlier.append(before)
+        del earlier[: -self._limit]
+        return (Key.of(after),)
+
+    async def reconcile(self, key: Key) -> None:
+        """What cannot be written stays, and is tried again."""
+        earlier = self._replaced.get(key, [])
+        while earlier:
+            await self._write(earlier[0])
+            del earlier[0]
+        self._replaced.pop(key, None)
+
+    async def _write(self, service: Object) -> None:
+        revision = revision_of(service)
+        name, namespace = name_of(revision), namespace_of(revision)
+        try:
+            await self._client.create(CONTROLLER_REVISIONS, revision)
+        except AlreadyExists:  # the spec of an even earlier time, or another replica was faster
+            await self._client.patch(CONTROLLER_REVISIONS, name, {"revision": revision["revision"]}, namespace)
+        except NotFound:  # its namespace is gone
+            return
+        await self._prune(service)
+
+    async def _prune(self, service: Object) -> None:
+        kind = str(service["kind"]).lower()
+        listed = await self._client.list(CONTROLLER_REVISIONS, namespace_of(service), labels=f"{HISTORY_LABEL}={kind}")
+        for surplus in revisions_of(service, listed.items)[: -self._limit]:
+            try:
+                await self._client.delete(CONTROLLER_REVISIONS, name_of(surplus), namespace_of(surplus))
+            except NotFound:
+                continue

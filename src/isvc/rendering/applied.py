@@ -1,0 +1,39 @@
+"""What `kubectl apply` makes of a live object and a document: changed fields change, fields taken out go."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from isvc.kube.objects import Object, annotations_of
+from isvc.kube.patch import merge_patch
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def applied(live: Object, document: Object) -> Object:
+    """Without a record of what was applied before, the document replaces everything but labels and annotations."""
+    before = _last_applied(live)
+    if before is not None:
+        gone = merge_patch.diff({**before, "metadata": {}}, {**document, "metadata": {}})
+        merged: Object = merge_patch.apply(merge_patch.apply(live, gone), _content(document))
+    else:
+        merged = {**live, **_content(document)}
+    metadata = dict(live["metadata"])
+    for name in ("labels", "annotations"):
+        if given := document["metadata"].get(name):
+            metadata[name] = {**(metadata.get(name) or {}), **given}
+    return {**merged, "metadata": metadata}
+
+
+def _content(document: Object) -> Object:
+    return {key: value for key, value in document.items() if key not in ("metadata", "status")}
+
+
+def _last_applied(live: Object) -> Object | None:
+    try:
+        value = orjson.loads(annotations_of(live).get(LAST_APPLIED) or "null")
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None

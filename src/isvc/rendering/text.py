@@ -1,0 +1,53 @@
+"""Differences as text: one unified diff for each child."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+import yaml
+
+from isvc.kube.objects import Object
+from isvc.rendering.differences import Difference, Differences, content
+from isvc.simulation.server import Place
+
+
+def unified(difference: Difference) -> Iterator[str]:
+    """The lines of a unified diff of the child's YAML."""
+    shown = f"{difference.resource.kind}/{difference.name}"
+    before, after = _lines(difference.before), _lines(difference.after)
+    yield from difflib.unified_diff(before, after, f"live/{shown}", f"planned/{shown}", lineterm="")
+
+
+def summary(differences: Differences) -> str:
+    """`2 services would change: 3 children changed, 1 created; 4 pods would restart`."""
+    if not differences.found:
+        return "nothing would change"
+    verbs = [each.verb for each in differences.found]
+    counts = ", ".join(f"{verbs.count(verb)} {verb}" for verb in ("created", "changed", "deleted") if verb in verbs)
+    services, pods = len(differences.by_owner()), differences.restarts
+    return f"{counted(services, 'service')} would change: children {counts}; {counted(pods, 'pod')} would restart"
+
+
+def title(owner: Place) -> str:
+    resource, namespace, name = owner
+    return f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}"
+
+
+def heading(difference: Difference) -> str:
+    restart = f"; {counted(difference.restarts, 'pod')} would restart" if difference.restarts else ""
+    return f"{difference.resource.kind} {difference.name} would be {difference.verb}{restart}"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _lines(obj: Object | None) -> list[str]:
+    shown = content(obj)
+    if shown is None:
+        return []
+    if obj is not None and obj["kind"] == "Secret":
+        shown = {**shown, "data": dict.fromkeys(shown.get("data") or {}, "(not shown)")}
+    text: str = yaml.dump(shown, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=True, width=120)
+    return text.splitlines()

@@ -1,0 +1,104 @@
+"""Earlier specs are kept and can be brought back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from click.testing import CliRunner, Result
+from tests.cluster.lifecycles.stage import is_served, our_crds, running
+from tests.waiting import until
+
+from isvc.api.resources import INFERENCE_SERVICES
+from isvc.cli import main
+from isvc.controllers.revisions.watches import controller
+from isvc.kube.errors import AlreadyExists
+from isvc.kube.objects import Object
+from isvc.kube.resource import CONTROLLER_REVISIONS, CUSTOM_RESOURCE_DEFINITIONS
+from isvc.toolkit import kubeconfig
+from isvc.toolkit.client import Client
+from isvc.toolkit.controller import Controller
+
+LIMIT = 3
+
+
+def service(uri: str) -> Object:
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": "iris"},
+        "spec": {"predictor": {"model": {"modelFormat": {"name": "sklearn"}, "storageUri": uri}}},
+    }
+
+
+async def isvc(cluster, namespace: str, *arguments: str) -> Result:
+    command = [*arguments, "--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+    return await asyncio.to_thread(CliRunner().invoke, main, command)
+
+
+def _built(client: Client, *_: object) -> Controller:
+    return controller(client, INFERENCE_SERVICES, LIMIT)
+
+
+async def test_history_and_undo(cluster, client, namespace) -> None:
+    for crd in our_crds():
+        if crd["spec"]["names"]["plural"] == INFERENCE_SERVICES.plural:
+            try:
+                await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
+            except AlreadyExists:
+                continue
+    await until(partial(is_served, client, INFERENCE_SERVICES), "services are served", within=60)
+
+    async def uris() -> list[str]:
+        found = (await client.list(CONTROLLER_REVISIONS, namespace)).items
+        ordered = sorted(found, key=lambda each: each["revision"])
+        return [each["data"]["spec"]["predictor"]["model"]["storageUri"] for each in ordered]
+
+    def kept(*expected: str) -> Callable[[], Awaitable[bool]]:
+        async def are_kept() -> bool:
+            return await uris() == list(expected)
+
+        return are_kept
+
+    async def change(uri: str) -> None:
+        patch = {"spec": {"predictor": {"model": {"storageUri": uri}}}}
+        await client.patch(INFERENCE_SERVICES, "iris", patch, namespace)
+
+    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, running(own, namespace, _built):
+        await client.create(INFERENCE_SERVICES, service("gs://a"), namespace)
+        await client.patch(INFERENCE_SERVICES, "iris", {"metadata": {"labels": {"a": "b"}}}, namespace)
+        none = await isvc(cluster, namespace, "undo", "iris")
+        assert (none.exit_code, none.stderr) == (
+            1,
+            "Error: iris has no earlier spec: it has not changed since its history is kept\n",
+        )
+        await change("gs://b")
+        await until(kept("gs://a"), "the first change is kept")
+        await change("gs://c")
+        await until(kept("gs://a", "gs://b"), "the second change is kept")
+
+        listed = await isvc(cluster, namespace, "history", "iris")
+        assert [line.split()[0] for line in listed.stdout.splitlines()] == ["REVISION", "1", "2", "3"]
+        assert "spec.predictor.model.storageUri" in listed.stdout
+
+        shown = await isvc(cluster, namespace, "undo", "iris", "--dry-run")
+        assert "-      storageUri: gs://c\n+      storageUri: gs://b\n" in shown.stdout
+        undone = await isvc(cluster, namespace, "undo", "iris")
+        assert undone.stdout.endswith("InferenceService iris is back at revision 2\n")
+        live = await client.get(INFERENCE_SERVICES, "iris", namespace)
+        assert live["spec"]["predictor"]["model"]["storageUri"] == "gs://b"
+        await until(kept("gs://a", "gs://b", "gs://c"), "what was undone is kept")
+
+        again = await isvc(cluster, namespace, "undo", "iris")  # a second undo undoes the first
+        assert "revision 3" in again.stdout
+        await until(kept("gs://a", "gs://c", "gs://b"), "the spec that came back is newer now")
+        await isvc(cluster, namespace, "undo", "iris", "--to-revision", "1")
+        await until(kept("gs://a", "gs://b", "gs://c"), "no more than three")
+        await change("gs://d")
+        await until(kept("gs://b", "gs://c", "gs://a"), "the same spec is kept once")
+        await change("gs://e")
+        await until(kept("gs://c", "gs://a", "gs://d"), "the oldest one goes")
+        wrong = await isvc(cluster, namespace, "undo", "iris", "--to-revision", "99")
+        assert "iris has no revision 99; there are: " in wrong.stderr
+    await client.delete(INFERENCE_SERVICES, "iris", namespace)
