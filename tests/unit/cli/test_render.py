@@ -29,7 +29,7 @@ def test_standard_input_becomes_documents() -> None:
     assert result.exit_code == 0
     names = {obj["metadata"]["name"] for obj in yaml.safe_load_all(result.stdout)}
     assert {"one-predictor", "two-predictor"} <= names
-    assert result.stderr == "Warning: no configuration is given: that of `isvc up` is assumed\n"
+    assert result.stderr.startswith("Warning: no configuration is given: that of `isvc up` is assumed\n")
 
 
 def test_what_is_printed_can_be_read_and_is_the_same_every_time() -> None:
