@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.golden.recorded import FOLDER, Memory, State, load, load_profile, shared, states
+from tests.golden.test_explanations import silent
 from tests.golden.test_fixpoints import snapshots
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
@@ -121,6 +122,7 @@ async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
             combined(edit, observed.merged)
             fold(edit, observed, planned, outcome)
         assert list(differences(state, service, edit.result())) == []
+        assert silent(edit.result()) == []
 
 
 def _planned(cluster: Cluster, observer: Observer, service: Object, config: Config) -> tuple[Observed, Planned]:

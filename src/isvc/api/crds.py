@@ -33,6 +33,10 @@ _AGE = _column("Age", ".metadata.creationTimestamp", "date")
 _URL = _column("URL", ".status.url")
 _READY = _column("Ready", _condition("status"))
 _REASON = _column("Reason", _condition("reason"))
+_WHY = (  # with -o wide
+    _column("Reason", _condition("reason"), priority=1),
+    _column("Message", _condition("message"), priority=1),
+)
 _TRAFFIC = ".status.components.predictor.traffic"
 _NEW, _PREVIOUS = "[?(@.latestRevision==true)]", "[?(@.tag=='prev')]"
 _SERVICE = (
@@ -43,6 +47,7 @@ _SERVICE = (
     _column("PrevRolledoutRevision", f"{_TRAFFIC}{_PREVIOUS}.revisionName"),
     _column("LatestReadyRevision", f"{_TRAFFIC}{_NEW}.revisionName"),
     _AGE,
+    *_WHY,
 )
 _RUNTIME = (
     _column("Disabled", ".spec.disabled", "boolean"),
@@ -73,8 +78,8 @@ DEFINITIONS: tuple[Definition, ...] = (
     _one(resources.SERVING_RUNTIMES, ServingRuntime, columns=_RUNTIME, status=False),
     _one(resources.CLUSTER_SERVING_RUNTIMES, ClusterServingRuntime, columns=_RUNTIME, status=False),
     _one(resources.CLUSTER_STORAGE_CONTAINERS, ClusterStorageContainer, status=False),
-    _one(resources.INFERENCE_GRAPHS, InferenceGraph, columns=(_URL, _READY, _AGE), short_names=("ig",)),
-    _one(resources.TRAINED_MODELS, TrainedModel, columns=(_URL, _READY, _AGE), short_names=("tm",)),
+    _one(resources.INFERENCE_GRAPHS, InferenceGraph, columns=(_URL, _READY, _AGE, *_WHY), short_names=("ig",)),
+    _one(resources.TRAINED_MODELS, TrainedModel, columns=(_URL, _READY, _AGE, *_WHY), short_names=("tm",)),
     _one(resources.LOCAL_MODEL_CACHES, LocalModelCache),
     _one(resources.LOCAL_MODEL_NAMESPACE_CACHES, LocalModelNamespaceCache),
     _one(resources.LOCAL_MODEL_NODE_GROUPS, LocalModelNodeGroup, status=False),

@@ -28,9 +28,10 @@ _SERVER_TYPES_BY_NAME: Final = {
 class ModelRefused(Refused):
     """The model cannot be served as it is. `summary` is for the model status; the message says more."""
 
-    def __init__(self, message: str, *, reason: str, summary: str) -> None:
+    def __init__(self, message: str, *, reason: str, summary: str, remedy: str = "") -> None:
         super().__init__(message, reason=reason)
         self.summary = summary
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,11 @@ class Runtime:
     def server_type(self) -> str:
         """Which server this is, for the few settings that depend on it; older runtimes are known by their names."""
         return self.annotations.get(SERVER_TYPE) or _SERVER_TYPES_BY_NAME.get(self.name, "")
+
+    @property
+    def formats(self) -> list[str]:
+        """The formats that it offers, with their versions."""
+        return [f"{each.name} {each.version or ''}".strip() for each in self.spec.supported_model_formats]
 
     def priority(self, model_format: str) -> int | None:
         """The priority of the first entry for a format."""
@@ -91,6 +97,7 @@ class Runtimes:
                 f"No ServingRuntimes or ClusterServingRuntimes with the name: {name}",
                 reason="RuntimeNotRecognized",
                 summary="Waiting for runtime to become available",
+                remedy=f"create it, or choose one of these: {self._names()}",
             )
         if runtime.problem:
             raise ModelRefused(
@@ -103,11 +110,12 @@ class Runtimes:
                 f"specified runtime {name} is disabled",
                 reason="RuntimeDisabled",
                 summary="Specified runtime is disabled",
+                remedy="set its spec.disabled to false, or choose another runtime",
             )
         if model.protocol_version is not None and not runtime.spec.speaks(model.protocol_version):
-            raise _unsupported(name, "protocol version")
+            raise _unsupported(runtime, "protocol version", map(str, runtime.spec.protocol_versions))
         if not runtime.supports(model.model_format, chosen=True):
-            raise _unsupported(name, "framework/version")
+            raise _unsupported(runtime, "framework/version", runtime.formats)
         return runtime
 
     def _selected(self, model: ModelSpec, *, multi_node: bool) -> Runtime:
@@ -126,14 +134,29 @@ class Runtimes:
             f"no runtime found to support predictor with model type: {model.model_format.name}{version}{malformed}",
             reason="NoSupportingRuntime",
             summary="No runtime found to support specified framework/version",
+            remedy=f"what can be chosen by itself here: {self._offers() or 'nothing, there is no runtime'}",
         )
 
+    def _names(self) -> str:
+        return ", ".join(sorted({runtime.name for runtime in (*self.namespaced, *self.cluster)})) or "there is none"
 
-def _unsupported(name: str, what: str) -> ModelRefused:
+    def _offers(self) -> str:
+        """Formats that runtimes offer to models that name no runtime: `lightgbm (mlserver), sklearn (mlserver, …)`."""
+        serving: dict[str, set[str]] = {}
+        for runtime in (*self.namespaced, *self.cluster):
+            if not runtime.spec.is_disabled:
+                for offered in runtime.spec.supported_model_formats:
+                    if offered.auto_select:
+                        serving.setdefault(offered.name, set()).add(runtime.name)
+        return ", ".join(f"{name} ({', '.join(sorted(by))})" for name, by in sorted(serving.items()))
+
+
+def _unsupported(runtime: Runtime, what: str, supported: Iterable[str]) -> ModelRefused:
     return ModelRefused(
-        f"specified runtime {name} does not support specified {what}",
+        f"specified runtime {runtime.name} does not support specified {what}",
         reason="NoSupportingRuntime",
         summary=f"Specified runtime does not support specified {what}",
+        remedy=f"it supports {', '.join(sorted(set(supported))) or 'nothing'}",
     )
 
 

@@ -9,14 +9,24 @@ from isvc.engine.outcome import Outcome
 from isvc.kube import conditions
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import DEPLOYMENTS
+from isvc.serving import explanations
+from isvc.serving.explanations import Explanation, explained
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
 READY = "Ready"
 STOPPED = "Stopped"
+_KIND = "InferenceGraph"
 
 
 def fold(observed: Observed, outcome: Outcome) -> Object:
-    """The status that follows from what was observed and done."""
+    """The status that follows from what was observed and done, with a reason for every condition that is not True."""
+    status, name = _folded(observed, outcome), name_of(observed.graph)
+    if not status.get("conditions"):
+        return status
+    return {**status, "conditions": explained(status["conditions"], lambda each: _explain(each, name))}
+
+
+def _folded(observed: Observed, outcome: Outcome) -> Object:
     before: Object = observed.graph.get("status") or {}
     if is_stopped(observed.graph):
         return stopped(before, observed.now)
@@ -24,6 +34,17 @@ def fold(observed: Observed, outcome: Outcome) -> Object:
     if observed.mode is DeploymentMode.STANDARD:
         return with_deployment(before, outcome.live(DEPLOYMENTS, name), observed.url, observed.now)
     return with_knative(before, outcome.live(KNATIVE_SERVICES, name), observed.now)
+
+
+def _explain(condition: Object, name: str) -> Explanation:
+    if condition["type"] == STOPPED:
+        return explanations.running(_KIND, name)
+    if condition.get("reason") == STOPPED:
+        return explanations.stopped(_KIND, name)
+    message = (
+        f"the workload {name} of the graph's router does not say why it is not {condition['type']}; look at its pods"
+    )
+    return Explanation("WaitingForRouter", message)
 
 
 def stopped(before: Object, now: str) -> Object:

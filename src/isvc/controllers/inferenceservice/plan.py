@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from isvc.api.annotations import asks_to_stop
-from isvc.api.modes import DeploymentMode
+from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
 from isvc.controllers.inferenceservice.builders import Builders, builders_of
 from isvc.controllers.inferenceservice.canary import canaries_of, with_fewer_replicas
 from isvc.controllers.inferenceservice.components import explainer, predictor, transformer
@@ -38,7 +38,8 @@ def plan(observed: Observed, readiness: Readiness | None = None) -> Planned:
     builders = builders_of(observed)
     if builders is None:
         message = f"It is not possible to use {observed.mode} deployment mode when Knative Services are not available"
-        return Planned(observed.raw, stop=Stop(Stage.MODE, message))
+        remedy = f"install it, or create the service anew with the annotation {DEPLOYMENT_MODE}: Standard"
+        return Planned(observed.raw, stop=Stop(Stage.MODE, message, remedy=remedy))
     draft = _Draft(observed, builders, readiness)
     steps = {
         Stage.SHARED: draft.shared,
@@ -65,10 +66,11 @@ def _stop(stage: Stage, error: Refused) -> Stop:
     """What is reported about a refusal, which depends on what was refused."""
     match error:
         case ModelRefused():
-            return Stop(stage, error.message, failure=ModelFailure(error.reason, error.summary))
+            failure = ModelFailure(error.reason, error.summary)
+            return Stop(stage, error.message, failure=failure, remedy=error.remedy)
         case WorkersRefused():
-            failure = ModelFailure("InvalidPredictorSpec", error.summary) if error.summary else None
-            return Stop(stage, error.message, reason=error.reason, failure=failure)
+            invalid = ModelFailure("InvalidPredictorSpec", error.summary) if error.summary else None
+            return Stop(stage, error.message, reason=error.reason, failure=invalid)
         case ModelsRefused():
             message = f"fails to create NewRawKubeReconciler for {stage}: {error.message}"
             return Stop(stage, message, reason="ReconcileFailed")

@@ -43,13 +43,15 @@ class ModelFailure(NamedTuple):
 class Stop:
     """Where planning or applying came to a halt, and what is reported about it.
 
-    `reason` goes to the component's condition, `failure` to the model status; without either there is only an event.
+    `reason` goes to the component's condition, `failure` to the model status; without either there is an event, and the
+    condition's explanation. `remedy` says there what would mend it.
     """
 
     stage: Stage
     message: str
     reason: str = ""
     failure: ModelFailure | None = None
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.controllers.inferenceservice.observe import Gatherer, Observer
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
-from isvc.controllers.inferenceservice.planned import Planned, Stage
+from isvc.controllers.inferenceservice.planned import Planned, Stage, Stop
 from isvc.controllers.inferenceservice.status.edit import READY
 from isvc.controllers.inferenceservice.status.events import halt_events, update_events, virtual_host_events
 from isvc.controllers.inferenceservice.status.fold import fold, halted, undecided, unplanned, unreadable
@@ -107,7 +107,7 @@ class Reconciler:
             return Result(requeue_after=WAIT_FOR_MODEL_MESH)
         observed, planned = await self._gatherer.gather(observed, plan)
         if planned.stop is not None and planned.stop.stage is Stage.MODE:
-            return _mode_rejected(observed, planned.stop.message)
+            return _mode_rejected(observed, planned.stop)
         if pause := self._pause(observed, planned):
             return Result(requeue_after=pause)
         outcome = await self._engine.apply(observed.raw, planned.plan)
@@ -189,10 +189,10 @@ def _report(observed: Observed, planned: Planned, outcome: Outcome) -> Report:
     return Report(observed.raw, status, events, result)
 
 
-def _mode_rejected(observed: Observed, message: str) -> Report:
+def _mode_rejected(observed: Observed, stop: Stop) -> Report:
     """Reported once, and tried again in case Knative is installed later."""
-    status = unplanned(observed)
-    events = () if status == observed.status else (Event(WARNING, "ServerlessModeRejected", message),)
+    status = unplanned(observed, stop)
+    events = () if status == observed.status else (Event(WARNING, "ServerlessModeRejected", stop.message),)
     return Report(observed.raw, status, events, Result(requeue_after=LOOK_FOR_KNATIVE))
 
 

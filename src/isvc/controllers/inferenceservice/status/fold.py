@@ -21,6 +21,7 @@ from isvc.controllers.inferenceservice.status.edit import (
     STOPPED,
     StatusEdit,
 )
+from isvc.controllers.inferenceservice.status.explanations import Situation, explained, unexplained
 from isvc.engine.outcome import Outcome, Taken
 from isvc.kube.conditions import FALSE
 from isvc.kube.objects import Object
@@ -44,22 +45,22 @@ def halted(planned: Planned, outcome: Outcome) -> Stop | None:
 def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Object:
     builders = builders_of(observed)
     if builders is None:
-        return unplanned(observed)
-    status = observed.status
+        return unplanned(observed, planned.stop)
+    status = unexplained(observed.status)
     for _ in range(_ROUNDS):
         before = status
         status = _once(before, observed, planned, outcome, builders)
         if status == before:
             break
-    return status
+    return explained(status, Situation(observed, planned, halted(planned, outcome)))
 
 
-def unplanned(observed: Observed) -> Object:
-    """The status of a service that is not ours to deploy, or cannot be: its mode, and nothing known yet."""
-    edit = StatusEdit(observed.status, observed.now)
+def unplanned(observed: Observed, stop: Stop | None = None) -> Object:
+    """The status of a service that is not ours to deploy, or cannot be: its mode, and why."""
+    edit = StatusEdit(unexplained(observed.status), observed.now)
     edit.initialize()
     edit.fields["deploymentMode"] = observed.mode.value
-    return edit.result()
+    return explained(edit.result(), Situation(observed, stop=stop))
 
 
 def unreadable(raw: Object, now: str, message: str) -> Object:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from isvc.controllers.llmisvc.status.conditions import CONDITIONS
+from isvc.controllers.llmisvc.status.explanations import added, explain
 from isvc.kube.conditions import FALSE, TRUE
 from isvc.kube.objects import Object
+from isvc.serving.explanations import explained, unexplained
 from isvc.serving.status import StatusEditor
 
 
 class StatusEdit(StatusEditor):
     def __init__(self, status: Object, now: str) -> None:
-        super().__init__(CONDITIONS, status, now)
-        self._before = {condition["type"]: condition for condition in status.get("conditions") or ()}
+        given = status.get("conditions") or ()
+        super().__init__(CONDITIONS, {**status, "conditions": unexplained(given, added)}, now)
+        self._before = {condition["type"]: condition for condition in given}
 
     def clear(self, condition: str) -> None:
         self.conditions.clear(condition)
@@ -29,7 +32,7 @@ class StatusEdit(StatusEditor):
         """The new status. A condition that is what it was before did not change meanwhile, if it was also cleared."""
         status = super().result()
         if conditions := status.get("conditions"):
-            status["conditions"] = [self._with_old_time(condition) for condition in conditions]
+            status["conditions"] = explained(map(self._with_old_time, conditions), explain(conditions))
         return status
 
     def _with_old_time(self, condition: Object) -> Object:

@@ -1,0 +1,145 @@
+"""Why a condition of an InferenceService is not True, where KServe leaves it without a reason or a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.planned import Planned, Stage, Stop
+from isvc.controllers.inferenceservice.status.edit import (
+    CANARY_READY,
+    CONFIGURATION_READY,
+    INGRESS_READY,
+    PREDICTOR_READY,
+    READY_OF,
+    ROUTE_READY,
+    STOPPED,
+)
+from isvc.kube.conditions import TRUE, find
+from isvc.kube.objects import Object
+from isvc.serving import explanations
+from isvc.serving.explanations import Explanation
+
+_KIND: Final = "InferenceService"
+_COMPONENT_OF: Final = {
+    condition: kind for each in (READY_OF, ROUTE_READY, CONFIGURATION_READY) for kind, condition in each.items()
+}
+_CONDITION_OF: Final = {
+    Stage.INGRESS: INGRESS_READY,
+    Stage.ALIAS: INGRESS_READY,
+    **{Stage(k): v for k, v in READY_OF.items()},
+}
+_KNATIVE_MISSING: Final = "KnativeNotInstalled"
+_MODEL_MESH: Final = "DeployedByModelMesh"
+_WAITING: Final = "WaitingForDeployment", "WaitingForKnativeService", "WaitingForComponents", "WaitingForReconcile"
+_REFUSED: Final = (
+    "InvalidSpec",
+    "InvalidPredictorSpec",
+    "NoSupportingRuntime",
+    "RuntimeDisabled",
+    "RuntimeNotRecognized",
+)
+#: Reasons that only this module gives, and those of KServe that come without a message.
+_ADDED: Final = frozenset({"Running", "Halted", _KNATIVE_MISSING, _MODEL_MESH, *_WAITING, *_REFUSED})
+_WITHOUT_MESSAGE: Final = frozenset({STOPPED, "CanariesNotReady"})
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a reconcile knows when it writes the status. Without a plan the service was never ours to deploy."""
+
+    observed: Observed
+    planned: Planned | None = None
+    stop: Stop | None = None
+
+
+def explained(status: Object, situation: Situation) -> Object:
+    conditions = status.get("conditions")
+    if not conditions:
+        return status
+    return {
+        **status,
+        "conditions": explanations.explained(conditions, lambda each: _explain(each, situation, conditions)),
+    }
+
+
+def unexplained(status: Object) -> Object:
+    conditions = status.get("conditions")
+    return {**status, "conditions": explanations.unexplained(conditions, _added)} if conditions else status
+
+
+def _added(condition: Object) -> Iterable[str]:
+    reason = str(condition.get("reason") or "")
+    if reason in _ADDED:
+        return "reason", "message"
+    if reason in _WITHOUT_MESSAGE or reason.endswith((" ingress not created", " not ready")):
+        return ("message",)
+    return ()
+
+
+def _explain(condition: Object, situation: Situation, conditions: list[Object]) -> Explanation | None:
+    kind, reason, name = condition["type"], condition.get("reason") or "", situation.observed.name
+    if kind == STOPPED:
+        return explanations.running(_KIND, name)
+    if reason == STOPPED or (situation.observed.stopped and kind != explanations.READY):
+        return explanations.stopped(_KIND, name)
+    if situation.stop is not None and kind == _CONDITION_OF.get(situation.stop.stage, PREDICTOR_READY):
+        return _halt(situation.stop)
+    if situation.planned is None:
+        return _not_ours(situation.observed.mode) if kind in (PREDICTOR_READY, INGRESS_READY) else None
+    if component := _COMPONENT_OF.get(kind):
+        return _component(component, kind, situation)
+    if kind == INGRESS_READY:
+        return _ingress(situation, conditions)
+    if kind == CANARY_READY:
+        waiting = [canary.name for canary in situation.planned.canaries if not canary.ready]
+        return Explanation(
+            reason, f"these canaries of {_KIND} {name} have no ready Deployment yet: {', '.join(waiting)}"
+        )
+    if kind in ("RoutesReady", "LatestDeploymentReady"):
+        return Explanation(reason, f"{reason.removesuffix(' not ready')} of {_KIND} {name} is not True; it says why")
+    return None
+
+
+def _halt(stop: Stop) -> Explanation:
+    reason = stop.reason or (stop.failure.reason if stop.failure else "InvalidSpec")
+    if stop.stage is Stage.MODE:
+        reason = _KNATIVE_MISSING
+    return Explanation(reason, f"{stop.message}; {stop.remedy}" if stop.remedy else stop.message)
+
+
+def _not_ours(mode: DeploymentMode) -> Explanation:
+    if mode is DeploymentMode.MODEL_MESH:
+        remedy = f"create it anew with the annotation {DEPLOYMENT_MODE}: Standard if ModelMesh is not installed"
+        return Explanation(_MODEL_MESH, f"ModelMesh's own controller deploys this service; {remedy}")
+    return Explanation("WaitingForReconcile", "nothing was deployed for this service yet")
+
+
+def _component(component: str, condition: str, situation: Situation) -> Explanation:
+    assert situation.planned is not None
+    deployed = situation.planned.deployed.get(component)
+    if deployed is None:
+        stage = situation.stop.stage.value if situation.stop else "service"
+        return Explanation("WaitingForComponents", f"the {component} is deployed once the {stage} can be")
+    name = deployed.component.name
+    if situation.observed.mode is DeploymentMode.KNATIVE:
+        message = f"Knative Service {name} does not report {condition.removeprefix(component.title())} yet"
+        return Explanation(
+            "WaitingForKnativeService", f"{message}; if that lasts, look at Knative Serving's controller"
+        )
+    message = f"Deployment {name} does not report yet whether its pods are available"
+    return Explanation("WaitingForDeployment", f"{message}; if that lasts, look at its pods and its events")
+
+
+def _ingress(situation: Situation, conditions: list[Object]) -> Explanation:
+    """The ingress comes last: it waits for a component, unless the API server refuses it."""
+    waiting = [
+        kind for kind, ready in READY_OF.items() if (find(conditions, ready) or {"status": TRUE})["status"] != TRUE
+    ]
+    name = situation.observed.name
+    if waiting:
+        return Explanation("WaitingForComponents", f"the ingress of {name} is made once its {waiting[0]} is ready")
+    return Explanation("WaitingForComponents", f"the ingress of {name} is made once its components report an address")

@@ -1,0 +1,98 @@
+"""Every condition that is not True says why, in every recorded state, and saying so again changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.golden.recorded import FOLDER, Memory, State, states
+
+from isvc.api.modes import DeploymentMode
+from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES
+from isvc.controllers.inferencegraph import observe as graphs
+from isvc.controllers.inferencegraph import status as graph_status
+from isvc.controllers.inferenceservice.observe import Gatherer, Observer
+from isvc.controllers.inferenceservice.plan import plan
+from isvc.controllers.inferenceservice.status.fold import fold, unplanned
+from isvc.engine.outcome import ChildKey, Outcome, Unchanged
+from isvc.kube.conditions import TRUE
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Key, Object, name_of
+from isvc.kube.resource import DEPLOYMENTS, Resource
+from isvc.serving.thirdparty import KNATIVE_SERVICES
+
+NOW = "2026-01-01T00:00:00Z"
+STATES = [state for state in states("*") if not state.profile.startswith("llmisvc")]
+pytestmark = pytest.mark.skipif(not STATES, reason=f"no recorded cases in {FOLDER}")
+
+
+class Recorded:
+    """What has no informer, read from the recorded state."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        if (found := self._memory.get(resource, name, namespace)) is None:
+            raise NotFound(name)
+        return found
+
+    async def server_version(self) -> tuple[str, str]:
+        return "1", "35"
+
+
+class Settings:
+    """Knative's own settings, as they are without any."""
+
+    async def zero_initial_scale(self) -> bool:
+        return False
+
+    async def domains(self) -> list[str]:
+        return []
+
+
+def silent(status: Object) -> list[Object]:
+    """The conditions that leave somebody asking why."""
+    return [
+        condition
+        for condition in status.get("conditions") or ()
+        if condition["status"] != TRUE and not (condition.get("reason") and condition.get("message"))
+    ]
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+async def test_services_say_why_they_are_not_ready(state: State) -> None:
+    memory = Memory(state)
+    for service in memory.list(INFERENCE_SERVICES):
+        status = await folded(memory, service)
+        assert silent(status) == []
+        assert await folded(memory, {**service, "status": status}) == status
+
+
+async def folded(memory: Memory, service: Object) -> Object:
+    observer = Observer(memory, "kserve")
+    observed = observer.observe(service, observer.configuration(), NOW)
+    if observed.mode is DeploymentMode.MODEL_MESH:
+        return unplanned(observed)
+    client: Any = Recorded(memory)
+    settings: Any = Settings()
+    observed, planned = await Gatherer(client, settings).gather(observed, plan)
+    live = {ChildKey(*key): Unchanged(child) for key, child in observed.live.items()}
+    return fold(observed, planned, Outcome(dict(live)))
+
+
+@pytest.mark.parametrize("state", [state for state in STATES if "graph" in state.case], ids=str)
+async def test_graphs_say_why_they_are_not_ready(state: State) -> None:
+    memory = Memory(state)
+    settings: Any = Settings()
+    for graph in memory.list(INFERENCE_GRAPHS):
+        config = Observer(memory, "kserve").configuration()
+        observed = await graphs.observe(memory, settings, config, Key.of(graph), NOW)
+        assert observed is not None
+        workloads = {
+            ChildKey(resource, name_of(child)): Unchanged(child)
+            for resource in (DEPLOYMENTS, KNATIVE_SERVICES)
+            for child in memory.list(resource)
+        }
+        status = graph_status.fold(observed, Outcome(dict(workloads)))
+        assert silent(status) == []
