@@ -100,8 +100,8 @@ class Engine:
                 except AlreadyExists:  # the cache lags behind, or does not hold this child
                     live = await self._client.get(child.resource, name, namespace)
             inherited = child.owned and is_left_by_namesake(live, owner)
-            if child.owned and not inherited and not is_controlled_by(live, uid_of(owner)):
-                return Taken(_taken(child.resource, live))
+            if is_taken(owner, child, live):
+                return Taken(taken(child.resource, live))
             try:
                 return await (self._inherit if inherited else self._update)(owner, child, live)
             except NotFound:  # deleted a moment ago
@@ -207,7 +207,13 @@ def _key(child: Child) -> tuple[Resource, str, str]:
     return child.resource, namespace_of(child.manifest), name_of(child.manifest)
 
 
-def _taken(resource: Resource, live: Object) -> str:
+def is_taken(owner: Object, child: Child, live: Object) -> bool:
+    """Whether somebody else's object has the name of the child."""
+    return child.owned and not is_left_by_namesake(live, owner) and not is_controlled_by(live, uid_of(owner))
+
+
+def taken(resource: Resource, live: Object) -> str:
+    """Whose object it is that has the name of a child."""
     ref = controller_of(live)
     whose = f"it belongs to {ref.get('kind')} {ref.get('name')}" if ref else "it was not created for this service"
     return f"{resource.kind} {name_of(live)} exists already and {whose}: rename or delete it"

@@ -68,8 +68,13 @@ def _completed(condition: Object, explanation: Explanation | None) -> Object:
 def _summed_up(ready: Object, conditions: list[Object]) -> Object:
     """Ready, in the words of a condition that says the same, or is False, or at least not True."""
     others = [each for each in conditions if each["type"] != READY and not each.get("severity") and _speaks(each)]
-    others.sort(key=lambda each: (each.get("reason") != ready.get("reason"), each.get("status") != FALSE))
+    others.sort(key=lambda each: (each["reason"] != ready.get("reason"), each["status"] != FALSE, _waits(each)))
     return _completed(ready, Explanation(others[0]["reason"], others[0]["message"])) if others else ready
+
+
+def _waits(condition: Object) -> bool:
+    """Whether the condition only waits for another one, by the reason that explanations give for that."""
+    return str(condition["reason"]).startswith("WaitingFor")
 
 
 def _speaks(condition: Object) -> bool:

@@ -90,6 +90,19 @@ class Runtimes:
     def choose(self, model: ModelSpec, *, multi_node: bool) -> Runtime:
         return self._named(model, model.runtime) if model.runtime else self._selected(model, multi_node=multi_node)
 
+    def rivals(self, model: ModelSpec, chosen: Runtime, *, multi_node: bool) -> list[Runtime]:
+        """Other runtimes that might as well have been selected: nothing but their age or name decided."""
+        if model.runtime:
+            return []
+        rank_of_chosen = _rank(chosen, model.model_format.name)
+        return [
+            runtime
+            for runtime in (self.cluster if chosen.cluster else self.namespaced)
+            if runtime.name != chosen.name
+            and _offers(runtime, model, multi_node=multi_node)
+            and _rank(runtime, model.model_format.name) == rank_of_chosen
+        ]
+
     def _named(self, model: ModelSpec, name: str) -> Runtime:
         runtime = self.named(name)
         if runtime is None:
@@ -175,9 +188,12 @@ def _ranked(runtimes: Iterable[Runtime], model_format: str) -> list[Runtime]:
     """By priority, highest first and those without one last; then by protocol, then newest first, then by name."""
     ranked = sorted(runtimes, key=lambda runtime: runtime.name)
     ranked.sort(key=lambda runtime: runtime.created, reverse=True)
-    ranked.sort(key=lambda runtime: rank(runtime.spec.protocol_versions))
-    ranked.sort(key=lambda runtime: _falling(runtime.priority(model_format)))
+    ranked.sort(key=lambda runtime: _rank(runtime, model_format))
     return ranked
+
+
+def _rank(runtime: Runtime, model_format: str) -> tuple[object, ...]:
+    return _falling(runtime.priority(model_format)), rank(runtime.spec.protocol_versions)
 
 
 def _falling(priority: int | None) -> tuple[bool, int]:

@@ -57,7 +57,7 @@ class Autoscalers:
         clock = self._context.clock
         conditions = [
             _condition("AbleToScale", "True", "SucceededGetScale", "", clock),
-            _condition("ScalingActive", "False", "FailedGetResourceMetric", _NO_METRICS, clock),
+            _condition("ScalingActive", "False", "ScalingDisabled", _NO_METRICS, clock),
         ]
         status = {"currentReplicas": replicas, "desiredReplicas": replicas, "conditions": conditions}
         await self._context.write_status(HORIZONTAL_POD_AUTOSCALERS, scaler, status)

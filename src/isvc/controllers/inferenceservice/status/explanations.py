@@ -19,7 +19,7 @@ from isvc.controllers.inferenceservice.status.edit import (
     STOPPED,
 )
 from isvc.kube.conditions import TRUE, find
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, dig
 from isvc.serving import explanations
 from isvc.serving.explanations import Explanation
 
@@ -43,7 +43,7 @@ _REFUSED: Final = (
     "RuntimeNotRecognized",
 )
 #: Reasons that only this module gives, and those of KServe that come without a message.
-_ADDED: Final = frozenset({"Running", "Halted", _KNATIVE_MISSING, _MODEL_MESH, *_WAITING, *_REFUSED})
+_ADDED: Final = frozenset({"Running", _KNATIVE_MISSING, _MODEL_MESH, *_WAITING, *_REFUSED})
 _WITHOUT_MESSAGE: Final = frozenset({STOPPED, "CanariesNotReady"})
 
 
@@ -62,7 +62,7 @@ def explained(status: Object, situation: Situation) -> Object:
         return status
     return {
         **status,
-        "conditions": explanations.explained(conditions, lambda each: _explain(each, situation, conditions)),
+        "conditions": explanations.explained(conditions, lambda each: _explain(each, situation, status)),
     }
 
 
@@ -80,20 +80,20 @@ def _added(condition: Object) -> Iterable[str]:
     return ()
 
 
-def _explain(condition: Object, situation: Situation, conditions: list[Object]) -> Explanation | None:
+def _explain(condition: Object, situation: Situation, status: Object) -> Explanation | None:
     kind, reason, name = condition["type"], condition.get("reason") or "", situation.observed.name
     if kind == STOPPED:
         return explanations.running(_KIND, name)
     if reason == STOPPED or (situation.observed.stopped and kind != explanations.READY):
         return explanations.stopped(_KIND, name)
     if situation.stop is not None and kind == _CONDITION_OF.get(situation.stop.stage, PREDICTOR_READY):
-        return _halt(situation.stop)
+        return explain_stop(situation.stop)
     if situation.planned is None:
         return _not_ours(situation.observed.mode) if kind in (PREDICTOR_READY, INGRESS_READY) else None
     if component := _COMPONENT_OF.get(kind):
         return _component(component, kind, situation)
     if kind == INGRESS_READY:
-        return _ingress(situation, conditions)
+        return _ingress(situation, status)
     if kind == CANARY_READY:
         waiting = [canary.name for canary in situation.planned.canaries if not canary.ready]
         return Explanation(
@@ -104,7 +104,8 @@ def _explain(condition: Object, situation: Situation, conditions: list[Object]) 
     return None
 
 
-def _halt(stop: Stop) -> Explanation:
+def explain_stop(stop: Stop) -> Explanation:
+    """Why planning came to a halt, and what would mend it."""
     reason = stop.reason or (stop.failure.reason if stop.failure else "InvalidSpec")
     if stop.stage is Stage.MODE:
         reason = _KNATIVE_MISSING
@@ -134,12 +135,18 @@ def _component(component: str, condition: str, situation: Situation) -> Explanat
     return Explanation("WaitingForDeployment", f"{message}; if that lasts, look at its pods and its events")
 
 
-def _ingress(situation: Situation, conditions: list[Object]) -> Explanation:
-    """The ingress comes last: it waits for a component, unless the API server refuses it."""
-    waiting = [
-        kind for kind, ready in READY_OF.items() if (find(conditions, ready) or {"status": TRUE})["status"] != TRUE
-    ]
-    name = situation.observed.name
-    if waiting:
-        return Explanation("WaitingForComponents", f"the ingress of {name} is made once its {waiting[0]} is ready")
-    return Explanation("WaitingForComponents", f"the ingress of {name} is made once its components report an address")
+def _ingress(situation: Situation, status: Object) -> Explanation:
+    """The ingress comes last: it waits for a component, and repeats what is known of that one."""
+    name, conditions = situation.observed.name, status["conditions"]
+    states = {kind: find(conditions, ready) for kind, ready in READY_OF.items()}
+    waiting = next((kind for kind, state in states.items() if state and state["status"] != TRUE), None)
+    if waiting is None:
+        return Explanation("WaitingForComponents", f"the ingress of {name} is made once its components have an address")
+    because = dig(status, "modelStatus", "lastFailureInfo", "message") if _has_failed(status) else None
+    because = because or (states[waiting] or {}).get("message")
+    message = f"the ingress of {name} is made once its {waiting} is ready"
+    return Explanation("WaitingForComponents", f"{message}: {because}" if because else message)
+
+
+def _has_failed(status: Object) -> bool:
+    return bool(dig(status, "modelStatus", "transitionStatus") == "BlockedByFailedLoad")

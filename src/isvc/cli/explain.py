@@ -1,0 +1,115 @@
+"""`isvc explain`: why a service is not ready, from the condition down to the container, and what would mend it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from isvc.cli.cluster import Cluster, cluster_options
+from isvc.cli.output import JSON, YAML, output_option, print_value
+from isvc.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from isvc.diagnosis.finding import Finding
+    from isvc.kube.objects import Object
+    from isvc.toolkit.client import Client
+
+NOT_READY = 1
+
+
+@click.command()
+@click.argument("name", required=False)
+@cluster_options(all_namespaces=True)
+@output_option(JSON, YAML)
+def command(cluster: Cluster, name: str | None, output: str | None) -> None:
+    """Say why a service is not ready, or what is odd about one that is.
+
+    NAME is an InferenceService, LLMInferenceService, InferenceGraph or TrainedModel; llmisvc/NAME says which. Without a
+    name, all services that are not ready are explained, with -A those of all namespaces.
+
+    The first line is the root cause. Exit code 1 when a service is not ready.
+    """
+    with Progress("looking at children, pods and events"):
+        explained = cluster.run(lambda client: _explained(client, cluster, name))
+    if output:
+        print_value([_value(service, findings) for service, findings in explained], output)
+    elif not explained:
+        click.echo("every service is ready")
+    for service, findings in [] if output else explained:
+        click.echo("\n".join(text(service, findings)))
+    if any(not _is_ready(service) for service, _ in explained):
+        sys.exit(NOT_READY)
+
+
+async def _explained(client: Client, cluster: Cluster, name: str | None) -> list[tuple[Object, list[Finding]]]:
+    from isvc.cli import kinds
+    from isvc.diagnosis.gather import examine
+    from isvc.diagnosis.snapshot import take
+    from isvc.kube.objects import namespace_of
+
+    scope = cluster.scope(client)
+    if name:
+        if not scope:
+            raise click.UsageError("a service cannot be named across all namespaces; say -n instead of -A")
+        _, service = await kinds.find(client, name, scope)
+        return [(service, await examine(client, service))]
+    unready = [each for each in await kinds.list_all(client, scope) if not _is_ready(each)]
+    snapshots = {place: await take(client, place) for place in sorted(set(map(namespace_of, unready)))}
+    return [(each, await examine(client, each, snapshots[namespace_of(each)])) for each in unready]
+
+
+def text(service: Object, findings: list[Finding]) -> Iterator[str]:
+    """The findings as people read them; the first line says what is wrong."""
+    yield headline(service, findings)
+    for index, finding in enumerate(findings):
+        if index:
+            yield f"also: {finding.message}"
+        for depth, link in enumerate(finding.chain):
+            yield f"  {'   ' * (depth - 1)}{'└─ ' if depth else ''}{link}"
+        if finding.log and finding.place is not None:
+            yield click.style(f"  last lines of {finding.place.container}:", dim=True)
+            yield from (click.style(f"    {line}", dim=True) for line in finding.log)
+        if finding.remedy:
+            yield f"  {click.style('to mend it:', fg='green')} {finding.remedy}"
+
+
+def headline(service: Object, findings: list[Finding]) -> str:
+    """A service and the first of its findings, on one line."""
+    from isvc.diagnosis.finding import Level
+    from isvc.kube.objects import Key
+
+    subject = f"{service['kind']} {Key.of(service)}"
+    if not findings:
+        state = "is ready" if _is_ready(service) else "is not ready, and nothing says why"
+        return f"{subject} {state}"
+    first = findings[0]
+    if _is_ready(service):
+        return f"{subject} is ready, but {click.style(first.message, fg='yellow')}"
+    if first.level is Level.BLOCKS:
+        return f"{subject} is not ready: {click.style(first.message, fg='red')}"
+    return f"{subject} is not ready yet: {click.style(first.message, fg='yellow')}"
+
+
+def _value(service: Object, findings: list[Finding]) -> Object:
+    from dataclasses import asdict
+
+    from isvc.kube.objects import name_of, namespace_of
+
+    values = [{key: value for key, value in asdict(each).items() if value and key != "place"} for each in findings]
+    return {
+        "kind": service["kind"],
+        "namespace": namespace_of(service),
+        "name": name_of(service),
+        "ready": _is_ready(service),
+        "findings": [{**value, "level": str(value["level"])} for value in values],
+    }
+
+
+def _is_ready(service: Object) -> bool:
+    from isvc.kube.conditions import is_true
+    from isvc.kube.objects import dig
+
+    return is_true(dig(service, "status", "conditions") or (), "Ready")

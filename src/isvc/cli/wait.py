@@ -1,0 +1,93 @@
+"""`isvc wait`: until a service is ready, or it is known that it can never be."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from isvc.cli.cluster import Cluster, cluster_options
+from isvc.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from isvc.kube.objects import Object
+    from isvc.toolkit.client import Client
+
+LOOK_EVERY = 0.5  # seconds
+SETTLED = 10.0  # seconds after which a cause that is still there is taken to stay
+#: Never go by themselves.
+FINAL = frozenset(
+    {
+        "Stopped",
+        "NamespaceTerminating",
+        "BeingDeleted",
+        "InvalidSpec",
+        "DeployedByModelMesh",
+        "NameTaken",
+        "KnativeNotInstalled",
+        "DeniedByWebhook",
+    }
+)
+#: May go at any time: a server still loads its model, a node is added, a load balancer gets its address.
+PASSING = frozenset({"ProbeFails", "Unschedulable", "GatewayWithoutAddress", "NoMetrics", "KnativeNotReady"})
+TIMED_OUT, NEVER = 1, 2
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--timeout", default=300.0, show_default=True, help="Seconds to wait.")
+@cluster_options()
+def command(cluster: Cluster, names: tuple[str, ...], timeout: float) -> None:
+    """Wait until services are ready.
+
+    Gives up early, and says why, when a service cannot become ready unless somebody acts. Exit code 1 after the
+    timeout, 2 when it gives up.
+    """
+    with Progress(f"waiting for {', '.join(names)}") as progress:
+        code = cluster.run(lambda client: _wait(client, cluster, names, time.monotonic() + timeout, progress))
+    sys.exit(code)
+
+
+async def _wait(client: Client, cluster: Cluster, names: tuple[str, ...], deadline: float, progress: Progress) -> int:
+    codes = [await _wait_for(client, cluster.scope(client), name, deadline, progress) for name in names]
+    return max(codes)
+
+
+async def _wait_for(client: Client, namespace: str, name: str, deadline: float, progress: Progress) -> int:
+    from isvc.cli import kinds
+    from isvc.cli.explain import headline, text
+    from isvc.diagnosis.finding import Level
+    from isvc.diagnosis.gather import examine
+
+    resource, service = await kinds.find(client, name, namespace)
+    blocked, since = "", time.monotonic()
+    while True:
+        if is_ready(service):
+            click.echo(headline(service, []))
+            return 0
+        findings = await examine(client, service)
+        first = findings[0] if findings and findings[0].level is Level.BLOCKS else None
+        now, cause = time.monotonic(), first.cause if first else ""
+        blocked, since = cause, since if cause == blocked else now
+        if cause in FINAL or (cause and cause not in PASSING and now - since >= SETTLED):
+            click.echo("\n".join(text(service, findings[:1])), err=True)
+            return NEVER
+        if now >= deadline:
+            click.echo("\n".join(text(service, findings[:1])), err=True)
+            return TIMED_OUT
+        progress.update(click.unstyle(headline(service, findings)))
+        await asyncio.sleep(LOOK_EVERY)
+        service = await client.get(resource, service["metadata"]["name"], namespace)
+
+
+def is_ready(service: Object) -> bool:
+    """Ready, and for the spec that the service has now."""
+    from isvc.kube.conditions import is_true
+    from isvc.kube.objects import dig
+
+    seen = dig(service, "status", "observedGeneration")
+    current = not seen or seen >= (dig(service, "metadata", "generation") or 0)
+    return current and is_true(dig(service, "status", "conditions") or (), "Ready")

@@ -1,0 +1,136 @@
+"""Reads what a diagnosis needs from a cluster: the one part of it that is not pure. Nothing is ever changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+from isvc.diagnosis.diagnose import diagnose
+from isvc.diagnosis.evidence import Evidence
+from isvc.diagnosis.finding import Finding, Place
+from isvc.diagnosis.plans import inferencegraph, inferenceservice, llmisvc
+from isvc.diagnosis.plans.intent import Intent
+from isvc.diagnosis.pods import pods_of
+from isvc.diagnosis.snapshot import OWNED, Snapshot, take
+from isvc.diagnosis.traffic_causes import parents
+from isvc.engine.apply import is_taken, taken
+from isvc.engine.plan import Child
+from isvc.kube.errors import AlreadyExists, ApiError
+from isvc.kube.objects import Key, Object, name_of, namespace_of, uid_of
+from isvc.kube.owners import controller_of
+from isvc.kube.resource import EVENTS, PODS
+from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
+from isvc.toolkit.client import Client
+from isvc.toolkit.failure import ClusterError
+
+LOG_LINES: Final = 8
+_INTENTS: Final[Mapping[str, Callable[[Client, Snapshot, Object], Awaitable[Intent]]]] = {
+    INFERENCE_SERVICES.kind: inferenceservice.intent,
+    LLM_INFERENCE_SERVICES.kind: llmisvc.intent,
+    INFERENCE_GRAPHS.kind: inferencegraph.intent,
+}
+
+
+async def examine(client: Client, service: Object, snapshot: Snapshot | None = None) -> list[Finding]:
+    """What is wrong with a service, the root cause first and with the last log lines of a container it leads to."""
+    snapshot = snapshot or await take(client, namespace_of(service))
+    findings = diagnose(await gather(client, service, snapshot))
+    if findings and findings[0].place is not None:
+        log = await _log(client, findings[0].place, namespace_of(service))
+        findings[0] = replace(findings[0], log=log)
+    return findings
+
+
+async def gather(client: Client, service: Object, snapshot: Snapshot) -> Evidence:
+    planned = _INTENTS.get(str(service.get("kind")))
+    intent = await planned(client, snapshot, service) if planned else Intent()
+    evidence = Evidence(
+        service=service,
+        namespace=snapshot.namespace,
+        owned=_owned(service, snapshot),
+        pods=pods_of(service, snapshot.objects.get(PODS, ())),
+        events=snapshot.objects.get(EVENTS, ()),
+        planned=intent.children,
+        taken=_taken(service, snapshot, intent.children),
+        problem=intent.problem,
+        suspicions=intent.suspicions,
+        config=intent.config,
+        gateways=_gateways(snapshot),
+    )
+    if evidence.is_ready or evidence.problem or evidence.taken:
+        return evidence
+    return replace(evidence, refused=await _refused(client, snapshot, intent.children))
+
+
+def _owned(service: Object, snapshot: Snapshot) -> list[Object]:
+    """What the service controls, and what that controls."""
+    candidates = [obj for resource in (*OWNED, PODS) for obj in snapshot.objects.get(resource, ())]
+    owned: dict[str, Object] = {}
+    owners = {uid_of(service)}
+    while True:
+        found = {uid_of(obj): obj for obj in candidates if (controller_of(obj) or {}).get("uid") in owners}
+        if found.keys() == owned.keys():
+            return list(owned.values())
+        owned, owners = found, {uid_of(service), *found}
+
+
+def _taken(service: Object, snapshot: Snapshot, children: Sequence[Child]) -> list[str]:
+    reader = snapshot.reader(())
+    found = ((child, reader.get(child.resource, name_of(child.manifest), _place(child, service))) for child in children)
+    return [taken(child.resource, live) for child, live in found if live and is_taken(service, child, live)]
+
+
+def _place(child: Child, service: Object) -> str:
+    return namespace_of(child.manifest) or namespace_of(service)
+
+
+def _gateways(snapshot: Snapshot) -> dict[Key, Object | None]:
+    """The gateways that routes name, as far as gateways can be read."""
+    if GATEWAYS in snapshot.unread or GATEWAYS in snapshot.absent:
+        return {}
+    there: dict[Key, Object | None] = {Key.of(gateway): gateway for gateway in snapshot.objects.get(GATEWAYS, ())}
+    named = {key: None for route in snapshot.objects.get(HTTP_ROUTES, ()) for key in parents(route)}
+    return {**named, **there}
+
+
+async def _refused(client: Client, snapshot: Snapshot, children: Sequence[Child]) -> dict[str, str]:
+    """What the API server says to children that are not there, asked with a dry run."""
+    reader = snapshot.reader(())
+    missing = [
+        child
+        for child in children
+        if child.resource in OWNED
+        and child.resource not in snapshot.unread
+        and reader.get(child.resource, name_of(child.manifest), namespace_of(child.manifest)) is None
+    ]
+    said = await asyncio.gather(*(_refusal(client, child) for child in missing))
+    return {
+        f"{child.resource.kind} {name_of(child.manifest)}": message
+        for child, message in zip(missing, said, strict=True)
+        if message
+    }
+
+
+async def _refusal(client: Client, child: Child) -> str:
+    try:
+        await client.create(child.resource, child.manifest, dry_run=True)
+    except AlreadyExists:
+        return ""
+    except ApiError as error:
+        return "" if "cannot create resource" in error.message else error.message  # it is this user who may not
+    return ""
+
+
+async def _log(client: Client, place: Place, namespace: str) -> tuple[str, ...]:
+    path = f"{PODS.path(namespace, place.pod)}/log"
+    params = {"container": place.container, "tailLines": str(LOG_LINES)}
+    if place.previous:
+        params["previous"] = "true"
+    try:
+        lines = [line.decode(errors="replace").rstrip() async for line in client.lines(path, params)]
+    except (ApiError, ClusterError):  # no node, no log
+        return ()
+    return tuple(line for line in lines if line)[-LOG_LINES:]

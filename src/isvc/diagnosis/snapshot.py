@@ -1,0 +1,137 @@
+"""A namespace, read once: what controllers would have in their caches, and what else explains a service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    CLUSTER_STORAGE_CONTAINERS,
+    INFERENCE_GRAPHS,
+    INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICE_CONFIGS,
+    LLM_INFERENCE_SERVICES,
+    SERVING_RUNTIMES,
+    TRAINED_MODELS,
+)
+from isvc.kube.errors import Forbidden, NotFound
+from isvc.kube.objects import Object, namespace_of
+from isvc.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    INGRESSES,
+    NAMESPACES,
+    PODS,
+    REPLICA_SETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
+from isvc.serving.config import CONFIG_MAP
+from isvc.serving.thirdparty import (
+    GATEWAY_CLASSES,
+    GATEWAYS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INFERENCE_POOLS_V1ALPHA2,
+    KNATIVE_SERVICES,
+    LEADER_WORKER_SETS,
+    OPENTELEMETRY_COLLECTORS,
+    SCALED_OBJECTS,
+    VIRTUAL_SERVICES,
+)
+from isvc.toolkit.client import Client
+from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.reads import Read
+
+SYSTEM_NAMESPACE: Final = "kserve"
+#: Kinds whose objects a service may own, which lead from it to its pods.
+OWNED: Final = (
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    SERVICES,
+    INGRESSES,
+    HTTP_ROUTES,
+    KNATIVE_SERVICES,
+    VIRTUAL_SERVICES,
+    SCALED_OBJECTS,
+    OPENTELEMETRY_COLLECTORS,
+    LEADER_WORKER_SETS,
+    INFERENCE_POOLS,
+    INFERENCE_POOLS_V1ALPHA2,
+)
+_OF_THE_NAMESPACE: Final = (
+    *OWNED,
+    PODS,
+    EVENTS,
+    SERVING_RUNTIMES,
+    SERVICE_ACCOUNTS,
+    INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICE_CONFIGS,
+    INFERENCE_GRAPHS,
+    TRAINED_MODELS,
+)
+_OF_THE_CLUSTER: Final = (CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, GATEWAYS, GATEWAY_CLASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`absent` kinds are not installed, `unread` ones not to be read by this user."""
+
+    namespace: Object | None
+    system_namespace: str
+    objects: dict[Resource, list[Object]]
+    absent: frozenset[Resource] = frozenset()
+    unread: frozenset[Resource] = frozenset()
+
+    def reader(self, reads: Iterable[Read]) -> MemoryReader:
+        """The snapshot as a controller with these reads would find it in its cache."""
+        found = ((resource, obj) for resource, objects in self.objects.items() for obj in objects)
+        return MemoryReader(found, reads=reads, absent=self.absent)
+
+
+@dataclass(slots=True)
+class _Lists:
+    client: Client
+    objects: dict[Resource, list[Object]] = field(default_factory=dict)
+    absent: set[Resource] = field(default_factory=set)
+    unread: set[Resource] = field(default_factory=set)
+
+    async def add(self, resource: Resource, namespace: str = "", fields: str = "") -> None:
+        try:
+            found = (await self.client.list(resource, namespace, fields=fields)).items
+        except NotFound:
+            self.absent.add(resource)
+        except Forbidden:
+            self.unread.add(resource)
+        else:
+            self.objects.setdefault(resource, []).extend(found)
+
+
+async def take(client: Client, namespace: str) -> Snapshot:
+    """Reads a namespace, and of the rest of the cluster what services in it depend on."""
+    lists = _Lists(client)
+    await lists.add(CONFIG_MAPS, fields=f"metadata.name={CONFIG_MAP}")
+    system = next(map(namespace_of, lists.objects.get(CONFIG_MAPS, ())), SYSTEM_NAMESPACE)
+    if CONFIG_MAPS in lists.unread:
+        await lists.add(CONFIG_MAPS, system, f"metadata.name={CONFIG_MAP}")
+    jobs = [lists.add(resource, namespace) for resource in _OF_THE_NAMESPACE]
+    jobs += [lists.add(resource) for resource in _OF_THE_CLUSTER]
+    if system != namespace:
+        jobs.append(lists.add(LLM_INFERENCE_SERVICE_CONFIGS, system))
+    found, *_ = await asyncio.gather(_namespace(client, namespace), *jobs)
+    return Snapshot(found, system, lists.objects, frozenset(lists.absent), frozenset(lists.unread))
+
+
+async def _namespace(client: Client, name: str) -> Object | None:
+    try:
+        return await client.get(NAMESPACES, name)
+    except (NotFound, Forbidden):
+        return None
