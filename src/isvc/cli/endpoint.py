@@ -117,7 +117,7 @@ def _path(service: Object, body: dict[str, Any]) -> str:
         if field_name in body:
             return predict_path(name_of(service), protocol)
     known = ", ".join((*_PROTOCOLS, *_OPENAI))
-    raise click.ClickException(f"the protocol cannot be told from the request: it has none of {known}; give a --path")
+    raise click.ClickException(f"the request shows no protocol: it has none of {known}; give a --path")
 
 
 def _model(service: Object) -> str:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from isvc.cli.cluster import Cluster
+from isvc.cli.progress import Progress
+
 if TYPE_CHECKING:
+    from isvc.diagnosis.finding import Finding
     from isvc.kube.objects import Object
+    from isvc.toolkit.client import Client
 
 
 @click.command()
 def command() -> None:
-    """Show whether `isvc up` runs here, where it listens, and its InferenceServices. Exit code 3 when it does not."""
+    """Show whether `isvc up` runs here, where it listens, and its services. Exit code 3 when it does not."""
     from isvc.local.home import Home
 
     running = Home.default().running()
@@ -25,26 +29,39 @@ def command() -> None:
     click.echo(
         f"  API server  {running.api_server}\n  gateway     {running.gateway}\n  kubeconfig  {running.kubeconfig}"
     )
-    services = asyncio.run(_services(running.kubeconfig))
-    if not services:
-        click.echo("  no InferenceServices yet")
-    for service in services:
-        click.echo("  " + _line(service))
+    with Progress("looking at the services"):
+        lines = Cluster(running.kubeconfig, all_namespaces=True).run(_lines)
+    for line in lines or ["no services yet"]:
+        click.echo(f"  {line}")
 
 
-async def _services(path: str) -> list[Object]:
-    from pathlib import Path
+async def _lines(client: Client) -> list[str]:
+    """Every service, and what keeps it from being ready: the same diagnosis as that of `isvc explain`."""
+    from isvc.cli import kinds
+    from isvc.cli.wait import is_ready
+    from isvc.diagnosis.gather import examine
+    from isvc.diagnosis.snapshot import take
+    from isvc.kube.objects import namespace_of
 
+    services = await kinds.list_all(client, "")
+    places = sorted({namespace_of(each) for each in services})
+    snapshots = {place: await take(client, place) for place in places}
+    findings = [await examine(client, each, snapshots[namespace_of(each)]) for each in services]
+    return [_line(each, found, ready=is_ready(each)) for each, found in zip(services, findings, strict=True)]
+
+
+def _line(service: Object, findings: list[Finding], *, ready: bool) -> str:
     from isvc.api.resources import INFERENCE_SERVICES
-    from isvc.toolkit import kubeconfig
-    from isvc.toolkit.client import Client
+    from isvc.diagnosis.finding import Level
+    from isvc.kube.objects import Key, dig
 
-    async with Client.connect(kubeconfig.load(Path(path))) as client:
-        return (await client.list(INFERENCE_SERVICES)).items
-
-
-def _line(service: Object) -> str:
-    from isvc.kube.objects import Key
-    from isvc.local.status_printer import headline
-
-    return f"{Key.of(service)} {headline(service) or 'is not reconciled yet'}"
+    kind = "" if service["kind"] == INFERENCE_SERVICES.kind else f"{service['kind']} "
+    subject, first = f"{kind}{Key.of(service)}", findings[0] if findings else None
+    if ready:
+        url = f"{subject} is ready at {dig(service, 'status', 'url')}"
+        return f"{url}, but {first.message}" if first else url
+    if first is None:
+        return f"{subject} is starting"
+    if first.level is Level.BLOCKS:
+        return f"{subject} is stopped" if first.cause == "Stopped" else f"{subject} is not ready: {first.message}"
+    return f"{subject} is starting: {first.message}"

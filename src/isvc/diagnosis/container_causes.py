@@ -74,11 +74,11 @@ def image(evidence: Evidence) -> Iterator[Finding]:
     for each in containers(evidence):
         if (reason := each.waiting.get("reason")) in _NO_IMAGE:
             wanted = each.status.get("image") or _image(each)
-            told = _because(each.waiting.get("message") or _event(evidence, each, "Failed") or str(reason))
+            because = _because(each.waiting.get("message") or _event(evidence, each, "Failed") or str(reason))
             remedy = "correct the image, or give the service account a pull secret for its registry"
             if reason == "ErrImageNeverPull":
                 remedy = "use an image that has a local program, or name one for it in ~/.isvc/images.yaml"
-            message = f"image {wanted} of {each} cannot be pulled{told}"
+            message = f"image {wanted} of {each} cannot be pulled{because}"
             yield each.found(evidence, "ImageCannotBePulled", message, remedy)
 
 
@@ -126,9 +126,11 @@ def download(evidence: Evidence) -> Iterator[Finding]:
     for each in containers(evidence):
         if each.init and each.name.startswith(STORAGE_INITIALIZER) and each.ended:
             source = next(iter(_spec(each).get("args") or ()), "the model")
-            told = _because(_last_words(each))
+            because = _because(_last_words(each))
             remedy = "correct the storageUri, or the credentials in the service account's secret"
-            yield each.found(evidence, "DownloadFailed", f"model {source} cannot be downloaded by {each}{told}", remedy)
+            yield each.found(
+                evidence, "DownloadFailed", f"model {source} cannot be downloaded by {each}{because}", remedy
+            )
 
 
 def crash(evidence: Evidence) -> Iterator[Finding]:

@@ -34,8 +34,8 @@ def deleted(evidence: Evidence) -> Iterator[Finding]:
 
 def stopped(evidence: Evidence) -> Iterator[Finding]:
     if is_stopped(evidence.service):
-        message = f'{evidence.kind} {evidence.name} is stopped: its annotation {STOP} is "true"'
-        remedy = f"kubectl annotate {evidence.kind.lower()} {evidence.name} {STOP}-"
+        message = f'it is stopped by its annotation {STOP}: "true"'
+        remedy = f"to start it, kubectl annotate {evidence.kind.lower()} {evidence.name} {STOP}-"
         yield Finding("Stopped", message, remedy)
 
 
