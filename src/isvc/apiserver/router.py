@@ -23,7 +23,7 @@ _VALIDATIONS = ("Ignore", "Strict", "Warn")
 
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_VERBS: Mapping[str, Callable[[Api, Call], Awaitable[Response]]] = {
+_VERBS: Mapping[str, Callable[[Api, Call], Awaitable[message.Response]]] = {
     "create": create.create,
     "delete": delete.delete,
     "deletecollection": delete.delete_collection,
@@ -89,17 +89,17 @@ class Router:
             return self._subresource(call)
         return self._object(call) if target.name else self._collection(call)
 
-    def _collection(self, call: Call) -> Awaitable[Response]:
+    def _collection(self, call: Call) -> Awaitable[message.Response]:
         _require_namespace(call)
         verb = _COLLECTION_VERBS.get(call.request.method, "")
         if verb == "list" and call.request.flag("watch"):
             verb = "watch"
         return self._verb(call, verb)
 
-    def _object(self, call: Call) -> Awaitable[Response]:
+    def _object(self, call: Call) -> Awaitable[message.Response]:
         return self._verb(call, _OBJECT_VERBS.get(call.request.method, ""))
 
-    def _verb(self, call: Call, verb: str) -> Awaitable[Response]:
+    def _verb(self, call: Call, verb: str) -> Awaitable[message.Response]:
         if verb not in call.description.verbs:
             raise refusals.method_not_allowed()
         return _VERBS[verb](self._api, call)

@@ -29,6 +29,10 @@ class Tunnel:
         if not self._transport.is_closing():
             self._transport.write(data)
 
+    def backlog(self) -> int:
+        """Bytes that the peer has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
     async def drain(self) -> None:
         """Returns when the peer keeps up, or is gone."""
         await self._writable.wait()

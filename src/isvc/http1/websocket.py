@@ -76,10 +76,14 @@ class WebSocket:
 
     async def send(self, data: bytes, *, text: bool = False) -> None:
         """Returns when the peer keeps up; what comes after the end is dropped."""
+        self.put(data, text=text)
+        await self._tunnel.drain()
+
+    def put(self, data: bytes, *, text: bool = False) -> None:
+        """Sends without waiting."""
         if self._protocol.state is State.OPEN:
             (self._protocol.send_text if text else self._protocol.send_binary)(data)
             self._flush()
-            await self._tunnel.drain()
 
     def ping(self) -> None:
         """Has the connection fail if the peer is no longer there."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
+import aiohttp
 import pytest
 from tests.unit.apiserver.conftest import CONFIG_MAPS, NAMESPACES, Http
 
@@ -112,8 +113,7 @@ async def test_events_are_shared_between_many_watchers_and_arrive_in_order(http)
         watch.close()
 
 
-async def test_a_client_that_does_not_read_is_cut_off(http, monkeypatch):
-    monkeypatch.setattr("isvc.apiserver.verbs.watch.MAX_BACKLOG", 1 << 20)
+async def test_a_client_that_does_not_read_is_cut_off(http):
     watch = await http.watch(CONFIG_MAPS)
     body = {"metadata": {"name": "big"}, "data": {"k": "x" * (900 << 10)}}
     await http.ask("POST", CONFIG_MAPS, body)
@@ -128,6 +128,35 @@ async def test_a_client_that_does_not_read_is_cut_off(http, monkeypatch):
         return count
 
     assert await asyncio.wait_for(drain(), 60) < 41
+
+
+async def test_a_client_that_pauses_misses_nothing(http):
+    """Neither of a state that is larger than what may be on its way, nor of what happens meanwhile."""
+    big = "x" * (400 << 10)
+    for n in range(12):
+        await http.create(CONFIG_MAPS, metadata={"name": f"c{n}"}, data={"k": big})
+    watch = await http.watch(CONFIG_MAPS)
+    for n in range(12):
+        await http.patch(f"{CONFIG_MAPS}/c{n}", {"data": {"n": str(n)}})
+    added, modified = await watch.take(12), await watch.take(12)
+    assert {kind for kind, _ in added} == {"ADDED"}
+    assert {kind for kind, _ in modified} == {"MODIFIED"}
+    assert [name for _, name in modified] == [f"c{n}" for n in range(12)]
+    await http.create(CONFIG_MAPS, metadata={"name": "later"})
+    assert await watch.take(1) == [("ADDED", "later")]
+    watch.close()
+
+
+async def test_a_watch_through_a_websocket(http):
+    url = f"{http.server.url}{CONFIG_MAPS}"
+    async with http.session.ws_connect(url, params={"watch": "true", "timeoutSeconds": "30"}) as socket:
+        await http.create(CONFIG_MAPS, metadata={"name": "a"})
+        event = await socket.receive_json()
+        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "a")
+        await http.ask("DELETE", f"{CONFIG_MAPS}/a")
+        assert (await socket.receive_json())["type"] == "DELETED"
+    async with http.session.ws_connect(url, params={"watch": "true", "timeoutSeconds": "1"}) as socket:
+        assert (await socket.receive()).type == aiohttp.WSMsgType.CLOSE
 
 
 async def test_a_watch_resumes_after_a_restart(start, connect):

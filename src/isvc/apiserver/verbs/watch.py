@@ -1,13 +1,15 @@
 """Watching: the changes after a revision, as a stream of lines.
 
 Lines are made once per event and shared by all plain watchers. Lines that pile up during one turn of the event loop go
-out in one chunk. A client that does not take its lines is cut off, never waited for.
+out in one chunk. For a client that does not take its lines events are queued, as references to what the store has; one
+that falls too far behind is cut off, never waited for, and may go on from where it was.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -20,18 +22,27 @@ from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, encode
 from isvc.apiserver.verbs import listing
 from isvc.apiserver.verbs.pipeline import Api, from_stored, refresh
+from isvc.http1 import message
 from isvc.kube.errors import ApiError, BadRequest, Gone
 from isvc.kube.objects import Object
 
-MAX_BACKLOG = 32 << 20
+MAX_BACKLOG = 1 << 20  # bytes on their way to one client
+MAX_QUEUED = 4096  # events that one client is behind
+MAX_QUEUED_BYTES = 16 << 20  # of their objects, which all who are behind share; the store remembers more
+_CHUNK = 1 << 16
 BOOKMARK_SECONDS = 30.0
 BOOKMARK = "BOOKMARK"
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
-async def watch(api: Api, call: Call) -> Stream:
+async def watch(api: Api, call: Call) -> message.Response:
     """Checks what can be refused with a status code; the rest happens in the stream."""
-    return Stream(Watcher(api, call).run)
+    watcher = Watcher(api, call)
+    if call.request.headers.get("upgrade", "").lower() == "websocket":
+        from isvc.apiserver.http.websocket import upgrade  # 50 ms, which hardly anybody needs
+
+        return upgrade(call.request, watcher.run)
+    return Stream(watcher.run)
 
 
 class Watcher:
@@ -55,6 +66,9 @@ class Watcher:
         self._plain = self._form == forms.OBJECT and self._description.resource == self._description.stored
         self._timeout = float(_seconds(query.get("timeoutSeconds", ""))) or random.uniform(1800, 3600)  # noqa: S311
         self._lines: list[bytes] = []
+        self._size = 0  # of the lines
+        self._behind = not self._plain  # events go through the queue
+        self._room, self._room_bytes = sys.maxsize, sys.maxsize  # in the queue, once the initial state is on its way
         self._queue: asyncio.Queue[tuple[str, Entry, int]] = asyncio.Queue()
         self._writer: Writer
         self._over = asyncio.Event()
@@ -76,8 +90,8 @@ class Watcher:
         tasks = [asyncio.create_task(self._remind())]
         try:
             if self._begin():
-                if not self._plain:
-                    tasks.append(asyncio.create_task(self._convert()))
+                self._room, self._room_bytes = MAX_QUEUED, MAX_QUEUED_BYTES
+                tasks.append(asyncio.create_task(self._catch_up()))
                 await asyncio.wait_for(self._over.wait(), self._timeout)
         except TimeoutError:
             pass
@@ -132,19 +146,26 @@ class Watcher:
             self._send(DELETED, gone, event.rv)
 
     def _send(self, kind: str, entry: Entry, rv: int) -> None:
-        if not self._plain:
-            self._queue.put_nowait((kind, entry, rv))
-            return
-        refresh(entry, self._description)
-        if rv != entry.rv:
-            self._line(line(kind, encode(at_revision(entry.parse(), rv))))
+        if self._behind:
+            self._enqueue(kind, entry, rv)
         else:
-            self._line(event_line(kind, entry))
+            self._line(self._plain_line(kind, entry, rv))
+
+    def _plain_line(self, kind: str, entry: Entry, rv: int) -> bytes:
+        refresh(entry, self._description)
+        return event_line(kind, entry) if rv == entry.rv else line(kind, encode(at_revision(entry.parse(), rv)))
+
+    def _enqueue(self, kind: str, entry: Entry, rv: int) -> None:
+        self._queue.put_nowait((kind, entry, rv))
+        self._room -= 1
+        self._room_bytes -= len(entry.raw)
+        if self._room < 0 or self._room_bytes < 0:
+            self._over.set()
 
     def _send_bookmark(self, annotations: dict[str, str] | None = None) -> None:
-        if not self._plain:
+        if self._behind:
             marker = Entry("", "", "", self._api.store.rv, orjson.dumps(annotations or {}), {})
-            self._queue.put_nowait((BOOKMARK, marker, self._api.store.rv))
+            self._enqueue(BOOKMARK, marker, self._api.store.rv)
             return
         self._line(line(BOOKMARK, encode(self._bookmark(self._api.store.rv, annotations or {}))))
 
@@ -159,30 +180,43 @@ class Watcher:
         if not self._lines:
             asyncio.get_running_loop().call_soon(self._flush)
         self._lines.append(data)
+        self._size += len(data)
+        if self._size > _CHUNK:
+            self._flush()
 
     def _flush(self) -> None:
         if not self._lines:
             return
-        data, self._lines = b"".join(self._lines), []
+        data, self._lines, self._size = b"".join(self._lines), [], 0
         self._writer.write(data)
-        if self._writer.backlog() > MAX_BACKLOG:
-            self._over.set()
+        self._behind = self._behind or self._writer.backlog() > MAX_BACKLOG
 
-    async def _convert(self) -> None:
-        """Lines for watchers that are not plain, in order."""
+    async def _catch_up(self) -> None:
+        """Lines for the events in the queue, in order and as fast as the client takes them."""
         first = True
         while True:
             kind, entry, rv = await self._queue.get()
-            if kind == BOOKMARK:
-                obj = self._bookmark(rv, orjson.loads(entry.raw))
+            self._room += 1
+            self._room_bytes += len(entry.raw)
+            if self._writer.backlog() > _CHUNK:
+                await self._writer.drain()
+            if self._plain and kind != BOOKMARK:
+                self._line(self._plain_line(kind, entry, rv))
             else:
-                obj = at_revision(await from_stored(self._description, entry), rv)
-            if self._form != forms.OBJECT:
-                obj = forms.single(self._form, self._call, obj)
-            if self._form == forms.TABLE and not first:
-                obj["columnDefinitions"] = None  # said once is enough
+                self._line(line(kind, encode(await self._converted(kind, entry, rv, first))))
             first = False
-            self._line(line(kind, encode(obj)))
+            self._behind = not self._plain or not self._queue.empty()
+
+    async def _converted(self, kind: str, entry: Entry, rv: int, first: bool) -> Object:
+        if kind == BOOKMARK:
+            obj = self._bookmark(rv, orjson.loads(entry.raw))
+        else:
+            obj = at_revision(await from_stored(self._description, entry), rv)
+        if self._form != forms.OBJECT:
+            obj = forms.single(self._form, self._call, obj)
+        if self._form == forms.TABLE and not first:
+            obj["columnDefinitions"] = None  # said once is enough
+        return obj
 
     async def _remind(self) -> None:
         while self._bookmarks:
