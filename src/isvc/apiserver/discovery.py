@@ -7,6 +7,7 @@ import hashlib
 import re
 
 from isvc.apiserver.description import READ_WRITE, Description, Subresource
+from isvc.apiserver.http.media import clauses, not_acceptable
 from isvc.apiserver.registry import Registry
 from isvc.kube.objects import Object
 
@@ -139,6 +140,18 @@ def _subresources(description: Description) -> list[Subresource]:
     if description.status:
         found.append(Subresource("status", description.resource.kind, READ_WRITE))
     return found[::-1] if description.custom else sorted(found)
+
+
+def wants_aggregated(accept: str) -> bool:
+    """Whether a client prefers the aggregated form. Raises NotAcceptable if it takes only a version that is gone."""
+    if AGGREGATED not in accept:
+        return False
+    for _, options in clauses(accept):
+        if not options.get("as"):
+            return False
+        if (options["as"], options.get("g"), options.get("v")) == (AGGREGATED, "apidiscovery.k8s.io", "v2"):
+            return True
+    raise not_acceptable()
 
 
 def aggregated(registry: Registry, core: bool) -> Object:

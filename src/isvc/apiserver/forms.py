@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.apiserver.field_errors import quoted
+from isvc.apiserver.http.media import PROTOBUF, YAML, clauses
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.tables.table import table
+from isvc.http1.message import JSON
 from isvc.kube.errors import BadRequest, NotAcceptable
 from isvc.kube.objects import Object
 
@@ -15,7 +17,7 @@ TABLE: Final = "table"
 METADATA: Final = "metadata"
 
 _FORMS = {"Table": TABLE, "PartialObjectMetadata": METADATA, "PartialObjectMetadataList": METADATA}
-_JSON_LIKE = ("application/json", "*/*", "application/*", "application/yaml", "")
+_KNOWN = (JSON, YAML, PROTOBUF, "*/*", "application/*", "")
 
 
 def of(request: Request) -> str:
@@ -23,15 +25,15 @@ def of(request: Request) -> str:
     accept = request.accept
     if not accept or accept == "application/json" or accept == "*/*":
         return OBJECT
-    for choice in accept.split(","):
-        media, *parameters = [part.strip() for part in choice.split(";")]
-        if media not in _JSON_LIKE:
+    for media, options in clauses(accept):
+        if media not in _KNOWN:
             continue
-        options = dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
         form = _FORMS.get(options.get("as", ""))
         if not options.get("as"):
             return OBJECT
         if form and options.get("v") == "v1" and options.get("g") == "meta.k8s.io":
+            if form == TABLE and media == PROTOBUF:
+                continue
             if form == TABLE:
                 _check_table_options(request)
             return form

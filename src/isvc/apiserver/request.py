@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl
 
 from isvc.apiserver.description import Description
+from isvc.apiserver.target import Target
 from isvc.http1 import message
 from isvc.kube.objects import Object
 
@@ -32,10 +34,12 @@ class User(NamedTuple):
 class Request(message.Request):
     """A request of an authenticated user, with the warnings that its response will carry."""
 
-    __slots__ = ("_query", "user", "warnings")
+    __slots__ = ("_query", "began", "target", "user", "warnings")
 
     def __init__(self, method: str, path: str, query_string: str, headers: dict[str, str], body: bytes) -> None:
         super().__init__(method, path, query_string, headers, body)
+        self.began = time.perf_counter()
+        self.target: Target | None = None  # None for what is no resource
         self.user: User | None = None
         self.warnings: list[str] = []
         self._query: dict[str, str] | None = None

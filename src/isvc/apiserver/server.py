@@ -31,6 +31,7 @@ from isvc.apiserver.builtin.catalog import descriptions
 from isvc.apiserver.credentials import Credentials
 from isvc.apiserver.http.connection import Connection
 from isvc.apiserver.http.response import Response
+from isvc.apiserver.metrics import Metrics
 from isvc.apiserver.openapi_cache import OpenApi
 from isvc.apiserver.reader import Reader
 from isvc.apiserver.registry import Registry
@@ -113,11 +114,12 @@ class Server:
         self.api = Api(self.store, self.registry, self._admission, self.identity, tokens, self._rbac)
         self._router = Router(self.api, Reviews(self._authenticator, self._rbac))
         self._openapi = OpenApi(self.registry)
+        self.metrics = Metrics(self.store, self.registry)
         loop = asyncio.get_running_loop()
         context = self.identity.server_context()
         self._credentials.apply(context)
         self._listener = await loop.create_server(
-            lambda: Connection(self.handle, self._connections),
+            lambda: Connection(self.handle, self._connections, self.metrics.answered),
             self._host,
             self._port,
             ssl=context,
@@ -173,6 +175,7 @@ class Server:
         target = parse(path) if path.startswith("/api") else None
         if target is not None and target.watched:
             target = _as_watch(request, target)
+        request.target = target
         authorize(self._rbac, request, target)
         if target is not None and target.plural:
             return self._router.fast_get(request, target) or self._router.resource(request, target)
@@ -196,6 +199,8 @@ class Server:
         parts = path.split("/")[1:]
         try:
             match parts:
+                case ["metrics"]:
+                    return Response(self.metrics.text(self._streams()), 200, "text/plain; version=0.0.4; charset=utf-8")
                 case ["version"]:
                     return Response.json(discovery.VERSION)
                 case [""] | []:
@@ -219,15 +224,18 @@ class Server:
         return Response.text("404 page not found\n", 404)
 
     def _discovery(self, request: Request, core: bool) -> Response:
-        if discovery.AGGREGATED in request.accept and "v=v2" in request.accept:
-            body = orjson.dumps(discovery.aggregated(self.registry, core))
-            return Response(body, 200, discovery.AGGREGATED_TYPE)
+        if discovery.wants_aggregated(request.accept):
+            return Response(orjson.dumps(discovery.aggregated(self.registry, core)), 200, discovery.AGGREGATED_TYPE)
         if core:
             return Response.json(discovery.core_versions(self.url.removeprefix("https://")))
         return Response.json(discovery.group_list(self.registry))
 
+    def _streams(self) -> list[Request]:
+        found = [each.streaming for each in self._connections if isinstance(each, Connection) and each.busy]
+        return [request for request in found if request is not None]
+
     def _paths(self) -> list[str]:
-        paths = ["/api", "/api/v1", "/apis", *HEALTH, "/openapi/v2", "/openapi/v3", "/version"]
+        paths = ["/api", "/api/v1", "/apis", *HEALTH, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
         for group, versions in discovery.groups(self.registry).items():
             if group:
                 paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]

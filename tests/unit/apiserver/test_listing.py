@@ -52,6 +52,9 @@ async def test_pages_show_one_moment(ten):
     ten.server.store.compact(ten.server.store.rv)
     late = await ten.ask("GET", f"{CONFIG_MAPS}?limit=4&continue={meta['continue']}")
     assert (late.code, late.body["reason"]) == (410, "Expired")
+    rest = await ten.ask("GET", f"{CONFIG_MAPS}?limit=4&continue={late.body['metadata']['continue']}")
+    assert names(rest) == ["a4", "a55", "a6", "a7"]  # as it is now
+    assert rest.body["metadata"]["resourceVersion"] == str(ten.server.store.rv)
 
 
 async def test_lists_as_of_a_revision(ten):

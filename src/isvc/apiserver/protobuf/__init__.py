@@ -1,22 +1,28 @@
-"""Request bodies in Kubernetes' protobuf, as the JSON-shaped objects that the rest of the server works with.
+"""Kubernetes' protobuf, from and to the JSON-shaped objects that the rest of the server works with.
 
-kubectl's typed commands (`create configmap`, `create deployment`, `cordon`) send protobuf and do not fall back to JSON.
-The reverse is not needed: every such client also accepts JSON.
+kubectl's typed commands (`create configmap`, `create deployment`, `cordon`) send it and do not fall back to JSON. It is
+written for the few clients that accept nothing else.
 """
 
 from __future__ import annotations
 
 import struct
 
+from isvc.apiserver.protobuf.encoding import tagged, write_message
 from isvc.apiserver.protobuf.values import read_message
 from isvc.apiserver.protobuf.wire import fields
 from isvc.kube.builtin.types import META, message, message_of
-from isvc.kube.errors import BadRequest
+from isvc.kube.errors import BadRequest, NotAcceptable
 from isvc.kube.objects import GVK, Object
 
 MAGIC = b"k8s\0"
 #: Kinds of request that any group may send.
 _OPTIONS = frozenset({"DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "ListOptions", "GetOptions"})
+#: Kinds of answers that are of no group's own.
+_META_KINDS = frozenset(
+    {"APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "PartialObjectMetadata", "PartialObjectMetadataList"}
+    | {"Status"}
+)
 
 
 def decode(body: bytes) -> Object:
@@ -47,3 +53,27 @@ def _envelope(data: bytes) -> tuple[str, str, bytes]:
         elif number == 2 and isinstance(value, bytes):
             raw = value
     return api_version, kind, raw
+
+
+def encode(obj: Object) -> bytes:
+    """An object of a built-in type, or a list of them, in a `k8s\\0` envelope."""
+    gvk = GVK.parse(obj.get("apiVersion", "v1"), obj["kind"])
+    kind_and_version = tagged(1, gvk.api_version.encode()) + tagged(2, gvk.kind.encode())
+    return MAGIC + tagged(1, kind_and_version) + tagged(2, _raw(obj, gvk))
+
+
+def _raw(obj: Object, gvk: GVK) -> bytes:
+    known = message(META + gvk.kind) if gvk.kind in _META_KINDS else message_of(gvk)
+    if known is not None:
+        return write_message(obj, known)
+    item = message_of(gvk._replace(kind=gvk.kind.removesuffix("List")))
+    if item is None or not gvk.kind.endswith("List"):
+        accepted = "application/json, application/yaml"
+        raise NotAcceptable(f"only the following media types are accepted: {accepted}", details={})
+    meta = tagged(1, write_message(obj["metadata"], message(META + "ListMeta")))
+    return meta + b"".join(tagged(2, write_message(each, item)) for each in obj["items"])
+
+
+def encode_event(event: Object) -> bytes:
+    """A WatchEvent, whose object is in an envelope of its own."""
+    return tagged(1, event["type"].encode()) + tagged(2, tagged(1, encode(event["object"])))

@@ -17,6 +17,7 @@ import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import TypeAlias
 
 import orjson
@@ -30,6 +31,10 @@ log = logging.getLogger(__name__)
 
 WINDOW_EVENTS = 8192
 WINDOW_BYTES = 24 << 20
+KEPT_SECONDS = 300.0  # events younger than that are forgotten only when there are far more
+MAX_EVENTS = 8 * WINDOW_EVENTS
+MAX_BYTES = 4 * WINDOW_BYTES
+MARK_SECONDS = 10.0
 
 Collection: TypeAlias = dict[tuple[str, str], Entry]
 Listener: TypeAlias = Callable[[Event], None]
@@ -65,6 +70,7 @@ class Store:
         self._under_way: dict[int, _Write] = {}
         self._window: list[Event] = []
         self._window_bytes = 0
+        self._marks: list[tuple[float, int]] = []  # times, and the revisions that began then
         self.compacted = 0
         self.rv = 1  # the newest committed revision
         self._next = 1  # the newest revision given out
@@ -101,6 +107,9 @@ class Store:
             objects = self._rewind(objects, collection, at)
         keys = [key for key in objects if key[0] == namespace] if namespace else objects
         return [objects[key] for key in sorted(keys)]
+
+    def count(self, collection: str) -> int:
+        return len(self._collections.get(collection, ()))
 
     def collections(self) -> tuple[str, ...]:
         """Those that hold something."""
@@ -209,8 +218,16 @@ class Store:
     def _remember(self, event: Event) -> None:
         self._window.append(event)
         self._window_bytes += len(event.entry.raw)
-        if len(self._window) > WINDOW_EVENTS or self._window_bytes > WINDOW_BYTES:
+        now = monotonic()
+        if not self._marks or now - self._marks[-1][0] > MARK_SECONDS:
+            self._marks.append((now, event.rv))
+        if len(self._window) > MAX_EVENTS or self._window_bytes > MAX_BYTES:
             self.compact(self._window[len(self._window) // 2].rv)
+        elif len(self._window) > WINDOW_EVENTS or self._window_bytes > WINDOW_BYTES:
+            old = [rv for time, rv in self._marks if now - time > KEPT_SECONDS]
+            if old:
+                self._marks = [mark for mark in self._marks if mark[1] > old[-1]]
+                self.compact(old[-1] - 1)
 
     def compact(self, through: int) -> None:
         """Forgets the events up to and including a revision."""

@@ -25,8 +25,24 @@ MATCH = "resourceVersionMatch"
 ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without"
-    " the continue parameter."
+    " the continue parameter, or use the continue token in this response to retrieve the remainder of the results."
+    " Continuing with the provided token results in an inconsistent list - objects that were created, modified, or"
+    " deleted between the time the first chunk was returned and now may show up in the list."
 )
+
+
+_NOW = -1  # in a token: the list as it is when it goes on
+
+
+class Expired(Gone):
+    """The list cannot go on as of its revision; the token goes on with what there is now."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__(_EXPIRED)
+        self._token = token
+
+    def status(self) -> Object:
+        return {**super().status(), "metadata": {"continue": self._token}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +115,7 @@ class Selection:
         if self.limit and len(entries) > self.limit:
             rest = len(entries) - self.limit
             entries = entries[: self.limit]
-            meta["continue"] = _token(self.rv, entries[-1])
+            meta["continue"] = _token(self.rv, entries[-1].namespace, entries[-1].name)
             if not self.filtered:
                 meta["remainingItemCount"] = rest
         return entries, meta
@@ -125,8 +141,8 @@ async def select(api: Api, call: Call) -> Selection:
     try:
         entries = api.store.list(collection, call.namespace, at)
     except Gone:
-        if query.get("continue"):
-            raise Gone(_EXPIRED) from None
+        if start is not None:
+            raise Expired(_token(_NOW, *start)) from None
         raise
     rv = api.store.rv if at is None else at
     if chosen:
@@ -141,7 +157,7 @@ def _moment(api: Api, query: dict[str, str]) -> tuple[int | None, tuple[str, str
         if query.get("resourceVersion") not in (None, "", "0"):
             raise BadRequest("specifying resource version is not allowed when using continue")
         rv, start = _parse_token(token)
-        return rv, start
+        return (None if rv == _NOW else rv), start
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     if match and not version:
         raise match_refusal(forbidden(MATCH, f"{MATCH} is forbidden unless resourceVersion is provided"))
@@ -181,8 +197,9 @@ def _revision(text: str) -> int:
     return int(text or 0)
 
 
-def _token(rv: int, last: Entry) -> str:
-    text = orjson.dumps({"v": "meta.k8s.io/v1", "rv": rv, "start": [last.namespace, last.name]})
+def _token(rv: int, namespace: str, name: str) -> str:
+    """Says where to go on: after an object, in the list as it was at a revision."""
+    text = orjson.dumps({"v": "meta.k8s.io/v1", "rv": rv, "start": [namespace, name]})
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 
 

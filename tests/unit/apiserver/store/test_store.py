@@ -107,12 +107,27 @@ async def test_the_past_can_be_listed_until_it_is_compacted(store):
 
 
 async def test_the_window_compacts_itself(store, monkeypatch):
-    monkeypatch.setattr(module, "WINDOW_EVENTS", 10)
+    monkeypatch.setattr(module, "MAX_EVENTS", 10)
     for n in range(30):
         await put(store, "a", str(n))
     assert store.compacted > 0
     assert len(list(store.since(store.compacted))) <= 11
     assert values(store) == {"a": "29"}
+
+
+async def test_what_happened_within_five_minutes_is_remembered(store, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(module, "WINDOW_EVENTS", 10)
+    monkeypatch.setattr(module, "monotonic", lambda: now)
+    first = await put(store, "a", "0")
+    for n in range(30):
+        now += 9.9
+        await put(store, "a", str(n))
+    assert len(list(store.since(first.rv))) == 30
+    now += 40.0
+    await put(store, "a", "30")
+    assert 0 < store.compacted < first.rv + 10
+    assert len(list(store.since(store.compacted))) > 20
 
 
 async def test_a_restart_changes_nothing(tmp_path):
