@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.quantity import Quantity
@@ -20,6 +21,8 @@ from isvc.local.node.stand_in import in_place_of, put_on_path
 from isvc.local.node.translate import Translation
 from isvc.local.node.volumes import mounts
 from isvc.toolkit.clock import Clock
+
+_PYTHON_PATH: Final = Path(__file__).with_name("python_path")  # see its sitecustomize
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ def launch(spec: Object, program: Program, context: PodContext, termination_log:
     for values in (program.env, given):
         env |= {name: translation.variable(name, value) for name, value in values.items()}
     env["TERMINATION_MESSAGE_PATH"] = str(termination_log)
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_PYTHON_PATH), env.get("PYTHONPATH"))))
     said = {name: env[name] for name in given}
     own = [expand(word, said) for word in spec.get("command") or ()]
     words = [*in_place_of(program, own), *(expand(word, said) for word in spec.get("args") or ())]
