@@ -69,6 +69,10 @@ async def diff(cluster, namespace: str, folder: Path, *documents: Object, argume
     return await asyncio.to_thread(CliRunner().invoke, main, command)
 
 
+async def _isvc(cluster, *arguments: str) -> Result:
+    return await asyncio.to_thread(CliRunner().invoke, main, [*arguments, "--kubeconfig", str(cluster.kubeconfig)])
+
+
 async def settled(state: Running, keys: set[Key]) -> None:
     await until(lambda: state.has_seen_to(keys), "the controller has nothing to do", within=120)
 
@@ -151,6 +155,13 @@ async def test_shows_what_documents_change(cluster, client, namespace, tmp_path)
         moved = await diff(cluster, namespace, tmp_path, config)
         assert "Ingress s-001 would be changed\n" in moved.stdout
         assert "elsewhere.org" in moved.stdout
+
+        merged = await _isvc(cluster, "effective", name_of(first), "-n", namespace, "--system-namespace", namespace)
+        sources = {line.split()[0]: line.split()[2:] for line in merged.stdout.splitlines()}
+        assert sources["containers[kserve-container].image"] == ["runtime", "one"], merged.output
+        assert sources["containers[kserve-container].args[0]"] == ["runtime", "one"]
+        assert sources["containers[kserve-container].env[INFERENCE_SERVICE_NAME].value"] == ["controller"]
+        assert sources["restartPolicy"] == ["default"]
 
         refused = await diff(cluster, namespace, tmp_path, {**first, "metadata": {"name": "Wrong"}})
         assert refused.exit_code == 2

@@ -136,11 +136,15 @@ class Simulation:
 
     # -- running ----------------------------------------------------------------------------------------------------
 
+    def enqueue(self, resource: Resource, obj: Object) -> None:
+        """Reconcile what depends on the object, itself first of all."""
+        self._changed(resource, None, obj)
+
     def enqueue_all(self) -> None:
         """Reconcile everything, as after a start."""
         for resource in {watch.resource for each in self._controllers for watch in each.watches if watch.to is None}:
             for obj in self.objects.list(resource):
-                self._changed(resource, None, obj)
+                self.enqueue(resource, obj)
 
     async def settle(self) -> None:
         """Let the controllers work until they have nothing left to do."""

@@ -1,0 +1,44 @@
+"""`isvc preflight`: what of a cluster is missing, too old or in the way, before installing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from isvc.cli.cluster import Cluster, cluster_options
+from isvc.cli.output import JSON, YAML, output_option, print_value
+
+if TYPE_CHECKING:
+    from isvc.preflight.finding import Finding
+
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "error": ("✗", "red")}
+
+
+@click.command()
+@cluster_options()
+@output_option(JSON, YAML)
+def command(cluster: Cluster, output: str | None) -> None:
+    """Check a cluster before a manager is installed: versions, kinds, other managers, webhooks, permissions.
+
+    -n names the namespace to install into (kserve). The cluster is read and not written to. Exits with 1 if something
+    would keep a manager from working.
+    """
+    from isvc.preflight.checks import preflight
+    from isvc.preflight.finding import Level
+
+    findings = cluster.run(lambda client: preflight(client, cluster.namespace or "kserve"))
+    if output:
+        print_value([finding._asdict() for finding in findings], output)
+    else:
+        for finding in findings:
+            _print(finding)
+    if any(finding.level is Level.ERROR for finding in findings):
+        raise click.exceptions.Exit(1)
+
+
+def _print(finding: Finding) -> None:
+    mark, colour = _MARKS[finding.level]
+    click.echo(f"{click.style(mark, colour)} {finding.check}: {finding.message}")
+    if finding.remedy:
+        click.echo(f"    {finding.remedy}")

@@ -1,0 +1,123 @@
+"""`isvc preflight` on a real API server: what is wrong is named, with a remedy, and nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.cluster.lifecycles.stage import foreign_crd, is_served
+from tests.waiting import until
+
+from isvc.cli import main
+from isvc.kube.errors import AlreadyExists, NotFound
+from isvc.kube.resource import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    LEASES,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+)
+from isvc.preflight.finding import Level
+from isvc.preflight.kinds import check_projects, check_version
+from isvc.serving.thirdparty import KNATIVE_SERVICES
+from isvc.toolkit.clock import micro_timestamp
+
+WEBHOOK = "preflight.example.com"
+
+
+async def preflight(cluster, namespace: str, *arguments: str) -> Result:
+    command = ["preflight", "--kubeconfig", str(cluster.kubeconfig), "-n", namespace, *arguments]
+    return await asyncio.to_thread(CliRunner().invoke, main, command)
+
+
+def manager() -> dict:
+    labels = {"app": "manager"}
+    pod = {"containers": [{"name": "manager", "image": "kserve/kserve-controller:v0.16.0"}]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "kserve-controller-manager"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
+    }
+
+
+def webhook(namespace: str) -> dict:
+    rule = {
+        "apiGroups": ["example.com"],
+        "apiVersions": ["v1"],
+        "resources": ["things"],
+        "operations": ["CREATE"],
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": WEBHOOK},
+        "webhooks": [
+            {
+                "name": WEBHOOK,
+                "clientConfig": {"service": {"name": "gone", "namespace": namespace}},
+                "rules": [rule],
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+            }
+        ],
+    }
+
+
+async def test_what_is_in_the_way_is_named(cluster, client, namespace) -> None:
+    with contextlib.suppress(AlreadyExists):
+        await client.create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(KNATIVE_SERVICES))
+    await until(partial(is_served, client, KNATIVE_SERVICES), "Knative's kind is served", within=60)
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "kserve-controller-manager-leader-lock"},
+        "spec": {
+            "holderIdentity": "somebody",
+            "leaseDurationSeconds": 600,
+            "renewTime": micro_timestamp(datetime.now(UTC)),
+        },
+    }
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "inferenceservice-config"}}
+    await client.create(DEPLOYMENTS, manager(), namespace)
+    await client.create(LEASES, lease, namespace)
+    await client.create(CONFIG_MAPS, {**config, "data": {"ingress": "{not json"}}, namespace)
+    await client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, webhook(namespace))
+    try:
+        result = await preflight(cluster, namespace, "-o", "json")
+        text = await preflight(cluster, namespace)
+    finally:
+        await client.delete(VALIDATING_WEBHOOK_CONFIGURATIONS, WEBHOOK)
+    assert result.exit_code == 1
+    found = {(each["check"], each["level"]): each for each in json.loads(result.stdout)}
+    assert found["kubernetes", "ok"]
+    assert found["Knative Serving", "ok"]["message"] == "installed"
+    assert "kserve/kserve-controller:v0.16.0" in found["other managers", "warning"]["message"]
+    assert "is held by somebody" in found["leases", "warning"]["message"]
+    assert "ingress" in found["configuration", "error"]["message"]
+    gone = found["webhooks", "error"]["message"]
+    assert gone.endswith(f"Service {namespace}/gone does not exist: writes of things are refused")
+    assert found["permissions", "ok"]
+    assert all(each["remedy"] for (_, level), each in found.items() if level != Level.OK)
+    assert "✓ Knative Serving: installed\n" in text.stdout
+
+
+async def test_a_cluster_where_nothing_is_in_the_way(cluster, namespace, client) -> None:
+    result = await preflight(cluster, namespace)
+    assert result.exit_code == 0, result.output
+    with pytest.raises(NotFound):
+        await client.get(CONFIG_MAPS, "inferenceservice-config", namespace)
+
+
+def test_what_is_too_old_is_an_error() -> None:
+    assert check_version(("1", "28+")).level is Level.ERROR
+    assert check_version(("1", "35")).level is Level.OK
+    older = foreign_crd(KNATIVE_SERVICES._replace(version="v1beta1"))
+    knative = next(finding for finding in check_projects([older]) if finding.check == "Knative Serving")
+    assert knative.level is Level.ERROR
+    assert knative.message == "CRD services.serving.knative.dev serves v1beta1, and not v1"
