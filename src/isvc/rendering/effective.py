@@ -63,7 +63,7 @@ async def _predictor(simulation: Simulation, resource: Resource, service: Object
     pod: Object = dig(planned[0], "spec", "template", "spec") or {}
     live = simulation.objects.get(resource, key.name, key.namespace) or service
     layers = [*_layers_of_service(live), *_layers_of_runtime(simulation, live)]
-    return [_told(field) for field in fields(pod, layers, CONTROLLER)]
+    return [_with_default(field) for field in fields(pod, layers, CONTROLLER)]
 
 
 def _forget_children(simulation: Simulation, service: Object) -> None:
@@ -127,7 +127,7 @@ _DEFAULTS: Final = {
 }
 
 
-def _told(field: Field) -> Field:
+def _with_default(field: Field) -> Field:
     last = field.path.rpartition(".")[2]
     is_default = field.source == CONTROLLER and last in _DEFAULTS and _DEFAULTS[last] == field.value
     return field._replace(source=DEFAULT) if is_default else field
