@@ -149,7 +149,10 @@ class Container:
         started = self._now()
         try:
             plan = launch(self.spec, program, self._context, termination_log)
-            starting = Process.start(plan.command, plan.env, plan.folder, log, self._context.reaper, plan.policy)
+            context = self._context
+            starting = Process.start(
+                plan.command, plan.env, plan.folder, log, context.reaper, plan.policy, context.warm.fork
+            )
             process = await in_full(starting, Process.end)
         except (CannotStart, Missing) as error:
             return self._did_not_start(error, log, started)

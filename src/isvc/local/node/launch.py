@@ -20,6 +20,7 @@ from isvc.local.node.sandbox import Policy
 from isvc.local.node.stand_in import in_place_of, put_on_path
 from isvc.local.node.translate import Translation
 from isvc.local.node.volumes import mounts
+from isvc.local.node.warm import WarmServers
 from isvc.toolkit.clock import Clock
 
 _PYTHON_PATH: Final = Path(__file__).with_name("python_path")  # see its sitecustomize
@@ -36,6 +37,7 @@ class PodContext:
     ports: Mapping[int, int]
     images: ImageTable
     reaper: Reaper
+    warm: WarmServers
     clock: Clock
     env: Mapping[str, str]  # the node's own additions
     sandbox: Sandbox | None

@@ -23,6 +23,7 @@ from isvc.local.node.pod import Drain, NodeServices, PodWorker
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import Ports
 from isvc.local.node.process import Reaper
+from isvc.local.node.warm import WarmServers
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock, timestamp
@@ -61,6 +62,7 @@ class Node:
         self._workers: dict[str, PodWorker] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._clock = clock or SystemClock()
+        self._warm = WarmServers(reaper)
         self._services = NodeServices(
             name=NODE_NAME,
             home=home,
@@ -69,6 +71,7 @@ class Node:
             recorder=recorder,
             images=ImageTable(home / "images.yaml"),
             reaper=reaper,
+            warm=self._warm,
             ports=Ports(),
             env=env or {},
             drain=drain,
@@ -95,6 +98,7 @@ class Node:
         await asyncio.gather(*(worker.abandon(_GRACE_AT_STOP) for worker in workers))
         for task in list(self._ending):
             task.cancel()
+        await self._warm.close()
         await self.kubelet.stop()
 
     def open(self) -> None:

@@ -32,6 +32,7 @@ from isvc.local.node.ports import PORTS_ANNOTATION, Ports
 from isvc.local.node.process import Reaper
 from isvc.local.node.status import ContainerState, pod_status
 from isvc.local.node.translate import container_ports
+from isvc.local.node.warm import WarmServers
 from isvc.serving.annotations import SERVICE
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
@@ -60,6 +61,7 @@ class NodeServices:
     recorder: Recorder
     images: ImageTable
     reaper: Reaper
+    warm: WarmServers
     ports: Ports
     env: Mapping[str, str]
     drain: Drain
@@ -247,6 +249,7 @@ class PodWorker:
             ports=self.local_ports,
             images=node.images,
             reaper=node.reaper,
+            warm=node.warm,
             clock=node.clock,
             env=node.env,
             sandbox=node.sandbox,

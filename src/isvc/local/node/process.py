@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from isvc.local.node.logs import Log
 from isvc.local.node.reaper import MARK, kill_marked, started_at
@@ -221,10 +221,21 @@ def kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
+class Running(Protocol):
+    """A process as asyncio has it."""
+
+    @property
+    def pid(self) -> int: ...
+    async def wait(self) -> int: ...
+    def terminate(self) -> None: ...
+
+
+Fork = Callable[[Sequence[str], Mapping[str, str], Path, int, Policy | None], Awaitable[Running | None]]
+"""Runs a command without starting a program for it, where that is possible: command, environment, folder, output."""
+
+
 class Process:
-    def __init__(
-        self, process: asyncio.subprocess.Process, mark: str, log: Log, reaper: Reaper, output: _Output
-    ) -> None:
+    def __init__(self, process: Running, mark: str, log: Log, reaper: Reaper, output: _Output) -> None:
         self._process = process
         self._mark = mark
         self._log = log
@@ -240,14 +251,16 @@ class Process:
         log: Log,
         reaper: Reaper,
         policy: Policy | None = None,
+        fork: Fork | None = None,
     ) -> Process:
         read_end, write_end = os.pipe()
         output, mark = _Output(log), reaper.new_mark()
         pipe = os.fdopen(read_end, "rb", 0)
         await asyncio.get_running_loop().connect_read_pipe(lambda: output, pipe)
-        files = Files(stdout=write_end, stderr=write_end)
+        marked, files = {**env, MARK: mark}, Files(stdout=write_end, stderr=write_end)
         try:
-            process = await spawn(command, {**env, MARK: mark}, folder, policy, files)
+            forked = await fork(command, marked, folder, write_end, policy) if fork is not None else None
+            process = forked or await spawn(command, marked, folder, policy, files)
         finally:
             os.close(write_end)
         reaper.add(process.pid)

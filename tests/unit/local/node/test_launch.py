@@ -10,6 +10,7 @@ from isvc.local.node.environment import Sources
 from isvc.local.node.images import ImageTable, Program
 from isvc.local.node.launch import PodContext, launch
 from isvc.local.node.process import Reaper
+from isvc.local.node.warm import WarmServers
 from isvc.toolkit.clock import SystemClock
 
 
@@ -22,6 +23,7 @@ def launched(tmp_path, spec, program=Program()):  # noqa: B008 - frozen
         ports={8080: 20001},
         images=ImageTable(tmp_path / "images.yaml"),
         reaper=Reaper(tmp_path / "reaper"),
+        warm=WarmServers(Reaper(tmp_path / "reaper")),
         clock=SystemClock(),
         env={},
         sandbox=None,
