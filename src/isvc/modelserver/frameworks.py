@@ -159,9 +159,7 @@ def rows_of(payload: Payload, columns: list[str] | None = None) -> Any:
 
 def _tensor_rows(request: InferRequest) -> Any:
     if request.parameters.get("content_type") == "pd":
-        import pandas
-
-        return pandas.DataFrame({tensor.name: tensor.as_numpy().ravel() for tensor in request.inputs})
+        return _pandas().DataFrame({tensor.name: tensor.as_numpy().ravel() for tensor in request.inputs})
     tensor = request.inputs[0]
     if tensor.datatype == "BYTES":
         return tensor.data
@@ -173,12 +171,16 @@ def _is_list_of_objects(value: Any) -> bool:
 
 
 def _frame(instances: list[Any], columns: list[str] | None) -> Any:
-    try:
-        import pandas
-    except ModuleNotFoundError:
-        raise InvalidInput("instances with named columns need pandas, which is not installed") from None
     rows = [row for instance in instances for row in (instance if isinstance(instance, list) else [instance])]
     if not all(isinstance(row, dict) for row in rows):
         raise InvalidInput("either all instances have named columns, or none has")
     scalar = [{k: v[0] if isinstance(v, list) and len(v) == 1 else v for k, v in row.items()} for row in rows]
-    return pandas.DataFrame(scalar, columns=columns)
+    return _pandas().DataFrame(scalar, columns=columns)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        raise InvalidInput("named columns need pandas, which is not installed") from None
+    return pandas

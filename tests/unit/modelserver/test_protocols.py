@@ -254,3 +254,28 @@ async def test_compressed_requests_are_refused(serve):
     answer = await client.post("/v1/models/echo:predict", data=bomb, headers={"Content-Encoding": "gzip"})
     assert answer.status == 415
     assert "compressed" in (await answer.json())["error"]
+
+
+async def test_a_model_of_named_columns_is_asked_by_their_names(tmp_path, serve):
+    import joblib
+    import pandas
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.tree import DecisionTreeClassifier
+
+    table = pandas.DataFrame({"colour": ["red", "blue", "red"], "weight": [1.0, 2.0, 3.0]})
+    columns = ColumnTransformer([("colour", OneHotEncoder(), ["colour"])], remainder="passthrough")
+    model = make_pipeline(columns, DecisionTreeClassifier(random_state=0)).fit(table, [0, 1, 2])
+    joblib.dump(model, tmp_path / "model.joblib")
+    client = await serve(FRAMEWORKS["sklearn"]("fruit", str(tmp_path)))
+    rows = [{"colour": "blue", "weight": 2.0}, {"weight": 3.0, "colour": "red"}]
+    v1 = await (await client.post("/v1/models/fruit:predict", json={"instances": rows})).json()
+    assert v1 == {"predictions": [1, 2]}
+    inputs = [
+        {"name": "colour", "shape": [2], "datatype": "BYTES", "data": ["blue", "red"]},
+        {"name": "weight", "shape": [2], "datatype": "FP64", "data": [2.0, 3.0]},
+    ]
+    asked = {"parameters": {"content_type": "pd"}, "inputs": inputs}
+    v2 = await (await client.post("/v2/models/fruit/infer", json=asked)).json()
+    assert v2["outputs"][0]["data"] == [1, 2]
