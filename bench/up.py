@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -66,18 +67,26 @@ class Machine:
         done = subprocess.run(["kubectl", *words], env=self.env, input=text, capture_output=True, text=True, check=True)
         return done.stdout
 
-    def apply(self, model: str) -> None:
+    def apply(self, model: str, name: str = "iris") -> None:
         manifest = (ROOT / "examples" / "iris.yaml").read_text().replace("models/iris", f"models/{model}")
-        self.kubectl("apply", "-f", "-", text=manifest)
+        self.kubectl("apply", "-f", "-", text=manifest.replace("name: iris\n", f"name: {name}\n", 1))
+
+    def memory(self) -> None:
+        """What model servers keep to themselves: Pss counts a page that is shared by its share."""
+        groups = [int(path.name) for path in (self.home / "run" / "processes").glob("[0-9]*")]
+        for pid in sorted(groups):
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            rss, pss = (int(re.search(rf"^{kind}: *(\d+)", rollup, re.MULTILINE)[1]) // 1024 for kind in ("Rss", "Pss"))
+            print(f"    process {pid}: Rss {rss} MiB, Pss {pss} MiB")
 
 
-async def first_prediction(machine: Machine) -> str:
+async def first_prediction(machine: Machine, title: str, name: str = "iris") -> str:
     import aiohttp
 
     before, began = cpu_of(machine.process.pid), time.perf_counter()
-    machine.apply("iris")
+    machine.apply("iris", name)
     port = json.loads((machine.home / "run" / "up.json").read_text())["gateway"].rpartition(":")[2]
-    url, headers = f"http://127.0.0.1:{port}/v1/models/iris:predict", {"Host": f"iris-default.localhost:{port}"}
+    url, headers = f"http://127.0.0.1:{port}/v1/models/{name}:predict", {"Host": f"{name}-default.localhost:{port}"}
     async with aiohttp.ClientSession() as session:
         while True:
             async with session.post(url, data=ROWS, headers=headers) as response:
@@ -85,7 +94,7 @@ async def first_prediction(machine: Machine) -> str:
                     break
             await asyncio.sleep(0.02)
     cpu = cpu_of(machine.process.pid) - before
-    print(f"apply to first prediction: {time.perf_counter() - began:.2f} s, CPU {cpu:.2f} s")
+    print(f"apply to first prediction, {title}: {time.perf_counter() - began:.2f} s, CPU {cpu:.2f} s")
     return port
 
 
@@ -145,7 +154,11 @@ def main() -> int:
         models = home / "volumes" / "default" / "models"
         subprocess.run([sys.executable, "-m", "isvc.local.examples", str(models)], check=True)
         machine.up("first start")
-        port = asyncio.run(first_prediction(machine))
+        port = asyncio.run(first_prediction(machine, "cold"))
+        time.sleep(5)  # until the process that servers are forked from has imported what it does in its spare time
+        for number in range(2, 5):
+            asyncio.run(first_prediction(machine, "warm", f"iris-{number}"))
+        machine.memory()
         failed = asyncio.run(load(machine, port, args.rate, args.seconds))
         machine.down()
         machine.up("second start")

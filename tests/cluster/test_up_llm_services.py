@@ -10,7 +10,8 @@ from typing import Any
 
 import openai
 import pytest
-from tests.cluster.local_machine import DEADLINE, HAS_TOOLS, Machine, machine, needs_embedded, running
+import yaml
+from tests.cluster.local_machine import DEADLINE, EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running
 from tests.unit.llmserver.gguf_files import adapter
 
 from isvc.local.examples import place_llm
@@ -131,3 +132,17 @@ def test_prefill_and_decode_run_as_one_and_say_so(here):
     for said in (" ".join(pool.split()), sidecar):
         assert "prefill and decode run as one" in said
     remove(here, "smollm2-apart")
+
+
+def test_of_a_group_of_pods_the_leader_runs_alone_and_says_so(here):
+    """A model that would be spread over two nodes."""
+    manifest = yaml.safe_load((EXAMPLES / "llm.yaml").read_text())
+    manifest["metadata"]["name"] = "spread"
+    manifest["spec"] |= {"parallelism": {"data": 2, "dataLocal": 1}, "worker": {"containers": [{"name": "main"}]}}
+    here.apply(manifest)
+    here.kubectl("wait", "--for=condition=Ready", "llmisvc/spread", f"--timeout={DEADLINE:.0f}s")
+    assert "runs alone" in json.dumps(here.get("lws", "spread-kserve-mn")["status"])
+    asked = json.dumps({"model": "smollm2", "prompt": "The capital of France is", "temperature": 0, "max_tokens": 1})
+    url = here.get("llmisvc", "spread")["status"]["url"]
+    assert " Paris" in here.run("curl", "-sS", f"{url}/v1/completions", "-d", asked)
+    remove(here, "spread")

@@ -6,11 +6,19 @@ and a default ServiceAccount for every namespace. Names, conditions and words ar
 
 from __future__ import annotations
 
-from isvc.local.controllers import accounts, autoscalers, claims, deployments, endpoints, replicasets
+from isvc.local.controllers import (
+    accounts,
+    autoscalers,
+    claims,
+    deployments,
+    endpoints,
+    leader_worker_sets,
+    replicasets,
+)
 from isvc.local.controllers.context import Context
 from isvc.toolkit.controller import Controller
 
-_PARTS = (deployments, replicasets, endpoints, autoscalers, accounts, claims)
+_PARTS = (deployments, replicasets, endpoints, autoscalers, accounts, claims, leader_worker_sets)
 
 
 def controllers(context: Context) -> list[Controller]:
