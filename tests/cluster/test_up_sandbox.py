@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import pickle
 import socket
 from pathlib import Path
 
 import pytest
+from tests.cluster import local_machine
 from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running, until
 from tests.cluster.test_up_pods import pod, status
 
@@ -71,18 +73,51 @@ def test_a_model_that_is_fetched_serves(here: Machine) -> None:
     here.kubectl("delete", "isvc", "fetched")
 
 
+def theft(here: Machine, service: socket.socket) -> str:
+    """A program that tries what it must not do."""
+    return THIEF.format(
+        kubeconfig=str(here.home / "kubeconfig"),
+        home=str(Path.home()),
+        images=str(here.home / "images.yaml"),
+        port=service.getsockname()[1],
+    )
+
+
+def succeeded(said: list[str]) -> set[str]:
+    return {line.split()[0] for line in said if line.split()[1:2] == ["done"]}
+
+
 def test_a_pod_reaches_its_own_and_nothing_else(here: Machine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as service:
-        code = THIEF.format(
-            kubeconfig=str(here.home / "kubeconfig"),
-            home=str(Path.home()),
-            images=str(here.home / "images.yaml"),
-            port=service.getsockname()[1],
-        )
-        here.apply(pod("thief", code, restart="Never"))
+        here.apply(pod("thief", theft(here, service), restart="Never"))
         until(lambda: status(here, "thief").get("phase") in ("Succeeded", "Failed"), "the pod to end")
     said = here.kubectl("logs", "thief").splitlines()
-    done = {line.split()[0] for line in said if line.split()[1:2] == ["done"]}
     assert said[-1] == "end", said
-    assert done == {"own", "temporary"}, said
+    assert succeeded(said) == {"own", "temporary"}, said
     here.kubectl("delete", "pod", "thief")
+
+
+class Stolen:
+    """What is read back as whatever its program makes of it."""
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return exec, (self.program,)
+
+
+def test_a_model_in_a_forked_server_reaches_no_more(here: Machine) -> None:
+    folder = here.home / "volumes/default/models/thief"
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        (folder / "model.pkl").write_bytes(pickle.dumps(Stolen(theft(here, service))))
+        here.apply(local_machine.service("thief", "pvc://models/thief"))
+        until(lambda: "end" in logs(here), "the model to be loaded")
+    said = logs(here)
+    assert succeeded(said[: said.index("end")]) == {"own", "temporary"}, said
+    here.kubectl("delete", "isvc", "thief")
+
+
+def logs(here: Machine) -> list[str]:
+    return here.kubectl("logs", "deploy/thief-predictor", check=False).splitlines()

@@ -22,7 +22,7 @@ _SECTIONS: dict[str, dict[str, Any]] = {
         **_SMALL,
         "caBundleConfigMapName": "",
         "caBundleVolumeMountPath": "/etc/ssl/custom-certs",
-        "enableModelcar": False,
+        "ociModelMode": "native",
     },
     "credentials": {
         "storageSpecSecretName": "storage-config",

@@ -24,6 +24,7 @@ from isvc.local.node import environment, volumes
 from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.container import Container
 from isvc.local.node.environment import Missing
+from isvc.local.node.image_volumes import fetch_images
 from isvc.local.node.images import ImageTable
 from isvc.local.node.lacking import lacking
 from isvc.local.node.launch import PodContext
@@ -232,6 +233,7 @@ class PodWorker:
         while True:
             try:
                 files = await self._files()
+                await fetch_images(self.pod, self.folder / "volumes", self._node.reaper)
                 mounted = volumes.prepare(self.pod, files, self.folder, self._node.home / "volumes")
                 break
             except (Missing, OSError) as error:

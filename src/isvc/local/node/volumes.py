@@ -11,7 +11,7 @@ from pathlib import Path
 from isvc.kube.objects import Object, dig, namespace_of
 from isvc.local.node.environment import Missing, Sources, expand, field_value, resource_value
 
-_EMPTY = ("emptyDir", "ephemeral")
+_EMPTY = ("emptyDir", "ephemeral", "image")  # images are fetched by `image_volumes`
 
 
 @dataclass(frozen=True, slots=True)

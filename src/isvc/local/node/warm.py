@@ -127,7 +127,7 @@ class Zygote:
             try:
                 async with asyncio.timeout(_PATIENCE_SECONDS):
                     await asyncio.shield(self._ready)
-                    socket.send_fds(self._control, [orjson.dumps({**request, "id": number})], [output])
+                    socket.send_fds(self._control, [orjson.dumps({**request, "id": number}, default=str)], [output])
                     return await answer
             except (OSError, TimeoutError) as error:
                 self.close()
