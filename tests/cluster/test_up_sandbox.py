@@ -103,8 +103,8 @@ class Stolen:
     def __init__(self, program: str) -> None:
         self.program = program
 
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return exec, (self.program,)
+    def __reduce__(self) -> tuple[object, tuple[str, dict[str, object]]]:
+        return exec, (self.program, {})
 
 
 def test_a_model_in_a_forked_server_reaches_no_more(here: Machine) -> None:
