@@ -72,9 +72,9 @@ def deployment_of(group: Object) -> Object:
 
 
 def _with_address(container: Object) -> Object:
-    """What the controller of a cluster tells every pod of a group: where the leader is, and how many there are."""
-    told = {"LWS_LEADER_ADDRESS": "127.0.0.1", "LWS_GROUP_SIZE": "1", "LWS_WORKER_INDEX": "0"}
-    env = [{"name": name, "value": value} for name, value in told.items()]
+    """What the controller of a cluster sets in every pod of a group: where the leader is, and how many there are."""
+    values = {"LWS_LEADER_ADDRESS": "127.0.0.1", "LWS_GROUP_SIZE": "1", "LWS_WORKER_INDEX": "0"}
+    env = [{"name": name, "value": value} for name, value in values.items()]
     return {**container, "env": [*env, *(container.get("env") or [])]}
 
 
