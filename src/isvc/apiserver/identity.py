@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 ADMIN = User("isvc-admin", ("system:masters", "system:authenticated"))
 LIFETIME = timedelta(days=3650)
+SERVING_LIFETIME = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,14 @@ class Identity:
     def server_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self.folder / "apiserver.crt", self.folder / "apiserver.key")
+        self.show_certificate(context)
         context.load_verify_locations(self.ca)
         context.verify_mode = ssl.CERT_OPTIONAL
         context.set_alpn_protocols(["http/1.1"])
         return context
+
+    def show_certificate(self, context: ssl.SSLContext) -> None:
+        context.load_cert_chain(self.folder / "apiserver.crt", self.folder / "apiserver.key")
 
     def client_context(self) -> ssl.SSLContext:
         """For calls to a node, which shows a certificate of our CA."""
@@ -68,16 +72,24 @@ def load(folder: Path, hosts: list[str], now: datetime | None = None) -> Identit
         authority.unlink(missing_ok=True)
         serving.unlink(missing_ok=True)
         _make(folder, now)
-        _vouch(authority, [], now)
-    if not _is_current(serving, ("apiserver", "kubelet"), hosts, now):
-        serving.unlink(missing_ok=True)
-        _make_serving(folder, hosts, now)
-        _vouch(serving, hosts, now)
+        _vouch(authority, [], now + LIFETIME * 2 / 3)
+    renew_serving(folder, hosts, now)
     return Identity(folder, _token(folder / "admin.token"), _token(folder / "kubelet.token"))
 
 
-def _vouch(mark: Path, hosts: list[str], now: datetime) -> None:
-    write_private(mark, "\n".join([*hosts, (now + LIFETIME * 2 / 3).isoformat()]).encode())
+def renew_serving(folder: Path, hosts: list[str], now: datetime | None = None) -> bool:
+    """Makes what the server and a node show anew where that is due, also while they run; says whether it was."""
+    now, mark = now or datetime.now(UTC), folder / "hosts"
+    if _is_current(mark, ("apiserver", "kubelet"), hosts, now):
+        return False
+    mark.unlink(missing_ok=True)
+    _make_serving(folder, hosts, now)
+    _vouch(mark, hosts, now + SERVING_LIFETIME * 2 / 3)
+    return True
+
+
+def _vouch(mark: Path, hosts: list[str], until: datetime) -> None:
+    write_private(mark, "\n".join([*hosts, until.isoformat()]).encode())
 
 
 def _is_current(mark: Path, names: tuple[str, ...], hosts: list[str], now: datetime) -> bool:
@@ -183,7 +195,7 @@ def _certificate(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + LIFETIME)
+        .not_valid_after(now + (SERVING_LIFETIME if hosts else LIFETIME))
         .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)

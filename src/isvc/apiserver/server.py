@@ -97,8 +97,8 @@ class Server:
             raise
 
     async def _start(self) -> None:
-        hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self._host]))
-        self.identity = identity.load(self._folder / "pki", hosts)
+        self._hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self._host]))
+        self.identity = identity.load(self._folder / "pki", self._hosts)
         self.store = Store(None if self._ephemeral else self._folder, durable=self._durable)
         addresses = ServiceAddresses(self._service_network)
         addresses.follow(self.store)
@@ -116,13 +116,13 @@ class Server:
         self._openapi = OpenApi(self.registry)
         self.metrics = Metrics(self.store, self.registry)
         loop = asyncio.get_running_loop()
-        context = self.identity.server_context()
-        self._credentials.apply(context)
+        self._tls = self.identity.server_context()
+        self._credentials.apply(self._tls)
         self._listener = await loop.create_server(
             lambda: Connection(self.handle, self._connections, self.metrics.answered),
             self._host,
             self._port,
-            ssl=context,
+            ssl=self._tls,
             backlog=512,
         )
         address, self._port = self._listener.sockets[0].getsockname()[:2]
@@ -157,11 +157,22 @@ class Server:
         self._lock.release()
 
     async def _sweep(self) -> None:
-        """Drops connections that have been silent for long and have nothing under way."""
+        """Drops connections that have been silent for long and have nothing under way; renews the certificate."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
+            self._renew_certificate()
             for connection in tuple(self._connections):
                 connection.close_if_idle(IDLE_SECONDS)
+
+    def _renew_certificate(self) -> None:
+        """What connections are shown from now on, if it is in its last third."""
+        try:
+            if identity.renew_serving(self.identity.folder, self._hosts):
+                self.identity.show_certificate(self._tls)
+                self._credentials.apply(self._tls)
+                log.info("renewed the serving certificates")
+        except OSError as error:
+            log.error("the serving certificates could not be renewed: %s", error)
 
     def handle(self, request: Request, connection: Connection) -> message.Response | Awaitable[message.Response]:
         path = request.path

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
-from isvc.apiserver import identity
-from isvc.apiserver.identity import LIFETIME, load
+from isvc.apiserver import identity, server
+from isvc.apiserver.identity import LIFETIME, SERVING_LIFETIME, load
 
 HOSTS = ["localhost", "127.0.0.1"]
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -60,12 +62,43 @@ def test_a_token_that_is_none_is_made_anew(tmp_path: Path) -> None:
 def test_all_are_renewed_before_they_end_and_tokens_stay(tmp_path: Path) -> None:
     load(tmp_path, HOSTS, NOW)
     before = contents(tmp_path)
-    load(tmp_path, HOSTS, NOW + LIFETIME * 0.6)
+    load(tmp_path, HOSTS, NOW + SERVING_LIFETIME * 0.6)
     assert contents(tmp_path) == before
+    load(tmp_path, HOSTS, NOW + SERVING_LIFETIME * 0.7)
+    served = {name for name, content in contents(tmp_path).items() if before[name] != content}
+    assert served == {"apiserver.crt", "apiserver.key", "kubelet.crt", "kubelet.key", "hosts"}
+    check(tmp_path)
     load(tmp_path, HOSTS, NOW + LIFETIME * 0.7)
     after = contents(tmp_path)
     assert {name for name in before if before[name] == after[name]} == {"admin.token", "kubelet.token"}
     check(tmp_path)
+
+
+async def test_a_running_server_shows_the_renewed_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "SWEEP_SECONDS", 0.02)
+    running = server.Server(tmp_path, ephemeral=True)
+    await running.start()
+    trusted = ssl.create_default_context(cafile=str(running.identity.ca))
+    host, port = running.url.removeprefix("https://").split(":")
+
+    async def shown() -> str:
+        _, writer = await asyncio.open_connection(host, int(port), ssl=trusted)
+        certificate: dict[str, str] = writer.get_extra_info("peercert")
+        writer.close()
+        return certificate["serialNumber"]
+
+    async def is_another() -> bool:
+        return await shown() != first
+
+    try:
+        first = await shown()
+        assert not await is_another()
+        mark = running.identity.folder / "hosts"
+        *hosts, _ = mark.read_text().split()
+        mark.write_text("\n".join([*hosts, NOW.isoformat()]))
+        await until(is_another, "the renewed certificate")
+    finally:
+        await running.stop()
 
 
 @pytest.mark.parametrize(

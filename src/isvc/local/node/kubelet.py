@@ -72,18 +72,33 @@ class Kubelet:
         self._find = find
         self._pki = pki
         self._token = ""
+        self._tls: ssl.SSLContext
+        self._shown = (0, 0)  # when the files of the certificate were written
         self._listener: asyncio.Server | None = None
         self._connections: set[connection.Connection[Request]] = set()
         self.port = 0
 
     async def start(self) -> None:
         self._token = (self._pki / "kubelet.token").read_text().strip()
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(self._pki / "kubelet.crt", self._pki / "kubelet.key")
-        self._listener = await asyncio.get_running_loop().create_server(
-            lambda: _Connection(self._answer, self._connections), "127.0.0.1", 0, ssl=context
-        )
+        self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._show_certificate()
+        self._listener = await asyncio.get_running_loop().create_server(self._connected, "127.0.0.1", 0, ssl=self._tls)
         self.port = self._listener.sockets[0].getsockname()[1]
+
+    def _connected(self) -> _Connection:
+        """A new connection, which will be shown the certificate that the API server made last."""
+        try:
+            self._show_certificate()
+        except OSError as error:  # it is being written
+            log.debug("the node's certificate cannot be read: %s", error)
+        return _Connection(self._answer, self._connections)
+
+    def _show_certificate(self) -> None:
+        certificate, key = self._pki / "kubelet.crt", self._pki / "kubelet.key"
+        changed = (certificate.stat().st_mtime_ns, key.stat().st_mtime_ns)
+        if changed != self._shown:
+            self._tls.load_cert_chain(certificate, key)
+            self._shown = changed
 
     async def stop(self) -> None:
         if self._listener is None:
