@@ -1,4 +1,4 @@
-"""How far a download is, as a line in the log now and then."""
+"""How far a download is, or what it waits for, as a line in the log now and then."""
 
 from __future__ import annotations
 
@@ -52,6 +52,22 @@ def watched(folder: Path, what: str, total: int | None) -> Iterator[None]:
             seen = size
 
     threading.Thread(target=watch, name="progress", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+@contextmanager
+def reaching(host: str, what: str) -> Iterator[None]:
+    """Log what is being tried, for as long as a library waits for a server's answer."""
+    over, started = threading.Event(), time.monotonic()
+
+    def watch() -> None:
+        while not over.wait(EVERY_SECONDS):
+            log.info("%s: no answer from %s for %.0f s, still trying", what, host, time.monotonic() - started)
+
+    threading.Thread(target=watch, name="reaching", daemon=True).start()
     try:
         yield
     finally:

@@ -14,8 +14,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from tests.unit.storage_initializer.sites import Answer, Site, site
 
+from isvc.storage_initializer import progress
 from isvc.storage_initializer.program import run
-from isvc.storage_initializer.schemes import fetch
+from isvc.storage_initializer.schemes import fetch, gcs
 from isvc.storage_initializer.schemes.huggingface import Model, parse
 from isvc.storage_initializer.settings import Settings
 
@@ -85,6 +86,18 @@ class TestGoogle:
 
     def test_nothing_there(self, tmp_path: Path) -> None:
         assert run(["gs://b/nothing", str(tmp_path / "model")], {}) == 3
+
+    def test_a_server_that_is_not_there(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO")
+        address = "http://localhost:1"
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", address)
+        monkeypatch.setattr(gcs, "PATIENCE", 2.0)
+        monkeypatch.setattr(progress, "EVERY_SECONDS", 0.1)
+        assert run(["gs://b/iris", str(tmp_path / "model")], {"STORAGE_EMULATOR_HOST": address}) == 5
+        assert "gs://b/iris: no answer from localhost:1 for 0 s, still trying" in caplog.messages
+        assert caplog.messages[-1].startswith("gs://b/iris: localhost:1 cannot be reached: ")
 
 
 class TestAzure:
@@ -215,6 +228,15 @@ class TestHuggingFace:
 
     def test_no_such_model(self, tmp_path: Path) -> None:
         assert run(["hf://org/nothing", str(tmp_path / "model")], {}) == 3
+
+
+def test_a_hub_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://localhost:1")
+    monkeypatch.setattr("huggingface_hub.hf_api.ENDPOINT", "http://localhost:1", raising=False)
+    assert run(["hf://org/iris", str(tmp_path / "model")], {}) == 5
+    assert caplog.messages[-1].startswith("hf://org/iris: localhost:1 cannot be reached: ")
 
 
 def test_hugging_face_addresses() -> None:

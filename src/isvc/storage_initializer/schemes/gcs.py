@@ -7,24 +7,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from isvc.storage_initializer.errors import Denied, Interrupted, NotFound, from_http_status, need
+from isvc.storage_initializer.progress import reaching
 from isvc.storage_initializer.settings import Settings
 from isvc.storage_initializer.tls import export_ca_bundle
 from isvc.storage_initializer.transfer import CHUNK, Body, Digest, RemoteFile, download
+
+_ENDPOINT: Final = "https://storage.googleapis.com"
+PATIENCE = 30.0  # seconds
+_HOST: Final = urlsplit(_ENDPOINT).netloc
 
 
 def fetch(uri: str, folder: Path, settings: Settings) -> None:
     export_ca_bundle(settings)
     bucket_name, _, prefix = uri.removeprefix("gs://").partition("/")
-    with _explained(uri):
+    host = urlsplit(settings.get("STORAGE_EMULATOR_HOST") or _ENDPOINT).netloc
+    with _explained(uri, host), reaching(host, uri):
         bucket = _client().bucket(bucket_name)
+        patience = _patience()
         # A folder's name is no object's: look for what is in it first.
         inside = f"{prefix.rstrip('/')}/" if prefix else ""
-        found = [blob for blob in bucket.list_blobs(prefix=inside or None) if not blob.name.endswith("/")]
+        found = [blob for blob in bucket.list_blobs(prefix=inside or None, **patience) if not blob.name.endswith("/")]
         if not found and prefix:
-            found = [blob for blob in (bucket.get_blob(prefix),) if blob]
+            found = [blob for blob in (bucket.get_blob(prefix, **patience),) if blob]
             inside = prefix[: -len(prefix.rpartition("/")[2])] if prefix else ""
     files = [
         RemoteFile(path, partial(_open, blob), blob.size)
@@ -34,6 +42,12 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     if not files:
         raise NotFound(f"{uri}: there is no object")
     download(uri, files, folder, side_by_side=settings.number("GCS_MAX_FILE_CONCURRENCY", 4))
+
+
+def _patience() -> dict[str, Any]:
+    """How long to try for a first answer. Google's own two minutes are long for somebody who waits."""
+    retry = need("google.cloud.storage.retry", "gcs").DEFAULT_RETRY
+    return {"timeout": 10, "retry": retry.with_timeout(PATIENCE)}
 
 
 def _client() -> Any:
@@ -72,7 +86,7 @@ def _digest(blob: Any) -> Digest | None:
 
 
 @contextmanager
-def _explained(where: str) -> Iterator[None]:
+def _explained(where: str, host: str = _HOST) -> Iterator[None]:
     """Google's errors as ours."""
     api, auth = need("google.api_core.exceptions", "gcs"), need("google.auth.exceptions", "gcs")
     requests = need("requests.exceptions", "gcs")
@@ -81,8 +95,8 @@ def _explained(where: str) -> Iterator[None]:
     except api.GoogleAPICallError as error:
         raise from_http_status(error.code or 500, where, error.message) from error
     except auth.TransportError as error:
-        raise Interrupted(f"{where}: {error}") from error
+        raise Interrupted(f"{where}: {host} cannot be reached: {error}") from error
     except auth.GoogleAuthError as error:
         raise Denied(f"{where}: {error}") from error
     except (api.RetryError, requests.RequestException, OSError) as error:
-        raise Interrupted(f"{where}: {error}") from error
+        raise Interrupted(f"{where}: {host} cannot be reached: {error}") from error

@@ -9,12 +9,14 @@ import hashlib
 import logging
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from isvc.storage_initializer.errors import (
     Damaged,
@@ -25,7 +27,7 @@ from isvc.storage_initializer.errors import (
     from_http_status,
     need,
 )
-from isvc.storage_initializer.progress import watched
+from isvc.storage_initializer.progress import reaching, watched
 from isvc.storage_initializer.settings import Settings
 from isvc.storage_initializer.tls import export_ca_bundle
 from isvc.storage_initializer.transfer import place
@@ -33,6 +35,8 @@ from isvc.storage_initializer.transfer import place
 log = logging.getLogger("isvc.storage-initializer")
 
 ADDRESS: Final = re.compile(r"hf://(?P<owner>[^/:]+)/(?P<model>[^/:]+)(?::(?P<revision>[^:]+))?/?")
+
+_TIMEOUT: Final = 10.0  # seconds to wait for the Hub's answer
 
 
 class Model(NamedTuple):
@@ -45,8 +49,12 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     export_ca_bundle(settings)
     hub = need("huggingface_hub", "huggingface")
     token = settings.get("HF_TOKEN") or None
-    with _explained(uri):
-        info = hub.HfApi(token=token).model_info(model.repository, revision=model.revision, files_metadata=True)
+    host = urlsplit(need("huggingface_hub.constants", "huggingface").ENDPOINT).netloc
+    with _explained(uri, host):
+        with reaching(host, uri):
+            info = hub.HfApi(token=token).model_info(
+                model.repository, revision=model.revision, files_metadata=True, timeout=_TIMEOUT
+            )
         log.info("%s is at commit %s, %d files", uri, info.sha, len(info.siblings))
         hub.utils.disable_progress_bars()
         wanted = [sibling for sibling in info.siblings if settings.wants(sibling.rfilename)]
@@ -96,7 +104,7 @@ def _check(file: Path, sibling: Any) -> None:
 
 
 @contextmanager
-def _explained(uri: str) -> Iterator[None]:
+def _explained(uri: str, host: str) -> Iterator[None]:
     """The library's errors as ours."""
     errors = need("huggingface_hub.errors", "huggingface")
     try:
@@ -107,5 +115,11 @@ def _explained(uri: str) -> Iterator[None]:
         raise NotFound(f"{uri}: no such model or revision, or it is private and needs a token") from error
     except errors.HfHubHTTPError as error:
         raise from_http_status(getattr(error.response, "status_code", 500), uri) from error
-    except (errors.LocalEntryNotFoundError, ConnectionError, TimeoutError) as error:
-        raise Unreachable(f"{uri}: {error}") from error
+    except (errors.LocalEntryNotFoundError, ConnectionError, TimeoutError, *_transport_errors()) as error:
+        raise Unreachable(f"{uri}: {host} cannot be reached: {error or type(error).__name__}") from error
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """What the library's HTTP client raises; which client that is depends on the library's version."""
+    clients = {"httpx2": "TransportError", "httpx": "TransportError", "requests": "RequestException"}
+    return tuple(getattr(sys.modules[name], error) for name, error in clients.items() if name in sys.modules)
