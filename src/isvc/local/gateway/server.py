@@ -10,11 +10,13 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
+from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICES, Resource
 from isvc.local.gateway import unready
 from isvc.local.gateway.attachment import Gateways, parent_key
 from isvc.local.gateway.backends import READY_IN_SLICE, SERVICE_OF_SLICE, Backends, ready_in_slice, service_of_slice
+from isvc.local.gateway.graphs import graph_routes
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
@@ -72,7 +74,7 @@ class Gateway:
         self._runner: web.ServerRunner | None = None
         cache.declare("gateway", *READS, *unready.READS)
         cache.subscribe(ENDPOINT_SLICES, lambda old, new: self.backends.changed(), before=False)
-        for resource in (INGRESSES, HTTP_ROUTES, GATEWAYS, GATEWAY_CLASSES, NAMESPACES):
+        for resource in (INGRESSES, HTTP_ROUTES, GATEWAYS, GATEWAY_CLASSES, NAMESPACES, INFERENCE_GRAPHS):
             cache.subscribe(resource, self._changed)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
@@ -82,7 +84,9 @@ class Gateway:
     def table(self) -> RouteTable:
         if self._table is None:
             gateways = observed_gateways(self._cache, self._port)
-            routes = ((route, gateways.hosts(route)) for route in self._cache.list(HTTP_ROUTES))
+            routes = [(route, gateways.hosts(route)) for route in self._cache.list(HTTP_ROUTES)]
+            for graph in self._cache.list(INFERENCE_GRAPHS):
+                routes += graph_routes(graph)
             self._table = RouteTable.build(self._cache.list(INGRESSES), routes)
         return self._table
 

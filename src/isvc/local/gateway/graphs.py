@@ -1,0 +1,21 @@
+"""Routes of InferenceGraphs: KServe makes none outside of Knative, so the gateway leads to a graph's router itself."""
+
+from __future__ import annotations
+
+from isvc.kube.objects import Object, name_of, namespace_of
+
+
+def graph_routes(graph: Object) -> list[tuple[Object, list[str]]]:
+    """HTTPRoutes that nobody wrote, and their hosts: the host of the graph's URL, and a path for clients without it."""
+    name, namespace = name_of(graph), namespace_of(graph)
+    path = {"type": "PathPrefix", "value": f"/serving/{namespace}/{name}"}
+    rewrite = {"type": "URLRewrite", "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}}
+    return [
+        (_route(graph, {}), [f"{name}-{namespace}.localhost"]),
+        (_route(graph, {"matches": [{"path": path}], "filters": [rewrite]}), ["localhost"]),
+    ]
+
+
+def _route(graph: Object, rule: Object) -> Object:
+    rules = [{**rule, "backendRefs": [{"name": name_of(graph), "port": 80}]}]
+    return {"metadata": graph["metadata"], "spec": {"rules": rules}}

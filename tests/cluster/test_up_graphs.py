@@ -1,0 +1,60 @@
+"""Graphs and agents on `isvc up`: every kind of node, payloads in a sink, predictions in batches."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.cluster.local_machine import HAS_TOOLS, machine, needs_embedded, running, until
+
+pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
+
+ROW = [6.8, 2.8, 4.8, 1.4]
+
+
+@pytest.fixture(scope="module")
+def here(request, tmp_path_factory):
+    needs_embedded(request)
+    from isvc.local.examples import train
+
+    models = tmp_path_factory.mktemp("models")
+    train(models)
+    with running(machine(tmp_path_factory.mktemp("up"), models)) as here:
+        yield here
+
+
+def post(here, url: str, document: object) -> dict:
+    return json.loads(here.run("curl", "-sS", url, "-d", json.dumps(document)))
+
+
+def test_a_request_goes_through_every_kind_of_node(here):
+    here.kubectl("apply", "-f", "examples/graph.yaml")
+    here.kubectl("wait", "--for=condition=Ready", "ig/flowers-graph", "--timeout=120s")
+    url = here.get("ig", "flowers-graph")["status"]["url"]
+    port = url.rpartition(":")[2]
+    for address in (url, f"http://localhost:{port}/serving/default/flowers-graph"):
+        assert post(here, address, {"instances": [ROW]}) == {"predictions": ["versicolor"]}
+    compared = post(here, url, {"instances": [ROW], "compare": True})
+    assert compared == {"a": {"predictions": [1]}, "b": {"predictions": [1]}}
+    nothing = post(here, url, {"neither": 1})
+    assert nothing["cause"] == "None of the routes matched with the switch condition"
+    here.kubectl("delete", "-f", "examples/graph.yaml")
+
+
+def test_payloads_are_logged_and_predictions_batched(here):
+    here.kubectl("apply", "-f", "examples/logger.yaml")
+    here.kubectl("wait", "--for=condition=Ready", "isvc/event-sink", "isvc/logged-iris", "--timeout=120s")
+    url = here.get("isvc", "logged-iris")["status"]["url"] + "/v1/models/logged-iris:predict"
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: post(here, url, {"instances": [ROW]}), range(4)))
+    assert [answer["predictions"] for answer in answers] == [[1]] * 4
+    assert len({answer["batchId"] for answer in answers}) < 4
+
+    def logged() -> list[str]:
+        sink = here.kubectl("logs", "-l", "serving.kserve.io/inferenceservice=event-sink", "--tail=-1")
+        return [line for line in sink.splitlines() if line.startswith("org.kubeflow.serving.inference")]
+
+    until(lambda: len(logged()) == 8, "events in the sink")
+    assert sum(".request logged-iris" in line for line in logged()) == 4
+    here.kubectl("delete", "-f", "examples/logger.yaml")
