@@ -11,11 +11,12 @@ import logging
 import platform
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of, namespace_of, uid_of
-from isvc.kube.resource import NODES, PODS
+from isvc.kube.resource import CONFIG_MAPS, NODES, PODS, SECRETS, Resource
 from isvc.local.node.capacity import architecture, capacity, node_labels
 from isvc.local.node.images import ImageTable
 from isvc.local.node.kubelet import Kubelet
@@ -80,8 +81,10 @@ class Node:
             sandbox=sandbox,
         )
         self.kubelet = Kubelet(self.find, pki)
-        cache.declare("node", Read(PODS))
+        cache.declare("node", Read(PODS), Read(CONFIG_MAPS), Read(SECRETS))
         cache.subscribe(PODS, self._changed)
+        for resource in (CONFIG_MAPS, SECRETS):
+            cache.subscribe(resource, partial(self._contents_changed, resource))
 
     def find(self, namespace: str, name: str) -> PodWorker | None:
         for worker in self._workers.values():
@@ -128,6 +131,13 @@ class Node:
                 worker.terminate()
             else:
                 worker.start()
+
+    def _contents_changed(self, resource: Resource, before: Object | None, after: Object | None) -> None:
+        if before is None or after is None:  # pods wait for what is missing, and keep what went
+            return
+        for worker in self._workers.values():
+            if worker.mounts(resource, after):
+                self._keep(asyncio.create_task(worker.renew_volumes()))
 
     def _is_ours(self, pod: Object) -> bool:
         if dig(pod, "status", "phase") in ("Succeeded", "Failed"):

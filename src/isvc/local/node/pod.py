@@ -134,6 +134,21 @@ class PodWorker:
         await self.abandon(1)
         await self._clean_up()
 
+    def mounts(self, resource: Resource, obj: Object) -> bool:
+        """Whether a ConfigMap or Secret is among the pod's volumes."""
+        config_maps, secrets = volumes.references(self.pod)
+        names = secrets if resource is SECRETS else config_maps
+        return namespace_of(obj) == namespace_of(self.pod) and name_of(obj) in names
+
+    async def renew_volumes(self) -> None:
+        """What is mounted has changed; a pod that has not started reads it when it does."""
+        if not self.containers:
+            return
+        try:
+            volumes.prepare(self.pod, await self._files(), self.folder, self._node.home / "volumes")
+        except (Missing, OSError, ApiError, ClusterError) as error:
+            self._event("Warning", "FailedMount", str(error))
+
     def container(self, name: str) -> Container | None:
         return next((container for container in self.containers if container.name == name), None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,7 +61,10 @@ def references(pod: Object) -> tuple[set[str], set[str]]:
 
 
 def prepare(pod: Object, files: Files, pod_folder: Path, claims: Path) -> dict[str, Path]:
-    """Makes and fills every volume of a pod; answers the folder (or file) of each by name."""
+    """Makes and fills every volume of a pod; answers the folder (or file) of each by name.
+
+    Doing it again renews the files of ConfigMaps and Secrets: each is replaced whole, and those that went are removed.
+    """
     return {
         volume["name"]: _prepare(pod, volume, files, pod_folder / "volumes" / volume["name"], claims)
         for volume in dig(pod, "spec", "volumes") or []
@@ -80,8 +83,14 @@ def _prepare(pod: Object, volume: Object, files: Files, folder: Path, claims: Pa
     folder.mkdir(parents=True, exist_ok=True)
     if any(kind in volume for kind in _EMPTY):
         return folder
-    for source in dig(volume, "projected", "sources") or [volume]:
-        _fill(pod, source, files, folder, volume)
+    written = {
+        path
+        for source in dig(volume, "projected", "sources") or [volume]
+        for path in _fill(pod, source, files, folder, volume)
+    }
+    for path in folder.rglob("*"):
+        if path.is_file() and path not in written:
+            path.unlink()
     return folder
 
 
@@ -96,16 +105,17 @@ def _host_path(volume: Object, path: Path) -> Path:
     return path
 
 
-def _fill(pod: Object, source: Object, files: Files, folder: Path, volume: Object) -> None:
+def _fill(pod: Object, source: Object, files: Files, folder: Path, volume: Object) -> Iterator[Path]:
     common = {"defaultMode": dig(volume, "projected", "defaultMode")}
     if (reference := source.get("configMap")) is not None:
-        _write_all(common | reference, files.config_maps.get(reference.get("name", "")), "configmap", folder)
+        values = files.config_maps.get(reference.get("name", ""))
+        yield from _write_all(common | reference, values, "configmap", folder)
     elif (reference := source.get("secret")) is not None:
         secret = reference.get("secretName") or reference.get("name", "")
-        _write_all({**common, **reference, "name": secret}, files.secrets.get(secret), "secret", folder)
+        yield from _write_all({**common, **reference, "name": secret}, files.secrets.get(secret), "secret", folder)
     elif (reference := source.get("downwardAPI")) is not None:
         for item in reference.get("items") or []:
-            _write(folder, item["path"], _downward(pod, item).encode(), _mode(item, common | reference))
+            yield _write(folder, item["path"], _downward(pod, item).encode(), _mode(item, common | reference))
     elif "serviceAccountToken" not in source:
         kind = next((key for key in source if key != "name"), "empty")
         raise Missing(f"volume {volume['name']} is of kind {kind}, which a local node cannot mount")
@@ -117,7 +127,7 @@ def _downward(pod: Object, item: Object) -> str:
     return field_value(pod, dig(item, "fieldRef", "fieldPath") or "")
 
 
-def _write_all(reference: Object, values: Mapping[str, bytes] | None, kind: str, folder: Path) -> None:
+def _write_all(reference: Object, values: Mapping[str, bytes] | None, kind: str, folder: Path) -> Iterator[Path]:
     if values is None:
         if reference.get("optional"):
             return
@@ -125,7 +135,7 @@ def _write_all(reference: Object, values: Mapping[str, bytes] | None, kind: str,
     items = reference.get("items")
     for item in items or ({"key": key, "path": key} for key in values):
         if item["key"] in values:
-            _write(folder, item["path"], values[item["key"]], _mode(item, reference))
+            yield _write(folder, item["path"], values[item["key"]], _mode(item, reference))
         elif not reference.get("optional"):
             raise Missing(f'{kind} "{reference.get("name")}" has no key {item["key"]}')
 
@@ -136,15 +146,19 @@ def _mode(item: Object, reference: Object) -> int:
     return 0o400 | (int(asked) & 0o700 or 0o600)
 
 
-def _write(folder: Path, path: str, content: bytes, mode: int) -> None:
+def _write(folder: Path, path: str, content: bytes, mode: int) -> Path:
     target = folder / path
     if not target.resolve().is_relative_to(folder.resolve()):
         raise Missing(f"the path {path} leaves its volume")
+    if target.is_file() and target.read_bytes() == content:
+        return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.touch(mode=0o600)
-    target.chmod(0o600)
-    target.write_bytes(content)
-    target.chmod(mode)
+    fresh = target.with_name(f".{target.name}.new")
+    fresh.touch(mode=0o600)
+    fresh.write_bytes(content)
+    fresh.chmod(mode)
+    fresh.replace(target)
+    return target
 
 
 def mounts(container: Object, volumes: Mapping[str, Path], env: Mapping[str, str]) -> dict[str, str]:
