@@ -58,3 +58,21 @@ def test_payloads_are_logged_and_predictions_batched(here):
     until(lambda: len(logged()) == 8, "events in the sink")
     assert sum(".request logged-iris" in line for line in logged()) == 4
     here.kubectl("delete", "-f", "examples/logger.yaml")
+
+
+def test_trained_models_are_loaded_and_unloaded_while_their_server_runs(here):
+    here.kubectl("apply", "-f", "examples/trained-models.yaml")
+    here.kubectl("wait", "--for=condition=Ready", "isvc/flower-models", "tm/first", "tm/second", "--timeout=120s")
+    url = here.get("isvc", "flower-models")["status"]["url"]
+
+    def answer(model: str) -> dict:
+        return post(here, f"{url}/v1/models/{model}:predict", {"instances": [ROW]})
+
+    until(lambda: [answer(model) for model in ("first", "second")] == [{"predictions": [1]}] * 2, "both models")
+    before = here.get("pods", "-l", "serving.kserve.io/inferenceservice=flower-models")["items"][0]["metadata"]["uid"]
+    here.kubectl("delete", "tm", "second")
+    until(lambda: "does not exist" in answer("second").get("error", ""), "the model to be unloaded")
+    assert answer("first") == {"predictions": [1]}
+    after = here.get("pods", "-l", "serving.kserve.io/inferenceservice=flower-models")["items"][0]["metadata"]["uid"]
+    assert after == before
+    here.kubectl("delete", "-f", "examples/trained-models.yaml", check=False)

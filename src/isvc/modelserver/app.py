@@ -14,6 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram,
 
 from isvc.modelserver.errors import ModelNotFound, ModelNotReady, ServingError, Unsupported
 from isvc.modelserver.model import Headers, Model, Payload
+from isvc.modelserver.repository import Repository
 from isvc.modelserver.tensors import (
     BINARY_HEADER,
     InferRequest,
@@ -31,8 +32,9 @@ _JSON_LIKE = {"application/json", "application/octet-stream", "application/x-www
 
 
 class Server:
-    def __init__(self, models: Iterable[Model], version: str = "") -> None:
+    def __init__(self, models: Iterable[Model], version: str = "", repository: Repository | None = None) -> None:
         self.models = {model.name: model for model in models}
+        self.repository = repository
         self.version = version
         self.draining = False
         self.registry = CollectorRegistry()
@@ -61,6 +63,8 @@ class Server:
                 web.post(f"/v2/models/{name}/infer", self._infer),
             ]
         )
+        if self.repository is not None:
+            app.add_routes(self.repository.routes(self.models))
         return app
 
     # -- v1 ---------------------------------------------------------------------------------------------------------

@@ -23,7 +23,9 @@ from isvc.modelserver.errors import ModelFileError
 from isvc.modelserver.model import Model
 
 if TYPE_CHECKING:
+    from isvc.modelserver.frameworks import TabularModel
     from isvc.modelserver.predictor import Predictor
+    from isvc.modelserver.repository import Repository
 
 log = logging.getLogger("isvc.modelserver")
 
@@ -40,6 +42,12 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument("--max_threads", type=int, default=4, help="threads that predict, per process")
     flags.add_argument("--nthread", type=int, default=1, help="threads of one xgboost or lightgbm prediction")
     flags.add_argument("--framework", help="sklearn, xgboost or lightgbm")
+    flags.add_argument(
+        "--multi_model",
+        action="store_true",
+        default=os.environ.get("ISVC_MULTI_MODEL") == "true",
+        help="start without a model; each is loaded from a folder of its own in --model_dir when it is asked for",
+    )
     flags.add_argument("--model_class", help="a custom model: FILE.py:Class or package.module:Class")
     flags.add_argument("--predictor_host", help="host of the predictor behind this transformer")
     flags.add_argument("--predictor_protocol", "--protocol", default="v1", choices=["v1", "v2"])
@@ -55,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown:
         log.info("flags without effect here: %s", " ".join(unknown))
     try:
-        ModelServer(args).start([_model(args)])
+        ModelServer(args).start([] if args.multi_model else [_model(args)])
     except (ModelFileError, OSError) as error:
         log.error("%s", error)
         _last_words(str(error))
@@ -99,7 +107,7 @@ class ModelServer:
         predictor = self._predictor()
         for model in models:
             model.predictor = model.predictor or predictor
-        server = Server(models, _version())
+        server = Server(models, _version(), _repository(self.args) if self.args.multi_model else None)
         runner = web.AppRunner(
             server.application(), keepalive_timeout=self.args.keep_alive, access_log=None, shutdown_timeout=_GRACE
         )
@@ -132,11 +140,21 @@ class ModelServer:
 def _model(args: argparse.Namespace) -> Model:
     if args.model_class:
         return _custom(args.model_class)(args.model_name)
+    return _framework(args)(args.model_name, args.model_dir, args.nthread)
+
+
+def _framework(args: argparse.Namespace) -> type[TabularModel]:
     from isvc.modelserver.frameworks import FRAMEWORKS
 
     if args.framework not in FRAMEWORKS:
         raise ModelFileError(f"--framework is one of {', '.join(FRAMEWORKS)}, not {args.framework}")
-    return FRAMEWORKS[args.framework](args.model_name, args.model_dir, args.nthread)
+    return FRAMEWORKS[args.framework]
+
+
+def _repository(args: argparse.Namespace) -> Repository:
+    from isvc.modelserver.repository import Repository
+
+    return Repository(_framework(args), args.model_dir, args.nthread)
 
 
 def _custom(spec: str) -> type[Model]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.objects import Object, annotations_of, dig, name_of
 from isvc.kube.quantity import Quantity
 from isvc.local.node.environment import Sources, container_env, expand, passed_on
 from isvc.local.node.images import ImageTable, Program
@@ -21,6 +21,7 @@ from isvc.local.node.stand_in import in_place_of, put_on_path
 from isvc.local.node.translate import Translation
 from isvc.local.node.volumes import mounts
 from isvc.local.node.warm import WarmServers
+from isvc.serving.annotations import PULLER
 from isvc.toolkit.clock import Clock
 
 _PYTHON_PATH: Final = Path(__file__).with_name("python_path")  # see its sitecustomize
@@ -114,6 +115,8 @@ def _conveniences(spec: Object, context: PodContext, translation: Translation) -
         "ISVC_MOUNTS": json.dumps(dict(translation.mounts)),
         "ISVC_PORTS": json.dumps({str(port): local for port, local in translation.ports.items()}),
     }
+    if PULLER in annotations_of(context.pod):
+        env["ISVC_MULTI_MODEL"] = "true"  # the agent brings the models
     if cpus := dig(spec, "resources", "limits", "cpu"):
         threads = str(max(1, -int(-float(Quantity.parse(cpus)) // 1)))
         env |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}

@@ -103,3 +103,10 @@ def test_names_to_look_up():
         {"name": "b", "projected": {"sources": [{"secret": {"name": "s"}}]}},
     ]
     assert references(pod(*volumes)) == ({"cm"}, {"s"})
+
+
+def test_files_are_renewed_whole_and_those_that_went_are_removed(tmp_path):
+    volume = pod({"name": "v", "configMap": {"name": "cm"}})
+    for files in ({"a": b"one", "b": b"1"}, {"a": b"two", "c": b"3"}):
+        folder = prepare(volume, Files(config_maps={"cm": files}), tmp_path, tmp_path)["v"]
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
