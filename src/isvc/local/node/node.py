@@ -18,6 +18,7 @@ from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, NODES, PODS, SECRETS, Resource
 from isvc.local.node.capacity import architecture, capacity, node_labels
+from isvc.local.node.files import mounts
 from isvc.local.node.images import ImageTable
 from isvc.local.node.kubelet import Kubelet
 from isvc.local.node.pod import Drain, NodeServices, PodWorker
@@ -136,7 +137,7 @@ class Node:
         if before is None or after is None:  # pods wait for what is missing, and keep what went
             return
         for worker in self._workers.values():
-            if worker.mounts(resource, after):
+            if mounts(worker.pod, resource, after):
                 self._keep(asyncio.create_task(worker.renew_volumes()))
 
     def _is_ours(self, pod: Object) -> bool:

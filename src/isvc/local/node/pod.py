@@ -19,12 +19,16 @@ from typing import Any
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
-from isvc.kube.resource import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, Resource
-from isvc.local.node import environment, volumes
+from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PODS
+from isvc.local.node import volumes
 from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.container import Container
 from isvc.local.node.environment import Missing
+<<<<<<< HEAD
 from isvc.local.node.image_volumes import fetch_images
+=======
+from isvc.local.node.files import exists, files_of
+>>>>>>> 8e585c8 (Read what a pod mounts in a module of its own)
 from isvc.local.node.images import ImageTable
 from isvc.local.node.lacking import lacking
 from isvc.local.node.launch import PodContext
@@ -134,18 +138,14 @@ class PodWorker:
         await self.abandon(1)
         await self._clean_up()
 
-    def mounts(self, resource: Resource, obj: Object) -> bool:
-        """Whether a ConfigMap or Secret is among the pod's volumes."""
-        config_maps, secrets = volumes.references(self.pod)
-        names = secrets if resource is SECRETS else config_maps
-        return namespace_of(obj) == namespace_of(self.pod) and name_of(obj) in names
-
     async def renew_volumes(self) -> None:
         """What is mounted has changed; a pod that has not started reads it when it does."""
         if not self.containers:
             return
         try:
-            volumes.prepare(self.pod, await self._files(), self.folder, self._node.home / "volumes")
+            volumes.prepare(
+                self.pod, await files_of(self.pod, self._node.client), self.folder, self._node.home / "volumes"
+            )
         except (Missing, OSError, ApiError, ClusterError) as error:
             self._event("Warning", "FailedMount", str(error))
 
@@ -216,7 +216,7 @@ class PodWorker:
         )
         for name in sorted({claim for claim in claims if claim}):
             with contextlib.suppress(ApiError, ClusterError):
-                if (await self._contents(PERSISTENT_VOLUME_CLAIMS, {name}))[name] is None:
+                if not await exists(self._node.client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(self.pod)):
                     missing.append(f"the claim {name} does not exist, and a folder of that name takes its place")
         if missing:
             self._event("Warning", _LACKING, f"{'; '.join(missing)}; the pod runs without")
@@ -247,8 +247,12 @@ class PodWorker:
         """Volumes filled and everything looked up; tried again until what is missing is there."""
         while True:
             try:
+<<<<<<< HEAD
                 files = await self._files()
                 await fetch_images(self.pod, self.folder / "volumes", self._node.reaper)
+=======
+                files = await files_of(self.pod, self._node.client)
+>>>>>>> 8e585c8 (Read what a pod mounts in a module of its own)
                 mounted = volumes.prepare(self.pod, files, self.folder, self._node.home / "volumes")
                 break
             except (Missing, OSError) as error:
@@ -273,25 +277,6 @@ class PodWorker:
             touch=self._touch,
             event=self._event,
         )
-
-    async def _files(self) -> volumes.Files:
-        from_env, mounted = environment.references(self.pod), volumes.references(self.pod)
-        config_maps = await self._contents(CONFIG_MAPS, from_env[0] | mounted[0])
-        secrets = await self._contents(SECRETS, from_env[1] | mounted[1])
-        files = volumes.Files(config_maps, secrets)
-        for spec in [*(dig(self.pod, "spec", "initContainers") or []), *(dig(self.pod, "spec", "containers") or [])]:
-            environment.container_env(self.pod, spec, files.as_text())
-        return files
-
-    async def _contents(self, resource: Resource, names: set[str]) -> dict[str, Mapping[str, bytes] | None]:
-        found: dict[str, Mapping[str, bytes] | None] = {}
-        for name in sorted(names):
-            try:
-                obj = await self._node.client.get(resource, name, namespace_of(self.pod))
-                found[name] = volumes.contents({**obj, "kind": resource.kind})
-            except NotFound:
-                found[name] = None
-        return found
 
     async def _run_init(self, context: PodContext, policy: str) -> bool:
         """Init containers one after the other; a sidecar among them keeps running. False if one failed for good."""
