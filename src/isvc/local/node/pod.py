@@ -24,11 +24,8 @@ from isvc.local.node import volumes
 from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.container import Container
 from isvc.local.node.environment import Missing
-<<<<<<< HEAD
-from isvc.local.node.image_volumes import fetch_images
-=======
 from isvc.local.node.files import exists, files_of
->>>>>>> 8e585c8 (Read what a pod mounts in a module of its own)
+from isvc.local.node.image_volumes import fetch_images
 from isvc.local.node.images import ImageTable
 from isvc.local.node.lacking import lacking
 from isvc.local.node.launch import PodContext
@@ -247,12 +244,8 @@ class PodWorker:
         """Volumes filled and everything looked up; tried again until what is missing is there."""
         while True:
             try:
-<<<<<<< HEAD
-                files = await self._files()
-                await fetch_images(self.pod, self.folder / "volumes", self._node.reaper)
-=======
                 files = await files_of(self.pod, self._node.client)
->>>>>>> 8e585c8 (Read what a pod mounts in a module of its own)
+                await fetch_images(self.pod, self.folder / "volumes", self._node.reaper)
                 mounted = volumes.prepare(self.pod, files, self.folder, self._node.home / "volumes")
                 break
             except (Missing, OSError) as error:
