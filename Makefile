@@ -23,8 +23,9 @@ run: .venv ## run everything on this machine: API server, controllers, node, gat
 	touch .venv
 
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
-lock: ## renew requirements.lock from pyproject.toml, and the lock of KServe's SDK
+lock: ## renew requirements.lock from pyproject.toml, that of the image, and that of KServe's SDK
 	$(COMPILE) --all-extras --group dev pyproject.toml --output-file requirements.lock
+	$(COMPILE) --extra s3 --extra gcs --extra azure --extra huggingface --extra oci pyproject.toml --constraint requirements.lock --output-file requirements-image.lock
 	$(COMPILE) tests/kserve-sdk.in --output-file tests/kserve-sdk.lock
 
 check: .venv ## lint, formatting, strict types, import contracts, staleness of generated files
@@ -46,7 +47,7 @@ format: .venv ## format and fix what can be fixed
 	$(BIN)/ruff format .
 
 test: .venv ## all tests that need no cluster, and the cluster suites on the embedded API server
-	$(BIN)/pytest tests --ignore=tests/conformance --ignore=tests/production -n 2 --dist loadfile --cluster=embedded
+	$(BIN)/pytest tests --ignore=tests/conformance --ignore=tests/production --ignore=tests/recorded_cluster -n 2 --dist loadfile --cluster=embedded
 
 envtest: $(ENVTEST)/kube-apiserver ## build etcd and kube-apiserver from the Go module proxy, once
 
@@ -54,7 +55,7 @@ $(ENVTEST)/kube-apiserver:
 	tools/build-envtest $(ENVTEST)
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance tests/production -n 2 --dist load --cluster=kube-apiserver --owners=2000
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance tests/production tests/recorded_cluster -n 2 --dist load --cluster=kube-apiserver --owners=2000
 
 soak: .venv envtest ## a day of trouble, compressed: isvc-manager on a real kube-apiserver (MINUTES=20)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.production.soak --minutes $(or $(MINUTES),20)
