@@ -7,17 +7,26 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.cluster.lifecycles.stage import RUNTIME, set_up
 from tests.ports import free_port
+from tests.production.installation import ACCOUNT_KINDS, RESOURCES
 from tests.servers import Cluster, discard, start
 from tests.waiting import until
 
-from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICE_CONFIGS,
+    SERVING_RUNTIMES,
+)
+from isvc.cli import chart
+from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, NAMESPACES, SECRETS
 from isvc.toolkit import kubeconfig
@@ -154,11 +163,40 @@ async def deployed(cluster: Cluster, client: Client, folder: Path, deployment: O
             stderr=log,
         )
     try:
-        yield
+        yield place / "log"
     finally:
         process.terminate()
         await process.wait()
     assert "forbidden" not in (place / "log").read_text().lower(), (place / "log").read_text()[-3000:]
+
+
+async def test_within_namespaces(client: Client, cluster: Cluster, namespace: str, tmp_path: Path):
+    """With Roles alone: services of the namespaces are reconciled, others are nobody's, and nothing is refused."""
+    other = f"{namespace}-other"
+    for name in ("kserve", other):
+        with suppress(AlreadyExists):
+            await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    await set_up(client, "kserve", "Standard")
+    chosen = {"namespaces": [namespace], "llmisvc": {"enabled": False}, "webhooks": {"enabled": False}}
+    manifests = chart.render("kserve", chosen)
+    accounts = [each for each in manifests if each["kind"] in ACCOUNT_KINDS]
+    assert {each["kind"] for each in accounts} == {"ServiceAccount", "Role", "RoleBinding"}
+    for each in accounts:
+        await client.create(RESOURCES[each["kind"]], each)
+    runtime = {**RUNTIME, "kind": "ServingRuntime", "metadata": {"name": "own", "namespace": namespace}}
+    await client.create(SERVING_RUNTIMES, runtime)
+    [deployment] = [each for each in manifests if each["kind"] == "Deployment"]
+    async with deployed(cluster, client, tmp_path, deployment) as log:
+        for place in (other, namespace):
+            service = {**SERVICE, "metadata": {"name": "iris", "namespace": place}}
+            await client.create(INFERENCE_SERVICES, service)
+
+        async def reconciled() -> bool:
+            return bool((await client.list(DEPLOYMENTS, namespace)).items)
+
+        await until(reconciled, "the service has its Deployment", within=120)
+        assert not (await client.get(INFERENCE_SERVICES, "iris", other)).get("status")
+        assert f"acting in the namespaces {namespace} alone" in log.read_text()
 
 
 async def test_install_upgrade_and_roll_back(request: pytest.FixtureRequest, tmp_path: Path):

@@ -1,4 +1,4 @@
-{{- /* The pod of a manager. Takes root, values, command, account, secret and args. */ -}}
+{{- /* The pod of a manager. Takes root, values, command, plane, account, secret, metrics and namespaces. */ -}}
 {{- define "isvc.pod" }}
     spec:
       serviceAccountName: {{ .account }}
@@ -42,6 +42,9 @@
           args:
             - --leader-elect
             - --zap-log-level={{ .values.logLevel }}
+            {{- if .namespaces }}
+            - --namespaces={{ join "," .namespaces }}
+            {{- end }}
             {{- range .values.extraArgs }}
             - {{ quote . }}
             {{- end }}

@@ -89,6 +89,7 @@ def _dict(*pairs: Maybe) -> Maybe:
 FUNCTIONS: Final = {
     "default": Function(_default, (ANY,), ANY),
     "dict": Function(_dict, (), ANY),
+    "join": Function(lambda by, items: _text(_data(by).join(_data(items))), (STRING, ANY)),
     "list": Function(lambda *items: untyped([_data(item) for item in items]), (), ANY),
     "quote": Function(lambda value: _text(orjson.dumps(str(_data(value))).decode()), (ANY,)),
     "toJson": Function(lambda value: _text(orjson.dumps(_data(value), option=orjson.OPT_SORT_KEYS).decode()), (ANY,)),

@@ -32,6 +32,11 @@ def address(text: str) -> Address | None:
         raise click.BadParameter(str(error)) from None
 
 
+def names(text: str) -> tuple[str, ...]:
+    """The parts of `a,b`, each once."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
 def duration(text: str) -> float:
     """The seconds of `1h` or `1m30s`."""
     parts = re.findall(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)", text)

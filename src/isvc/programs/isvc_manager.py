@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -63,20 +65,33 @@ PROGRAM: Final = Program(
 )
 
 
+log = logging.getLogger(__name__)
+WITHIN_NAMESPACES: Final = (
+    "acting in the namespaces %s alone: ClusterServingRuntimes, ClusterStorageContainers and LocalModelCaches are not "
+    "read, optional kinds that are installed later are found within two minutes, and no caBundle is set"
+)
+
+
 def build(config: ClusterConfig, options: Options) -> Manager:
     return program.build(PROGRAM, config, options)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @flags.shared_flags(PROGRAM.defaults)
-def command(**given: Any) -> None:
+@click.option(
+    "--namespaces", type=flags.names, default="", help="Act in these namespaces alone, with no rights beyond them."
+)
+def command(namespaces: tuple[str, ...], **given: Any) -> None:
     """Run the InferenceService, InferenceGraph and TrainedModel controllers, and their webhooks.
 
     The cluster is found through KUBECONFIG, ~/.kube/config, or the service account of the pod. POD_NAMESPACE names
     the namespace of the configuration and of the lease (kserve).
     """
     logs.set_up(flags.log_level(given))
-    flags.run_or_exit(PROGRAM.name, run(flags.chosen(PROGRAM.defaults, given)))
+    options = replace(flags.chosen(PROGRAM.defaults, given), namespaces=namespaces)
+    if namespaces:
+        log.warning(WITHIN_NAMESPACES, ", ".join(namespaces))
+    flags.run_or_exit(PROGRAM.name, run(options))
 
 
 async def run(options: Options) -> None:

@@ -49,6 +49,7 @@ class Options:
     leader_elect: bool = False
     system_namespace: str = SYSTEM_NAMESPACE
     knative_namespace: str = KNATIVE_NAMESPACE
+    namespaces: tuple[str, ...] = ()  # where to act; everywhere without any
     revision_history_limit: int = 10  # earlier specs kept of each service; 0 for none
     llm: LLMOptions = field(default_factory=LLMOptions)
 

@@ -24,6 +24,7 @@ from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager, on_signals
 from isvc.toolkit.metrics import Metrics
 from isvc.toolkit.recorder import EventSource, Recorder
+from isvc.toolkit.rotation import Targets
 from isvc.toolkit.webhook import WebhookServer
 
 
@@ -64,7 +65,7 @@ class Program:
 def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
     """The manager with all its parts, ready to run. Nothing is sent before it runs."""
     client, clock = Client.connect(config), SystemClock()
-    cache = Cache(client)
+    cache = Cache(client, namespaces=options.namespaces)
     metrics = Metrics()
     recorder = Recorder(client, program.event_source, clock, on_drop=metrics.event_dropped)
     context = Context(client, cache, recorder, clock, options)
@@ -75,7 +76,7 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
         service=program.webhook_service,
         secret=program.certificate,
         namespace=options.system_namespace,
-        targets=targets(program.webhooks, program.webhook_service),
+        targets=Targets() if options.namespaces else targets(program.webhooks, program.webhook_service),
         cert_dir=options.webhook_cert_dir,
     )
     served = routes(program.webhooks, WebhookContext.of(cache, client, options))

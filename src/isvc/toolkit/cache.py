@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from isvc.kube.objects import Key, Object
@@ -51,8 +52,10 @@ class Memory(Reader, Protocol):
 
 
 class Cache:
-    def __init__(self, client: Client, clock: Clock | None = None) -> None:
+    def __init__(self, client: Client, clock: Clock | None = None, namespaces: Sequence[str] = ()) -> None:
+        """`namespaces` are all that may be read; without any, the whole cluster is."""
         self._client = client
+        self._namespaces = tuple(namespaces)
         self._clock = clock or SystemClock()
         self.own_writes = OwnWrites()
         self._declarations: dict[Resource, list[Declaration]] = {}
@@ -69,7 +72,8 @@ class Cache:
         for read in reads:
             if read.resource in self._mirrors:
                 raise ConflictingReads(f"{part} declares a read of {read.resource} too late: it is in use already")
-            declared = [*self._declarations.get(read.resource, ()), Declaration(part, read)]
+            allowed = (Declaration(part, each) for each in self._within_namespaces(read))
+            declared = [*self._declarations.get(read.resource, ()), *allowed]
             merge(declared)
             self._declarations[read.resource] = declared
 
@@ -107,7 +111,7 @@ class Cache:
         for resource in (*self._declarations, *self._waiting):
             self._mirror(resource)
         informers = [informer for mirror in self._mirrors.values() for informer in mirror.informers]
-        if any(informer.read.optional for informer in informers):
+        if not self._namespaces and any(informer.read.optional for informer in informers):
             self._crds.subscribe(self._crds_changed, before=False)
             informers.append(self._crds)
         self._tasks = [
@@ -123,6 +127,12 @@ class Cache:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _within_namespaces(self, read: Read) -> Iterable[Read]:
+        """The read, namespace by namespace where not all may be read; none of a kind that belongs to the cluster."""
+        if not self._namespaces or read.namespace:
+            return (read,)
+        return (replace(read, namespace=each) for each in self._namespaces if read.resource.namespaced)
 
     def _mirror(self, resource: Resource) -> Mirror:
         mirror = self._mirrors.get(resource)

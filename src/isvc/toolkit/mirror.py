@@ -1,7 +1,7 @@
 """One kind as the cache holds it: an informer for each selection, read as if they were one.
 
 Most kinds have a single selection. Where there are several, an object may be in more than one of them; the newest
-version counts.
+version counts. A kind that may not be read has none, and is empty.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Mirror:
 
     @property
     def synced(self) -> bool:
-        return all(informer.synced for informer in self.informers)
+        return bool(self.informers) and all(informer.synced for informer in self.informers)
 
     async def settled(self) -> None:
         await asyncio.gather(*(informer.settled() for informer in self.informers))
@@ -35,7 +35,7 @@ class Mirror:
             informer.note(obj)
 
     def get(self, key: Key) -> Object | None:
-        return self._newest(key).get(key)
+        return self._newest(key).get(key) if self._stores else None
 
     def keys(self, index_name: str, value: str) -> Sequence[Key]:
         if len(self._stores) == 1:
