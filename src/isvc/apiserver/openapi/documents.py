@@ -9,6 +9,7 @@ import orjson
 
 from isvc.apiserver.description import Description
 from isvc.apiserver.openapi import gnostic
+from isvc.apiserver.openapi.descriptions import described
 from isvc.apiserver.openapi.paths import paths_of
 from isvc.apiserver.openapi.schemas import V2, V3, Dialect, custom_schemas, name_of_kind, needed_by, published
 from isvc.kube.objects import GVK, Object
@@ -86,7 +87,8 @@ def _schemas(members: Sequence[Description], dialect: Dialect) -> dict[str, Obje
             roots.add("io.k8s.api.autoscaling.v1.Scale")
     definitions = raw_definitions()
     for name in needed_by(roots, definitions):
-        schemas[name] = published(name, definitions[name], dialect)
+        schema = described(name, definitions[name]) if dialect is V3 else definitions[name]
+        schemas[name] = published(name, schema, dialect)
     return dict(sorted(schemas.items()))
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from isvc.apiserver.description import Description
+from isvc.apiserver.openapi.descriptions import of_field
 from isvc.kube.objects import Object
 from isvc.kube.schemas import Schema, definition_name, kinds
 
@@ -36,13 +37,18 @@ V3 = Dialect(3, "#/components/schemas/")
 
 def published(name: str, schema: Schema, dialect: Dialect) -> Object:
     """A built-in definition."""
+    text = {"description": schema["description"]} if "description" in schema else {}
     match name:
         case n if n == _INT_OR_STRING:
             either = [{"type": "integer"}, {"type": "string"}]
-            return {"format": "int-or-string", **({"oneOf": either} if dialect.number == 3 else {"type": "string"})}
+            return {
+                "format": "int-or-string",
+                **text,
+                **({"oneOf": either} if dialect.number == 3 else {"type": "string"}),
+            }
         case n if n == _QUANTITY:
             either = [{"type": "string"}, {"type": "number"}]
-            return {"oneOf": either} if dialect.number == 3 else {"type": "string"}
+            return {"oneOf": either, **text} if dialect.number == 3 else {"type": "string"}
         case _:
             shown = _published(schema, dialect)
             known = _group_version_kinds().get(name)
@@ -104,16 +110,23 @@ def custom_schemas(description: Description, dialect: Dialect) -> dict[str, Obje
     """A custom resource and its list."""
     gvk, name = description.gvk, name_of_kind(description)
     own: Schema = getattr(description.strategy, "own_schema", {})
-    every = {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": dialect.reference(_META + "ObjectMeta", {}),
-    }
+    every = _type_and_metadata("io.k8s.api.core.v1.Pod", "ObjectMeta", dialect)
     properties = {**(own.get("properties") or {}), **every}
     items = {"type": "array", "items": dialect.reference(name, {})}
-    listed = {**every, "metadata": dialect.reference(_META + "ListMeta", {}), "items": items}
+    listed = {**_type_and_metadata("io.k8s.api.core.v1.PodList", "ListMeta", dialect), "items": items}
     list_kind = {"group": gvk.group, "version": gvk.version, "kind": description.list_kind_name}
     return {
         name: {**own, "properties": properties, _GVK: [gvk._asdict()]},
         f"{name}List": {"type": "object", "required": ["items"], "properties": listed, _GVK: [list_kind]},
+    }
+
+
+def _type_and_metadata(like: str, metadata: str, dialect: Dialect) -> Object:
+    """The fields that every object or list has, described as those of a built-in one."""
+    fields = ("apiVersion", "kind", "metadata")
+    texts = {each: {"description": of_field(like, each)} if dialect is V3 else {} for each in fields}
+    return {
+        "apiVersion": {"type": "string", **texts["apiVersion"]},
+        "kind": {"type": "string", **texts["kind"]},
+        "metadata": dialect.reference(_META + metadata, texts["metadata"]),
     }

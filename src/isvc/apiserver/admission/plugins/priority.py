@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isvc.apiserver.admission.plugins.plugin import Plugin, forbidden
+from isvc.apiserver.admission.reader import Reader
 from isvc.apiserver.request import AdmissionRequest
 from isvc.kube.objects import Object
 
@@ -14,6 +15,10 @@ _BY_CLASS = "priority admission controller computed {} from the given PriorityCl
 
 class Priority(Plugin):
     resources = ("pods", _CLASSES)
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader)
+        self._known: tuple[int, Object | None] = (-1, None)
 
     def admit(self, request: AdmissionRequest, obj: Object, old: Object | None) -> None:
         if request.subresource or request.description.collection != "pods":
@@ -53,5 +58,9 @@ class Priority(Plugin):
             raise forbidden(request, obj, f"{words} Only one default can exist")
 
     def _default(self) -> Object | None:
-        defaults = [each for each in self.reader.list(_CLASSES) if each.get("globalDefault")]
-        return min(defaults, key=lambda each: int(each["value"]), default=None)
+        """The class of pods that name none; looked for anew when classes changed."""
+        revision = self.reader.revision(_CLASSES)
+        if self._known[0] != revision:
+            defaults = [each for each in self.reader.list(_CLASSES) if each.get("globalDefault")]
+            self._known = revision, min(defaults, key=lambda each: int(each["value"]), default=None)
+        return self._known[1]
