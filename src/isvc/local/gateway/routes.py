@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeVar
@@ -123,9 +123,43 @@ class Rule:
 
 
 @dataclass(slots=True)
-class RouteTable:
+class HostRules:
+    """The rules of one host, found by path: how long that takes does not depend on how many services share the host."""
+
     exact: dict[str, list[Rule]] = field(default_factory=dict)
-    wildcard: dict[str, list[Rule]] = field(default_factory=dict)
+    prefixes: dict[str, list[Rule]] = field(default_factory=dict)
+    patterns: list[Rule] = field(default_factory=list)
+    depth: int = 0  # of the deepest prefix, so that a path of a thousand parts is no more work
+
+    def add(self, rule: Rule) -> None:
+        match rule.match.kind:
+            case PathKind.EXACT:
+                self.exact.setdefault(rule.match.path, []).append(rule)
+            case PathKind.PREFIX:
+                stem = rule.match.path.rstrip("/")
+                self.prefixes.setdefault(stem, []).append(rule)
+                self.depth = max(self.depth, stem.count("/"))
+            case PathKind.REGEX:
+                self.patterns.append(rule)
+
+    def sort(self) -> None:
+        for rules in (*self.exact.values(), *self.prefixes.values(), self.patterns):
+            rules.sort(key=lambda rule: rule.match.rank)
+
+    def candidates(self, path: str) -> Iterator[Rule]:
+        """Rules whose paths may fit, in order of precedence."""
+        yield from self.exact.get(path, ())
+        parts = path.split("/", self.depth + 1)[: self.depth + 1]
+        while parts:
+            yield from self.prefixes.get("/".join(parts), ())
+            parts.pop()
+        yield from self.patterns
+
+
+@dataclass(slots=True)
+class RouteTable:
+    exact: dict[str, HostRules] = field(default_factory=dict)
+    wildcard: dict[str, HostRules] = field(default_factory=dict)
 
     @classmethod
     def build(cls, ingresses: Iterable[Object], http_routes: Iterable[tuple[Object, list[str]]] = ()) -> RouteTable:
@@ -139,16 +173,16 @@ class RouteTable:
                 for host in hosts:
                     table._add(host, rule)
         for rules in (*table.exact.values(), *table.wildcard.values()):
-            rules.sort(key=lambda rule: rule.match.rank)
+            rules.sort()
         return table
 
     def _add(self, host: str, rule: Rule) -> None:
         if host.startswith("*."):
-            self.wildcard.setdefault(host[1:].lower(), []).append(rule)
+            self.wildcard.setdefault(host[1:].lower(), HostRules()).add(rule)
         elif host:
-            self.exact.setdefault(host.lower(), []).append(rule)
+            self.exact.setdefault(host.lower(), HostRules()).add(rule)
         else:
-            self.wildcard.setdefault("", []).append(rule)
+            self.wildcard.setdefault("", HostRules()).add(rule)
 
     def find(
         self,
@@ -162,7 +196,7 @@ class RouteTable:
     ) -> Rule | None:
         """The rule for a request; with `by_any_name` also one that is for any host."""
         for rules in self._for_host(host, by_any_name=by_any_name):
-            for rule in rules:
+            for rule in rules.candidates(path):
                 if rule.match.accepts(method, path, headers, query):
                     return rule
         return None
@@ -171,7 +205,7 @@ class RouteTable:
         """Whether a route is for this host or its domain, not just for any."""
         return host in self.exact or any(suffix and host.endswith(suffix) for suffix in self.wildcard)
 
-    def _for_host(self, host: str, *, by_any_name: bool = True) -> Iterable[list[Rule]]:
+    def _for_host(self, host: str, *, by_any_name: bool = True) -> Iterable[HostRules]:
         if host in self.exact:
             yield self.exact[host]
         for suffix in sorted(self.wildcard, key=len, reverse=True):

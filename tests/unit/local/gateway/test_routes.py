@@ -169,3 +169,14 @@ def test_an_object_whose_expression_does_not_compile_breaks_no_other():
     assert service(table, "h.test", "/v1/(") == "sound"
     rule = {"matches": [{"path": {"type": "RegularExpression", "value": "*"}}], "backendRefs": [{"name": "broken"}]}
     assert service(RouteTable.build([], [http_route(rule)]), "h.test", "/") is None
+
+
+def test_a_thousand_services_on_one_host_are_looked_through_no_longer_than_ten():
+    def candidates(count):
+        rules = [{"matches": [{"path": {"value": f"/serving/default/s{number}"}}]} for number in range(count)]
+        table = RouteTable.build([], [http_route(*rules)])
+        return [
+            rule.match.path for rule in table.exact["h.test"].candidates("/serving/default/s7/v1/models/s7:predict")
+        ]
+
+    assert candidates(1000) == candidates(10) == ["/serving/default/s7"]
