@@ -120,6 +120,7 @@ class Installation:
     folder: Path
     program: str = "isvc-manager"
     account: str = ACCOUNT
+    lease: str = LEASE
     replicas: dict[str, Replica] = field(default_factory=dict)
     _started: int = 0
 
@@ -187,7 +188,7 @@ class Installation:
     async def leader(self) -> str:
         """The name of the replica that says it leads; "" if none does."""
         for name, replica in self.replicas.items():
-            if replica.alive and f'leader_election_master_status{{name="{LEASE}"}} 1.0' in await replica.metrics():
+            if replica.alive and f'leader_election_master_status{{name="{self.lease}"}} 1.0' in await replica.metrics():
                 return name
         return ""
 

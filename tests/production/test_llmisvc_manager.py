@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.cluster.faulty_proxy import FaultyProxy
 from tests.cluster.lifecycles.stage import PATIENCE, foreign_crd, is_served
 from tests.production.balancer import Balancer
 from tests.production.installation import ROOT, SYSTEM, Installation
@@ -68,7 +69,7 @@ async def installation(tmp_path: Path) -> AsyncIterator[Installation]:
     try:
         async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as client, Balancer() as balancer:
             account = "llmisvc-controller-manager"
-            installed = Installation(cluster, client, balancer, tmp_path, PROGRAM.name, account)
+            installed = Installation(cluster, client, balancer, tmp_path, PROGRAM.name, account, PROGRAM.lease)
             await installed.set_up()
             for resource in FOREIGN:
                 await client.create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(resource))
@@ -114,3 +115,29 @@ async def test_a_service_comes_and_goes_within_the_rights_of_the_role(installati
     await until(has_gone, "the finalizer is gone", within=60, every=0.2)
     assert not await is_there(CLUSTER_ROLE_BINDINGS, name_of(bindings[0]))
     assert installation.refusals() == []
+
+
+async def test_a_leader_that_is_cut_off_stops_before_another_leads(installation):
+    """The lease passes on only after the old leader has ended; the new one then does the work."""
+    flags = ("--leader-elect", "--metrics-secure=false")
+
+    async def leads(name: str) -> bool:
+        return bool(await installation.leader() == name)
+
+    async def has_deployment() -> bool:
+        return bool((await installation.client.list(DEPLOYMENTS, NAMESPACE)).items)
+
+    async with FaultyProxy(installation.cluster) as proxy:
+        first = await installation.start("a", proxy.config.server, flags=flags)
+        await first.ready()
+        await until(partial(leads, "a"), "the first leads", within=60)
+        await (await installation.start("b", flags=flags)).ready()
+        proxy.go_away()
+        await until(lambda: not first.alive, "the first ends", within=60)
+        lease = await installation.client.get(LEASES, PROGRAM.lease, SYSTEM)
+        assert lease["spec"]["leaseTransitions"] == 0, "the second led while the first was still there"
+        assert "was lost" in first.log.read_text()
+        await installation.kill("a")
+        await until(partial(leads, "b"), "the second leads", within=60)
+        await installation.client.create(LLM_INFERENCE_SERVICES, SERVICE)
+        await until(has_deployment, "the second does the work", within=60, every=0.2)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import click
+import cryptography.x509  # noqa: F401 - every service gets a certificate: loaded at the start, not with the first one
 
 from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc import watches

@@ -21,7 +21,7 @@ from isvc.controllers.llmisvc.status.conditions import PRESETS_COMBINED
 from isvc.controllers.llmisvc.status.fold import references
 from isvc.kube.conditions import is_true
 from isvc.kube.equality import equivalent
-from isvc.kube.errors import ApiError, Invalid
+from isvc.kube.errors import ApiError, BadRequest, Invalid
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.serving import names
 from isvc.toolkit.client import Client
@@ -62,7 +62,7 @@ class RenderedSpecs:
         }
         try:
             await self._client.create(LLM_INFERENCE_SERVICES, body, dry_run=True)
-        except Invalid as error:
+        except (Invalid, BadRequest) as error:  # a webhook calls malformed what the schema would call invalid
             raise NotCombined(refusal(error, merged), reason="InvalidRenderedConfig") from error
 
 

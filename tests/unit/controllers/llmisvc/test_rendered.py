@@ -10,7 +10,7 @@ import pytest
 from isvc.controllers.llmisvc.observed import AppliedConfig, Merged
 from isvc.controllers.llmisvc.presets import NotCombined
 from isvc.controllers.llmisvc.rendered import RenderedSpecs
-from isvc.kube.errors import Invalid, ServiceUnavailable
+from isvc.kube.errors import BadRequest, Invalid, ServiceUnavailable
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 
@@ -86,6 +86,14 @@ async def test_a_refusal_names_the_configurations_and_the_fields(rendered, serve
     causes = [{"field": "spec.replicas", "message": "must not be negative"}, {"message": "something else"}]
     server.refusal = Invalid("one-validation-x is invalid", details={"causes": causes})
     with pytest.raises(NotCombined, match=r"\[UserRef:team/small\]: spec.replicas: must not be negative; ") as caught:
+        await rendered.check(service("one"), merged("one", "lab/a"))
+    assert caught.value.reason == "InvalidRenderedConfig"
+
+
+async def test_what_a_webhook_cannot_even_read_is_refused_for_good(rendered, server) -> None:
+    """Such as a scheduler configuration whose text is a list: asking again would not help."""
+    server.refusal = BadRequest("spec.router.scheduler.config.inline: expected an object")
+    with pytest.raises(NotCombined, match="inline: expected an object") as caught:
         await rendered.check(service("one"), merged("one", "lab/a"))
     assert caught.value.reason == "InvalidRenderedConfig"
 
