@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 
 import orjson
@@ -11,11 +12,13 @@ import yaml
 from isvc.api.crds import crds
 from isvc.local.install import _objects
 from isvc.local.install.config import config_map, with_port
+from isvc.local.install.presets import local_presets
 from isvc.local.install.third_party import third_party_crds
 from isvc.local.install.webhooks import webhook_configurations
 from isvc.local.node.images import BUILT_IN, fits, image_name
 from isvc.programs.webhooks import ISVC_WEBHOOKS
 from isvc.serving.config import Config
+from isvc.serving.llm.presets import preset_names
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
     GATEWAYS,
@@ -68,3 +71,21 @@ def test_every_kind_that_services_are_made_of_is_installed():
     installed = {crd["metadata"]["name"] for crd in third_party_crds()}
     pools = {str(INFERENCE_POOLS), str(INFERENCE_POOLS_V1ALPHA2)}
     assert installed >= {str(HTTP_ROUTES), str(GATEWAYS), str(GATEWAY_CLASSES), str(LEADER_WORKER_SETS), *pools}
+
+
+def test_presets_wait_for_no_other_machine_and_set_nothing_aside():
+    presets = local_presets("kserve")
+    assert {preset["metadata"]["name"] for preset in presets} == preset_names()
+    text = orjson.dumps(presets).decode()
+    assert not any(word in text for word in ("preStop", "initialDelaySeconds", '"resources"'))
+    assert '"startupProbe"' in text
+
+
+@pytest.mark.parametrize(
+    "name", ["template", "decode-template", "prefill-template", "worker-data-parallel", "scheduler"]
+)
+def test_the_images_of_presets_run_here(name):
+    found = next(each for each in local_presets("kserve") if each["metadata"]["name"] == f"kserve-config-llm-{name}")
+    images = re.findall(r'"image":"([^"]+)"', orjson.dumps(found).decode())
+    assert images
+    assert all(any(fits(key, image_name(image)) for key in BUILT_IN) for image in images)
