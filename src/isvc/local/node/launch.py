@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from isvc.kube.objects import Object, annotations_of, dig, name_of
 from isvc.kube.quantity import Quantity
+from isvc.local.node import python_path
 from isvc.local.node.environment import Sources, container_env, expand, passed_on
 from isvc.local.node.images import ImageTable, Program
 from isvc.local.node.policy import Sandbox, private_folders
@@ -23,8 +23,6 @@ from isvc.local.node.volumes import mounts
 from isvc.local.node.warm import WarmServers
 from isvc.serving.annotations import PULLER
 from isvc.toolkit.clock import Clock
-
-_PYTHON_PATH: Final = Path(__file__).with_name("python_path")  # see its sitecustomize
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def launch(spec: Object, program: Program, context: PodContext, termination_log:
     for values in (program.env, given):
         env |= {name: translation.variable(name, value) for name, value in values.items()}
     env["TERMINATION_MESSAGE_PATH"] = str(termination_log)
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_PYTHON_PATH), env.get("PYTHONPATH"))))
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(python_path.FOLDER), env.get("PYTHONPATH"))))
     said = {name: env[name] for name in given}
     own = [expand(word, said) for word in spec.get("command") or ()]
     words = [*in_place_of(program, own), *(expand(word, said) for word in spec.get("args") or ())]

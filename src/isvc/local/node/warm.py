@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import orjson
 
+from isvc.local.node import python_path
 from isvc.local.node.environment import passed_on
 from isvc.local.node.process import Reaper, die_with_parent
 from isvc.local.node.reaper import MARK
@@ -35,6 +36,7 @@ _FRAMEWORKS: Final = frozenset({"sklearn", "xgboost", "lightgbm"})
 # Variables that are read by the interpreter or when a module is imported, which a fork has behind it.
 _READ_AT_IMPORT: Final = ("PYTHON", "LD_", "OPENBLAS_", "MKL_", "BLIS_", "KMP_", "GOMP_", "SKLEARN_", "SCIPY_", "NPY_")
 _OURS: Final = frozenset({"PYTHONUNBUFFERED", "OPENBLAS_NUM_THREADS"})
+_PYTHON_PATH: Final = str(python_path.FOLDER)
 _PATIENCE_SECONDS: Final = 30.0
 _UNKNOWN: Final = 255  # of a server whose zygote died before it
 
@@ -56,6 +58,8 @@ def framework_of(command: Sequence[str], env: Mapping[str, str]) -> str | None:
 
 
 def _matters_at_import(name: str, value: str) -> bool:
+    if name == "PYTHONPATH":
+        return value != _PYTHON_PATH
     return name.startswith(_READ_AT_IMPORT) and name not in _OURS and os.environ.get(name) != value
 
 
@@ -208,11 +212,19 @@ class WarmServers:
         async with self._starting:
             found = self._zygotes.get(framework)
             if found is None or not found.alive:
-                # Threads do not survive a fork: numerical libraries start theirs in the servers.
-                env = {**passed_on(os.environ), "OPENBLAS_NUM_THREADS": "1", MARK: self._reaper.new_mark()}
-                found = self._zygotes[framework] = await Zygote.start(framework, env)
+                found = self._zygotes[framework] = await Zygote.start(framework, self._environment())
                 self._reaper.add(found.process.pid)
             return found
+
+    def _environment(self) -> dict[str, str]:
+        """What the system goes on to show as that of the forked servers, too: it has to say whose they are."""
+        home = {name: os.environ[name] for name in ("ISVC_HOME",) if name in os.environ}
+        ours = {
+            "OPENBLAS_NUM_THREADS": "1",  # threads do not survive a fork: libraries start theirs in the servers
+            "PYTHONPATH": _PYTHON_PATH,
+            MARK: self._reaper.new_mark(),
+        }
+        return {**passed_on(os.environ), **home, **ours}
 
     async def close(self) -> None:
         for zygote in self._zygotes.values():

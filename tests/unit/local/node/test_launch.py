@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from isvc.local.node.environment import Sources
-from isvc.local.node.images import ImageTable, Program
+from isvc.local.node.images import BUILT_IN, ImageTable, Program
 from isvc.local.node.launch import PodContext, launch
 from isvc.local.node.process import Reaper
-from isvc.local.node.warm import WarmServers
+from isvc.local.node.warm import WarmServers, framework_of
 from isvc.toolkit.clock import SystemClock
 
 
@@ -86,3 +86,9 @@ def test_a_program_stands_in_for_one_of_the_image(tmp_path, spec, expected):
         started.command, env=started.env, cwd=started.folder, capture_output=True, text=True, check=True
     )
     assert ran.stdout.strip() == str([word.format(models=tmp_path / "models") for word in expected])
+
+
+def test_a_server_of_the_built_in_table_can_be_forked(tmp_path):
+    spec = {"args": ["--model_name=iris", "--model_dir=/mnt/models"], "resources": {"limits": {"cpu": "1"}}}
+    made = launched(tmp_path, spec, BUILT_IN["kserve/sklearnserver"])
+    assert framework_of(made.command, made.env) == "sklearn"
