@@ -37,7 +37,6 @@ BLOCKING: Final[tuple[tuple[Cause, ...], ...]] = (
     (traffic.gateway, traffic.route_refused),
     (workload.autoscaler, workload.knative),
     (service.not_reconciled, container.starting),
-    (service.condition_says,),
 )
 SUSPICIOUS: Final[tuple[Cause, ...]] = (
     workload.old_revision,
@@ -64,7 +63,7 @@ def _blocking(evidence: Evidence) -> list[Finding]:
         if blocking := [each for each in found if each.level is Level.BLOCKS]:
             return [*blocking, *evidence.suspicions]
         waiting = waiting or found
-    return [*waiting, *evidence.suspicions]
+    return [*(waiting or service.condition_says(evidence)), *evidence.suspicions]
 
 
 def _odd(evidence: Evidence) -> list[Finding]:

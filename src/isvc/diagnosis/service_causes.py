@@ -10,6 +10,7 @@ from isvc.diagnosis.evidence import Evidence, condition
 from isvc.diagnosis.finding import Finding, Level
 from isvc.kube.conditions import TRUE
 from isvc.kube.objects import dig, is_being_deleted, name_of
+from isvc.serving.config import CONFIG_MAP
 
 _CALL_FAILED = re.compile(r'failed calling webhook "([^"]+)"')
 _DENIED = re.compile(r'admission webhook "([^"]+)" denied the request')
@@ -44,7 +45,8 @@ def bad_config(evidence: Evidence) -> Iterator[Finding]:
     if evidence.config:
         level = Level.WARNS if evidence.is_ready else Level.BLOCKS
         remedy = "mend that key of the ConfigMap; nothing needs to be restarted"
-        yield Finding("BadConfiguration", f"ConfigMap inferenceservice-config: {evidence.config}", remedy, level)
+        message = f"ConfigMap {evidence.config}" if evidence.config.startswith(CONFIG_MAP) else evidence.config
+        yield Finding("BadConfiguration", message, remedy, level)
 
 
 def not_planned(evidence: Evidence) -> Iterator[Finding]:
@@ -98,5 +100,4 @@ def condition_says(evidence: Evidence) -> Iterator[Finding]:
     if failing and not evidence.is_ready:
         worst = failing[0]
         why = worst.get("message") or worst.get("reason") or "no reason is given"
-        level = Level.BLOCKS if worst.get("status") == "False" and worst.get("message") else Level.WAITS
-        yield Finding("ConditionNotTrue", f"{worst['type']} is {worst['status']}: {why}", "", level)
+        yield Finding("ConditionNotTrue", f"{worst['type']} is {worst['status']}: {why}", "", Level.WAITS)

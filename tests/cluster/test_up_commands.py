@@ -1,0 +1,151 @@
+"""The commands of a day on `isvc up`: what runs, why something does not, and asking what does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, needs_embedded, running, service, until
+
+pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
+
+ROWS = {"instances": [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5]]}
+MODEL = "pvc://models/iris"
+
+
+@pytest.fixture(scope="module")
+def here(request, tmp_path_factory):
+    needs_embedded(request)
+    from isvc.local.examples import train
+
+    folder = tmp_path_factory.mktemp("models")
+    train(folder)
+    with running(machine(tmp_path_factory.mktemp("up"), folder)) as here:
+        here.apply(service("iris", MODEL))
+        yield here
+
+
+def annotated(name: str, **annotations: str) -> dict:
+    made = service(name, MODEL)
+    made["metadata"]["annotations"] = {f"serving.kserve.io/{key}": value for key, value in annotations.items()}
+    return made
+
+
+def custom(name: str, *command: str, image: str = "python") -> dict:
+    container = {"name": "kserve-container", "image": image, **({"command": list(command)} if command else {})}
+    made = service(name, MODEL)
+    made["spec"] = {"predictor": {"containers": [container]}}
+    return made
+
+
+def llm(name: str) -> dict:
+    spec = {"model": {"uri": "pvc://models/none", "name": "m"}, "baseRefs": [{"name": "nowhere"}]}
+    return {
+        "apiVersion": "serving.kserve.io/v1alpha2",
+        "kind": "LLMInferenceService",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def graph(name: str, target: str) -> dict:
+    nodes = {"root": {"routerType": "Sequence", "steps": [{"serviceName": target}]}}
+    return {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "InferenceGraph",
+        "metadata": {"name": name},
+        "spec": {"nodes": nodes},
+    }
+
+
+def test_status_names_the_cause_of_everything_that_does_not_run(here: Machine):
+    unknown = service("willow", MODEL)
+    unknown["spec"]["predictor"]["model"]["modelFormat"]["name"] = "willow"
+    expected = {
+        "default/iris": "is ready at http://",
+        "default/willow": "no runtime found to support predictor with model type: willow",
+        "default/strange": "cannot be pulled: no local program is known for image",
+        "default/silent": "runs but is not ready: Readiness probe failed",
+        "default/paused": "is stopped",
+        "default/knative": "Knative Services are not available",
+        "default/mesh": "is in ModelMesh mode",
+        "LLMInferenceService default/chat": "nowhere",
+        "InferenceGraph default/chain": "willow",
+    }
+    for each in (
+        unknown,
+        custom("strange", image="example.com/strange:1"),
+        custom("silent", "python", "-c", "import time; time.sleep(1000)"),
+        annotated("paused", stop="true"),
+        annotated("knative", deploymentMode="Knative"),
+        annotated("mesh", deploymentMode="ModelMesh"),
+        llm("chat"),
+        graph("chain", "willow"),
+    ):
+        here.apply(each)
+
+    def missing() -> dict[str, str]:
+        lines = [line.strip() for line in here.isvc("status").stdout.splitlines()]
+        return {
+            subject: next((line for line in lines if line.startswith(f"{subject} ")), "not listed")
+            for subject, words in expected.items()
+            if not any(line.startswith(f"{subject} ") and words in line for line in lines)
+        }
+
+    last: dict[str, str] = {}
+
+    def all_named() -> bool:
+        last.clear()
+        last.update(missing())
+        return not last
+
+    try:
+        until(all_named, "every cause is named")
+    except AssertionError:
+        raise AssertionError(json.dumps(last, indent=1)) from None
+    assert "sklearn (kserve-sklearnserver" in here.isvc("explain", "willow").stdout
+    assert here.isvc("explain", "willow").returncode == 1
+    here.kubectl("delete", "isvc", "silent", "strange")
+
+
+def test_wait_is_quick_where_waiting_cannot_help(here: Machine):
+    assert here.isvc("wait", "iris").stdout == "InferenceService default/iris is ready\n"
+    here.apply(annotated("halted", stop="true"))
+    given_up = here.isvc("wait", "halted", "--timeout", "600")
+    assert given_up.returncode == 2
+    assert "it is stopped by its annotation" in given_up.stderr
+    late = here.isvc("wait", "nobody")
+    assert (late.returncode, late.stdout) == (1, "")
+    assert late.stderr.startswith("Error: there is no service 'nobody'")
+
+
+def test_predict_finds_the_url_and_the_protocol(here: Machine, tmp_path):
+    assert here.isvc("wait", "iris").returncode == 0
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps(ROWS))
+    answer = here.isvc("predict", "iris", "-d", str(request))
+    assert json.loads(answer.stdout) == {"predictions": [0, 1]}
+    assert " ms" in answer.stderr
+    tensor = {"name": "x", "shape": [2, 4], "datatype": "FP64", "data": ROWS["instances"]}
+    second = here.isvc("predict", "iris", "-d", json.dumps({"inputs": [tensor]}), "--repeat", "3")
+    assert json.loads(second.stdout)["outputs"][0]["data"] == [0, 1]
+    assert "median" in second.stderr
+    refused = here.isvc("predict", "iris", "-d", '{"instances": "nonsense"}')
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("Error: http://")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_logs_of_all_pods_with_their_component(here: Machine):
+    assert here.isvc("wait", "iris").returncode == 0
+    shown = here.isvc("logs", "iris").stdout
+    assert "predictor/kserve-container" in shown
+    assert "serving iris on port" in shown
+
+
+def test_get_lists_every_kind_as_kubectl_would(here: Machine):
+    listed = here.isvc("get", "-o", "name").stdout.split()
+    assert "inferenceservice.serving.kserve.io/iris" in listed
+    assert json.loads(here.isvc("get", "iris", "-o", "json").stdout)["metadata"]["name"] == "iris"
+    assert here.isvc("get", "isvc", "-A").stdout.startswith("NAMESPACE ")
+    assert "REASON" in here.kubectl("get", "isvc", "-o", "wide")
