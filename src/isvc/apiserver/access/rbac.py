@@ -1,7 +1,7 @@
 """Role-based access control: bindings give the rules of roles to users, groups and service accounts.
 
-The rules are read from the store and kept until a role or a binding changes. Members of system:masters may do
-everything; that is not a matter of roles, so that nobody can lock the administrator out.
+The rules are read from the store, and they and what they allowed are kept until a role or a binding changes. Members of
+system:masters may do everything; that is not a matter of roles, so that nobody can lock the administrator out.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ MASTERS = "system:masters"
 GROUP = "rbac.authorization.k8s.io"
 CLUSTER_ROLES, CLUSTER_BINDINGS = f"clusterroles.{GROUP}", f"clusterrolebindings.{GROUP}"
 ROLES, BINDINGS = f"roles.{GROUP}", f"rolebindings.{GROUP}"
+_MOST_DECIDED = 4096
 _COLLECTIONS = (CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS)
 
 
@@ -36,11 +37,22 @@ class Rbac:
         self._store = store
         self._seen: tuple[int, ...] = ()
         self._grants: dict[tuple[str, str], list[Grant]] = {}
+        self._decided: dict[tuple[str, tuple[str, ...], Attributes], str] = {}  # what is allowed on objects of any name
 
     def allows(self, user: User, wanted: Attributes) -> str | None:
         """Why the user may do that; None if they may not."""
         if MASTERS in user.groups:
             return ""
+        self._renew()
+        any_name = wanted._replace(name="")
+        key = (user.username, user.groups, any_name)
+        if (reason := self._decided.get(key)) is None and (reason := self._decide(user, any_name)) is not None:
+            if len(self._decided) >= _MOST_DECIDED:
+                self._decided.clear()
+            self._decided[key] = reason
+        return self._decide(user, wanted) if reason is None and wanted.name else reason
+
+    def _decide(self, user: User, wanted: Attributes) -> str | None:
         for grant in self._of(user, wanted.namespace):
             if any(allows(rule, wanted) for rule in grant.rules):
                 return grant.reason
@@ -62,13 +74,17 @@ class Rbac:
         return self._rules(entry.parse()) if entry else None
 
     def _of(self, user: User, namespace: str) -> Iterator[Grant]:
-        seen = tuple(self._store.revision(each) for each in _COLLECTIONS)
-        if seen != self._seen:
-            self._grants, self._seen = self._read(), seen
+        self._renew()
         for subject in (("User", user.username), *(("Group", group) for group in user.groups)):
             for grant in self._grants.get(subject, ()):
                 if not grant.namespace or grant.namespace == namespace:
                     yield grant
+
+    def _renew(self) -> None:
+        seen = tuple(self._store.revision(each) for each in _COLLECTIONS)
+        if seen != self._seen:
+            self._grants, self._seen = self._read(), seen
+            self._decided.clear()
 
     def _read(self) -> dict[tuple[str, str], list[Grant]]:
         grants: dict[tuple[str, str], list[Grant]] = {}
