@@ -151,10 +151,11 @@ async def _until_end(streams: Streams, serve: Serve, left: asyncio.Future[None])
             for name in ("stdin", "resize"):
                 if name in streams:
                     streams[name].ignore()
-            await streams["error"].write(orjson.dumps(work.result()))
-            for name in ("stdout", "stderr", "error"):
-                if name in streams:
-                    await streams[name].close()
+            with contextlib.suppress(ConnectionError):  # of a client that left meanwhile
+                await streams["error"].write(orjson.dumps(work.result()))
+                for name in ("stdout", "stderr", "error"):
+                    if name in streams:
+                        await streams[name].close()
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

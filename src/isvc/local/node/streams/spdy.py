@@ -15,7 +15,7 @@ from isvc.local.node.streams.spdy_headers import HeaderReader, HeaderWriter, Mal
 
 PROTOCOL: Final = "SPDY/3.1"
 _CONTROL = 0x8003_0000  # the control bit and version 3
-_SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING, _GOAWAY = 1, 2, 3, 6, 7
+_SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING = 1, 2, 3, 6
 _FIN = 1
 _REFUSED_STREAM = 3
 _MAX_STREAMS = 1024
@@ -45,18 +45,12 @@ class SpdySession:
             self._buffer += data
             while (frame := self._next_frame()) is not None:
                 await self._take(*frame)
-        for channel in self._channels.values():
+        channels, self._channels = self._channels, {}
+        for channel in channels.values():
             await channel.feed(b"")
 
     async def ping(self) -> None:
         await self._control(_PING, struct.pack(">I", 2))
-
-    async def goaway(self) -> None:
-        await self._control(_GOAWAY, struct.pack(">II", max(self._channels, default=0), 0))
-
-    def ignore(self) -> None:
-        for channel in self._channels.values():
-            channel.ignore()
 
     def _next_frame(self) -> tuple[int, int, bytes] | None:
         """First word, flags and payload of a frame that is there as a whole."""

@@ -68,7 +68,7 @@ def _pairs(plain: bytes) -> list[tuple[str, str]]:
 
 class HeaderWriter:
     def __init__(self) -> None:
-        self._deflate = zlib.compressobj(zdict=DICTIONARY)
+        self._deflate = zlib.compressobj(wbits=11, memLevel=1, zdict=DICTIONARY)  # 12 KiB, not 256
 
     def write(self, headers: Mapping[str, str]) -> bytes:
         plain = struct.pack(">I", len(headers)) + b"".join(

@@ -32,19 +32,26 @@ class Wire:
     """A session with everything the client sends, and what it was sent back."""
 
     def __init__(self, *pieces: bytes) -> None:
-        self.pieces = [*pieces, b""]
+        self.pieces = list(pieces)
+        self.all_read, self.left = asyncio.Event(), asyncio.Event()
         self.sent = b""
         self.opened: list[tuple[dict[str, str], Channel]] = []
         self.session = SpdySession(self._read, self._write, lambda *stream: self.opened.append(stream))
 
     async def _read(self) -> bytes:
         await asyncio.sleep(0)
-        return self.pieces.pop(0)
+        if self.pieces:
+            return self.pieces.pop(0)
+        self.all_read.set()
+        await self.left.wait()
+        return b""
 
     async def _write(self, data: bytes) -> None:
         self.sent += data
 
     async def run(self) -> Wire:
+        """Until the client has sent everything and left."""
+        self.left.set()
         await self.session.run()
         return self
 
@@ -59,7 +66,9 @@ async def test_a_stream_is_opened_read_and_written_in_any_pieces():
     whole = (
         streams + data(1, b"some ") + data(1, b"input", last=True) + data(9, b"for nobody") + control(PING, b"\0\0\0\7")
     )
-    wire = await Wire(*(whole[at : at + 7] for at in range(0, len(whole), 7))).run()
+    wire = Wire(*(whole[at : at + 7] for at in range(0, len(whole), 7)))
+    running = asyncio.create_task(wire.session.run())
+    await wire.all_read.wait()
     assert [headers["streamtype"] for headers, _ in wire.opened] == ["stdin", "error"]
     stdin, error = (channel for _, channel in wire.opened)
     assert [await stdin.read(), await stdin.read(), await stdin.read()] == [b"some ", b"input", b""]
@@ -67,6 +76,9 @@ async def test_a_stream_is_opened_read_and_written_in_any_pieces():
     await error.write(b"bad")
     await error.close()
     assert wire.sent.endswith(data(3, b"bad") + data(3, b"", last=True))
+    wire.left.set()
+    await running
+    assert await error.read() == b""
 
 
 async def test_a_stream_that_was_reset_takes_no_more():
