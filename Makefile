@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run fuzz test soak test-conformance test-sdk check bench-up manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-api
+.PHONY: run fuzz test soak test-conformance test-sdk check bench-up manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -87,6 +87,9 @@ bench: .venv envtest ## requests, CPU, memory and time per service on a real kub
 
 bench-llm: .venv envtest ## the same for LLMInferenceServices (N=50)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(BENCH)/bench.py --llmisvc '$(LLMISVC)' --mode llmisvc --crds manifests/crds/full -n $(or $(N),50)
+
+bench-scale: .venv envtest ## memory, CPU, restart and an edit of the configuration with many services (N=1500)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/scale.py --bench $(BENCH) --manager '$(MANAGER)' --crds manifests/crds/full -n $(or $(N),1500)
 
 bench-apiserver: .venv envtest ## speed and memory of the embedded API server beside kube-apiserver with etcd
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/apiserver.py
