@@ -11,7 +11,7 @@ from isvc.apiserver.crd.structure import check_structure
 from isvc.apiserver.names import dns_1035, subdomain
 from isvc.apiserver.request import User
 from isvc.apiserver.strategy import FieldError
-from isvc.kube.objects import Object, annotations_of, name_of
+from isvc.kube.objects import Object, annotations_of, dig, name_of
 
 INSTANCES_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _APPROVAL = "api-approved.kubernetes.io"
@@ -150,6 +150,8 @@ def _check_versions(spec: Object, old: Object | None) -> Iterator[FieldError]:
         yield from _check_scale((version.get("subresources") or {}).get("scale"), f"{outer}.subresources.scale")
         for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
             yield from _check_column(column, f"{outer}.additionalPrinterColumns[{at}]")
+        for at, field in enumerate(version.get("selectableFields") or ()):
+            yield from _check_selectable(field, version, f"{outer}.selectableFields[{at}].jsonPath")
         if version.get("deprecationWarning") is not None and not version.get("deprecated"):
             words = "can only be set for deprecated versions"
             yield field_errors.invalid(f"{path}.deprecationWarning", version["deprecationWarning"], words)
@@ -158,6 +160,20 @@ def _check_versions(spec: Object, old: Object | None) -> Iterator[FieldError]:
     if sum(bool(each.get("storage")) for each in versions) != 1:
         words = "must have exactly one version marked as storage version"
         yield field_errors.invalid("spec.versions", versions, words)
+
+
+def _check_selectable(field: Object, version: Object, path: str) -> Iterator[FieldError]:
+    """A selectable field is a single value of a plain type that the schema knows."""
+    json_path = field.get("jsonPath") or ""
+    schema = dig(version, "schema", "openAPIV3Schema") or {}
+    for step in json_path.lstrip(".").split("."):
+        schema = dig(schema, "properties", step)
+    if not isinstance(schema, dict):
+        yield field_errors.invalid(path, json_path, "is an invalid path: does not refer to a valid field")
+    elif schema.get("type") not in ("string", "boolean", "integer"):
+        words = "must point to a field of type string, boolean or integer."
+        words += " Enum string fields and strings with formats are allowed."
+        yield field_errors.invalid(path, json_path, words)
 
 
 def _check_column(column: Object, path: str) -> Iterator[FieldError]:
@@ -170,6 +186,9 @@ def _check_column(column: Object, path: str) -> Iterator[FieldError]:
         yield field_errors.invalid(f"{path}.type", column["type"], f"must be one of {','.join(kinds)}")
     if not column.get("jsonPath"):
         yield field_errors.required(f"{path}.JSONPath")
+    elif not column["jsonPath"].startswith("."):
+        words = "must be a simple json path starting with ."
+        yield field_errors.invalid(f"{path}.JSONPath", column["jsonPath"], words)
 
 
 def _check_scale(scale: Object | None, path: str) -> Iterator[FieldError]:
