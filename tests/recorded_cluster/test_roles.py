@@ -1,0 +1,70 @@
+"""The chart's roles are enough for the recorded cases, and no more than they need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.golden.recorded import FOLDER
+from tests.recorded_cluster import rights
+from tests.recorded_cluster.servers import FLAGS, Servers
+
+#: Cases that together make every call, found by trying all.
+CASES: dict[str, dict[str, list[str]]] = {
+    "manager": {
+        "knative-istio": ["kn-self-heal", "kn-stop-resume", "tm-lifecycle", "graph-stop-resume"],
+        "standard-gateway": ["gw-canary-lifecycle", "gw-cluster-local", "gw-route-self-heal"],
+        "standard-ingress": ["std-self-heal", "std-keda-external", "std-keda-resource"],
+        "admission-ca": ["adm-ca-bundle"],
+        "standard-options": ["opt-scaler-and-resources"],
+    },
+    "llmisvc": {
+        "llmisvc": [
+            "llm-drift-corrected",
+            "llm-lws-data-parallel",
+            "llm-lws-to-single-node",
+            "llm-managed-device-simple",
+            "llm-scaling-hpa",
+        ],
+        "llmisvc-routing": ["llm-router-scheduler", "llm-router-group", "llm-scheduler-custom"],
+        "llmisvc-tls": ["llm-wva-keda"],
+    },
+}
+LEADING = FLAGS.replace("--leader-elect=false", "--leader-elect=true")
+
+
+def unused_on_purpose(controller: str) -> tuple[set[str], set[str]]:
+    """The rights that no case uses, and those of them that one may use when it is overtaken by another writer."""
+    entries = yaml.safe_load(Path(__file__).with_name("unused_rights.yaml").read_text())[controller]
+    assert all(entry["reason"] for entry in entries)
+    allowed = {right for entry in entries for right in entry["rights"]}
+    return allowed, {right for entry in entries if entry.get("sometimes") for right in entry["rights"]}
+
+
+def play(servers: Servers, controller: str, profile: str, cases: list[str]) -> None:
+    run = servers.prepare(profile)
+    run.cases = [case for case in run.cases if not cases or case.name in cases]
+    run._install_base()
+    flags = LEADING + (" --metrics-secure=false" if controller == "llmisvc" else "")
+    setattr(run.args, controller, rights.command(servers, controller, flags))
+    try:
+        run._start_controllers()
+        run._register_webhooks()
+        run._play()
+    finally:
+        run._stop_controllers()
+        servers.clear(run)
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no recorded cases in {FOLDER}")
+@pytest.mark.parametrize("controller", ["manager", "llmisvc"])
+def test_every_right_is_used_and_none_is_missing(servers: Servers, controller: str):
+    for profile, cases in CASES[controller].items():
+        play(servers, controller, profile, cases)
+    events = rights.of_account(servers.audit(), controller)
+    assert rights.refused(events) == set()
+    unused = {str(right) for right in rights.granted(controller) - rights.used(events)}
+    allowed, sometimes = unused_on_purpose(controller)
+    assert unused - allowed == set(), "no case needs these rights"
+    assert allowed - unused - sometimes == set(), "these rights are used: take them out of unused_rights.yaml"
