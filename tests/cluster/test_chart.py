@@ -108,6 +108,18 @@ def test_a_value_that_the_chart_does_not_have_is_refused():
     assert "no value manager.replcas" in refused.stderr
 
 
+def test_managers_are_found_by_their_labels():
+    planes = {
+        name: each["spec"]["template"]["metadata"]["labels"]["control-plane"]
+        for (_, kind, _, name), each in isvc_manifests().items()
+        if kind == "Deployment"
+    }
+    assert planes == {
+        "kserve-controller-manager": "kserve-controller-manager",
+        "llmisvc-controller-manager": "llminferenceservice-kserve-controller-manager",
+    }
+
+
 def test_pods_are_restricted():
     """As the Pod Security Standard `restricted` asks for, and with a read-only root."""
     for manifest in isvc_manifests(*settings(EVERYTHING)).values():

@@ -10,10 +10,13 @@ from functools import partial
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.cluster.lifecycles.stage import foreign_crd, is_served
+from tests.cluster.lifecycles.stage import Platform, foreign_crd, is_served, running, set_up
+from tests.cluster.test_lifecycles import service
 from tests.waiting import until
 
+from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli import main
+from isvc.kube.conditions import is_true
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.resource import (
     CONFIG_MAPS,
@@ -25,6 +28,8 @@ from isvc.kube.resource import (
 from isvc.preflight.finding import Level
 from isvc.preflight.kinds import check_projects, check_version
 from isvc.serving.thirdparty import KNATIVE_SERVICES
+from isvc.toolkit import kubeconfig
+from isvc.toolkit.client import Client
 from isvc.toolkit.clock import micro_timestamp
 
 WEBHOOK = "preflight.example.com"
@@ -121,3 +126,27 @@ def test_what_is_too_old_is_an_error() -> None:
     knative = next(finding for finding in check_projects([older]) if finding.check == "Knative Serving")
     assert knative.level is Level.ERROR
     assert knative.message == "CRD services.serving.knative.dev serves v1beta1, and not v1"
+
+
+async def test_take_over(cluster, client, namespace):
+    """What is as planned is not mentioned; of what is not, it says which child would be written and who restarts."""
+    platform = Platform(client)
+
+    async def ready() -> bool:
+        await platform.make_ready(namespace)
+        status = (await client.get(INFERENCE_SERVICES, "life", namespace)).get("status") or {}
+        return is_true(status.get("conditions") or (), "Ready")
+
+    await set_up(client, namespace, "Standard")
+    await client.create(INFERENCE_SERVICES, service(namespace))
+    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, running(own, namespace):
+        await until(ready, "the service is ready", every=0.2)
+    before = await preflight(cluster, namespace, "--takeover")
+    assert f"InferenceService {namespace}/life" not in before.output
+    container = {"name": "kserve-container", "image": "somebody-elses:1"}
+    bent = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    await client.patch(DEPLOYMENTS, "life-predictor", bent, namespace)
+    after = await preflight(cluster, namespace, "--takeover")
+    assert after.exit_code == 1
+    assert f"InferenceService {namespace}/life" in after.output
+    assert "Deployment life-predictor would be changed; 1 pod would restart" in after.output

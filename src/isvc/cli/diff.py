@@ -43,7 +43,7 @@ def command(cluster: Cluster, files: tuple[str, ...], system_namespace: str, bri
     if output:
         _print_values(differences, output)
     else:
-        _print(differences, brief=brief)
+        print_differences(differences, brief=brief)
     for warning in differences.warnings:
         click.echo(f"Warning: {warning}", err=True)
     for problem in differences.problems:
@@ -77,7 +77,7 @@ def _sentence(error: Exception) -> str:
     return said
 
 
-def _print(differences: Differences, *, brief: bool) -> None:
+def print_differences(differences: Differences, *, brief: bool) -> None:
     from isvc.rendering.text import heading, summary, title, unified
 
     for owner, children in differences.by_owner().items():

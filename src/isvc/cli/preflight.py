@@ -17,12 +17,13 @@ _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "error": ("✗", "
 
 @click.command()
 @cluster_options()
+@click.option("--takeover", is_flag=True, help="Show what would change for the services that another manager made.")
 @output_option(JSON, YAML)
-def command(cluster: Cluster, output: str | None) -> None:
+def command(cluster: Cluster, takeover: bool, output: str | None) -> None:
     """Check a cluster before a manager is installed: versions, kinds, other managers, webhooks, permissions.
 
     -n names the namespace to install into (kserve). The cluster is read and not written to. Exits with 1 if something
-    would keep a manager from working.
+    would keep a manager from working, or if --takeover finds pods that would restart.
     """
     from isvc.preflight.checks import preflight
     from isvc.preflight.finding import Level
@@ -33,8 +34,25 @@ def command(cluster: Cluster, output: str | None) -> None:
     else:
         for finding in findings:
             _print(finding)
-    if any(finding.level is Level.ERROR for finding in findings):
+    restarts = takeover and _take_over(cluster, quiet=output is not None)
+    if restarts or any(finding.level is Level.ERROR for finding in findings):
         raise click.exceptions.Exit(1)
+
+
+def _take_over(cluster: Cluster, *, quiet: bool) -> int:
+    """How many pods would restart if the managers started now; which children they would write is printed."""
+    from isvc.cli.diff import print_differences
+    from isvc.programs.options import Options
+    from isvc.rendering.differences import Differences, compare
+
+    options = Options(system_namespace=cluster.namespace or "kserve")
+    compared = cluster.run(lambda client: compare(client, (), options))
+    taken = Differences(found=compared.pending)
+    for warning in compared.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    if not quiet:
+        print_differences(taken, brief=True)
+    return taken.restarts
 
 
 def _print(finding: Finding) -> None:
