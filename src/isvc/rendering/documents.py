@@ -104,6 +104,10 @@ def _objects(value: Any, place: str) -> Iterator[Document]:
         raise DocumentError(f"{where}{value['kind']} has no metadata")
     if not any(isinstance(value["metadata"].get(field), str) for field in ("name", "generateName")):
         raise DocumentError(f"{where}{value['kind']} has no metadata.name")
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        raise DocumentError(f"{where}{value['kind']} has a value that JSON cannot have: {error}") from None
     yield Document(value, place)
 
 

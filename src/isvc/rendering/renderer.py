@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from isvc.api.llm.conversion import KINDS as CONVERTED
 from isvc.api.llm.conversion import NEW, convert
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
+from isvc.kube.builtin import check_types, completed
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, deep_copy, name_of, namespace_of
 from isvc.kube.resource import Resource
@@ -26,7 +27,8 @@ from isvc.rendering.pods import pods_of
 from isvc.rendering.problems import Problem, unready
 from isvc.rendering.shipped import shipped_config, shipped_objects, with_section
 from isvc.rendering.unknowns import assumed, default_gateway
-from isvc.serving.config import CONFIG_MAP
+from isvc.serving.config import CONFIG_MAP, Config
+from isvc.serving.config.configmap import ConfigError
 from isvc.simulation.kinds import KINDS, resource_of
 from isvc.simulation.simulation import Simulation
 
@@ -97,7 +99,8 @@ def render(
     options = Options(system_namespace=system_namespace)
     given = [placed(document, namespace, options) for document in documents(sources)]
     around = [placed(document, namespace, options) for document in documents(extra)]
-    configs = documents([config]) if config is not None else []
+    configs = [*filter(lambda each: is_configuration(each.obj), given)]
+    configs += documents([config]) if config is not None else []
     cluster = Cluster(options, _absent(without))
     cluster.install(around, configs, mode=mode, shipped=shipped)
     return run(cluster.render(given, pods=pods))
@@ -123,10 +126,12 @@ class Cluster:
 
     def install(self, around: list[Document], config: list[Document], *, mode: str = "", shipped: bool = True) -> None:
         """Put in place what is there before the documents."""
-        found = [each.obj for each in (*around, *config) if is_configuration(each.obj)]
+        found = [each for each in (*around, *config) if is_configuration(each.obj)]
         if config and not found:
             raise DocumentError(f"{config[0]} is not the ConfigMap {CONFIG_MAP}")
-        chosen = {**found[-1]} if found else shipped_config(self._namespace)
+        for each in (*around, *config):
+            _check(each)
+        chosen = {**found[-1].obj} if found else shipped_config(self._namespace)
         if not found:
             self._warnings.append("no configuration is given: that of `isvc up` is assumed")
         chosen["metadata"] = {**chosen["metadata"], "namespace": self._namespace}
@@ -138,7 +143,7 @@ class Cluster:
 
     def _seed(self, objects: Iterable[Object]) -> None:
         for obj in objects:
-            stored = convert([obj], NEW)[0] if obj["kind"] in CONVERTED else obj
+            stored = convert([obj], NEW)[0] if obj["kind"] in CONVERTED else completed(obj) or obj
             if resource := resource_of(stored):
                 uid = f"{resource}/{namespace_of(stored)}/{name_of(stored)}"
                 metadata = {"uid": uid, "resourceVersion": "0", "generation": 1, **stored["metadata"]}
@@ -203,6 +208,16 @@ def _rank(document: Document) -> int:
     resource = resource_of(document.obj)
     kinds = [each.kind for each in OWNERS]
     return kinds.index(resource.kind) + 1 if resource and resource.kind in kinds else 0
+
+
+def _check(document: Document) -> None:
+    """What no API server would have: wrong types in a kind of Kubernetes, a configuration that cannot be parsed."""
+    try:
+        check_types(document.obj)
+        if is_configuration(document.obj):
+            Config.parse((completed(document.obj) or document.obj).get("data") or {})
+    except (ApiError, ConfigError) as error:
+        raise DocumentError(f"{document}: {error}") from None
 
 
 def _absent(names: Collection[str]) -> list[Resource]:

@@ -16,7 +16,7 @@ import orjson
 from isvc.api.resources import GROUP
 from isvc.apiserver import refusals
 from isvc.apiserver.metadata import tidy
-from isvc.kube.builtin import completed
+from isvc.kube.builtin import check_types, completed
 from isvc.kube.errors import BadRequest, NotFound
 from isvc.kube.objects import Object, deep_copy, finalizers_of, is_being_deleted, name_of, namespace_of
 from isvc.kube.patch import merge_patch
@@ -217,6 +217,7 @@ class MemoryServer(Transport):
             return admitted
         if not isinstance(admitted.get("metadata"), dict):
             raise BadRequest("metadata must be an object")
+        check_types(admitted)
         known = completed(admitted)
         stored = known or admitted
         if live is not None:

@@ -144,6 +144,21 @@ def test_unknown_kinds_and_names() -> None:
         render(service()).child("Pod")
 
 
+@pytest.mark.parametrize("data", [-1, {"ingress": {"a": 1}}, {"ingress": "{"}, {"ingress": "{}"}])
+def test_a_bad_configuration_is_told_before_anything_is_rendered(data: object) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "inferenceservice-config"}, "data": data}
+    for arguments in ({"config": config}, {"extra": [config]}):
+        with pytest.raises(DocumentError, match=r"^ConfigMap inferenceservice-config: "):
+            render(service(), **arguments)
+    with pytest.raises(DocumentError, match=r"^ConfigMap inferenceservice-config: "):
+        render(service(), config)
+
+
+def test_a_value_that_json_cannot_have() -> None:
+    with pytest.raises(DocumentError, match="InferenceService has a value that JSON cannot have: "):
+        render(service(predictor={"minReplicas": 10**30}))
+
+
 def test_importing_isvc_loads_nothing_else() -> None:
     code = "import isvc, sys; print([name for name in sys.modules if name.startswith('isvc.')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -13,6 +13,12 @@ from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK, Object, deep_copy
 
 
+def check_types(manifest: Object) -> None:
+    """Raises BadRequest for a built-in kind with a field of the wrong type, as an API server answers."""
+    if message := message_of(GVK.of(manifest)):
+        shape(deep_copy(manifest), message, [])
+
+
 def completed(manifest: Object) -> Object | None:
     """The manifest as an API server would store it, but for what only that server knows: addresses, uid, status.
 
