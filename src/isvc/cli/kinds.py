@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
-from isvc.kube.errors import NotFound
+from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.resource import Resource
 
 if TYPE_CHECKING:
@@ -43,8 +44,10 @@ async def find(client: Client, name: str, namespace: str) -> tuple[Resource, Obj
         if resource is None:
             raise click.ClickException(f"there is no kind {word!r}; it is one of {', '.join(SHORT.values())}")
         kinds = (resource,)
-    found = await asyncio.gather(*(_get(client, resource, rest, namespace) for resource in kinds))
-    matches = [(resource, obj) for resource, obj in zip(kinds, found, strict=True) if obj is not None]
+    asked = (client.get(resource, rest, namespace) for resource in kinds)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    _raise_unless_answered(answers)
+    matches = [(resource, obj) for resource, obj in zip(kinds, answers, strict=True) if isinstance(obj, dict)]
     if not matches:
         raise click.ClickException(_absent(kinds, rest, namespace))
     if len(matches) > 1:
@@ -55,22 +58,24 @@ async def find(client: Client, name: str, namespace: str) -> tuple[Resource, Obj
 
 async def list_all(client: Client, namespace: str, kinds: tuple[Resource, ...] = ()) -> list[Object]:
     """Every object of the kinds, or of all of them; those that the cluster does not have are left out."""
-    lists = await asyncio.gather(*(_list(client, resource, namespace) for resource in kinds or ALL))
-    return [obj for each in lists for obj in each]
+    asked = (client.list(resource, namespace) for resource in kinds or ALL)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    _raise_unless_answered(answers)
+    return [obj for answer in answers if not isinstance(answer, BaseException) for obj in answer.items]
 
 
-async def _get(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
-    try:
-        return await client.get(resource, name, namespace)
-    except NotFound:
-        return None
+def _raise_unless_answered(answers: Sequence[object]) -> None:
+    """A kind that is not installed, or not this user's to read, is passed over; any other failure is raised.
 
-
-async def _list(client: Client, resource: Resource, namespace: str) -> list[Object]:
-    try:
-        return (await client.list(resource, namespace)).items
-    except NotFound:
-        return []
+    If no kind could be read, that is what is raised.
+    """
+    errors = [answer for answer in answers if isinstance(answer, BaseException)]
+    forbidden = [error for error in errors if isinstance(error, Forbidden)]
+    others = [error for error in errors if not isinstance(error, (Forbidden, NotFound))]
+    if others:
+        raise others[0]
+    if forbidden and not any(not isinstance(answer, BaseException) for answer in answers):
+        raise forbidden[0]
 
 
 def _absent(kinds: tuple[Resource, ...], name: str, namespace: str) -> str:

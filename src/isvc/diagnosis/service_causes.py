@@ -44,8 +44,9 @@ def bad_config(evidence: Evidence) -> Iterator[Finding]:
     """A bad section stops nothing that runs: the last good configuration stays in force, until the manager restarts."""
     if evidence.config:
         level = Level.WARNS if evidence.is_ready else Level.BLOCKS
-        remedy = "mend that key of the ConfigMap; nothing needs to be restarted"
-        message = f"ConfigMap {evidence.config}" if evidence.config.startswith(CONFIG_MAP) else evidence.config
+        message, remedy = evidence.config, "apply the ConfigMap that comes with the manager"
+        if message.startswith(CONFIG_MAP):
+            message, remedy = f"ConfigMap {message}", "mend that key of the ConfigMap; nothing needs to be restarted"
         yield Finding("BadConfiguration", message, remedy, level)
 
 

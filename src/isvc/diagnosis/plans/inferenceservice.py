@@ -15,6 +15,7 @@ from isvc.controllers.inferenceservice.watches import reads
 from isvc.diagnosis.finding import Finding, Level
 from isvc.diagnosis.plans.intent import Intent, invalid
 from isvc.diagnosis.snapshot import Snapshot
+from isvc.kube.errors import Forbidden
 from isvc.kube.objects import Object
 from isvc.serving.knative_settings import KnativeSettings
 from isvc.toolkit.client import Client
@@ -33,7 +34,11 @@ async def intent(client: Client, snapshot: Snapshot, service: Object) -> Intent:
         return invalid(str(error))
     if observed.mode is DeploymentMode.MODEL_MESH:
         return Intent(problem=_model_mesh(observed))
-    observed, planned = await Gatherer(client, KnativeSettings(client, clock)).gather(observed, plan)
+    try:
+        observed, planned = await Gatherer(client, KnativeSettings(client, clock)).gather(observed, plan)
+    except Forbidden as error:  # a secret or service account that this user may not read
+        message = f"what should exist for InferenceService {observed.name} could not be planned: {error.message}"
+        return Intent(suspicions=(Finding("NotAllowedToRead", message, "ask as somebody who may", Level.WARNS),))
     problem = None
     if planned.stop is not None:
         why = explain_stop(planned.stop)
