@@ -6,7 +6,7 @@ from isvc.api.codec import DecodeError
 from isvc.controllers.inferencegraph.observe import observe
 from isvc.controllers.inferencegraph.plan import plan
 from isvc.diagnosis.finding import Finding
-from isvc.diagnosis.plans.intent import Intent, invalid
+from isvc.diagnosis.plans.intent import Intent, invalid, unconfigured
 from isvc.diagnosis.snapshot import Snapshot
 from isvc.engine.plan import Hold
 from isvc.kube.objects import Key, Object
@@ -26,7 +26,7 @@ async def intent(client: Client, snapshot: Snapshot, graph: Object) -> Intent:
     configuration = Configuration(reader, snapshot.system_namespace)
     config = configuration.in_force()
     if config is None:
-        return Intent(config=configuration.problem)
+        return unconfigured(snapshot, configuration.problem)
     try:
         knative = KnativeSettings(client, clock)
         observed = await observe(reader, knative, config, Key.of(graph), timestamp(clock.now()))

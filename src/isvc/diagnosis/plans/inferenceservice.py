@@ -13,7 +13,7 @@ from isvc.controllers.inferenceservice.planned import Planned
 from isvc.controllers.inferenceservice.status.explanations import explain_stop
 from isvc.controllers.inferenceservice.watches import reads
 from isvc.diagnosis.finding import Finding, Level
-from isvc.diagnosis.plans.intent import Intent, invalid
+from isvc.diagnosis.plans.intent import Intent, invalid, unconfigured, unreadable
 from isvc.diagnosis.snapshot import Snapshot
 from isvc.kube.errors import Forbidden
 from isvc.kube.objects import Object
@@ -27,7 +27,7 @@ async def intent(client: Client, snapshot: Snapshot, service: Object) -> Intent:
     observer = Observer(snapshot.reader(reads(snapshot.system_namespace)), snapshot.system_namespace)
     config = observer.configuration.in_force()
     if config is None:
-        return Intent(config=observer.configuration.problem)
+        return unconfigured(snapshot, observer.configuration.problem)
     try:
         observed = observer.observe(service, config, timestamp(clock.now()))
     except DecodeError as error:
@@ -37,8 +37,7 @@ async def intent(client: Client, snapshot: Snapshot, service: Object) -> Intent:
     try:
         observed, planned = await Gatherer(client, KnativeSettings(client, clock)).gather(observed, plan)
     except Forbidden as error:  # a secret or service account that this user may not read
-        message = f"what should exist for InferenceService {observed.name} could not be planned: {error.message}"
-        return Intent(suspicions=(Finding("NotAllowedToRead", message, "ask as somebody who may", Level.WARNS),))
+        return unreadable(error.message)
     problem = None
     if planned.stop is not None:
         why = explain_stop(planned.stop)

@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from isvc.diagnosis.finding import Finding
+from isvc.diagnosis.finding import Finding, Level
+from isvc.diagnosis.snapshot import Snapshot
 from isvc.engine.plan import Child, Plan, Want
+from isvc.kube.resource import CONFIG_MAPS
+from isvc.serving.config import CONFIG_MAP
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,19 @@ class Intent:
     def of(cls, plan: Plan, problem: Finding | None = None, suspicions: Iterable[Finding] = ()) -> Self:
         wanted = (child for part in plan.parts if isinstance(part.answer, Want) for child in part.answer.children)
         return cls(tuple(wanted), problem, tuple(suspicions))
+
+
+def unconfigured(snapshot: Snapshot, problem: str) -> Intent:
+    """Nothing can be planned without a configuration, be it bad or not this user's to read."""
+    if CONFIG_MAPS not in snapshot.unread:
+        return Intent(config=problem)
+    return unreadable(f"you may not read ConfigMap {CONFIG_MAP} in namespace {snapshot.system_namespace}")
+
+
+def unreadable(why: str) -> Intent:
+    """What should exist is not known, since this user may not read what it depends on."""
+    message = f"what should exist for this service could not be planned: {why}"
+    return Intent(suspicions=(Finding("NotAllowedToRead", message, "ask as somebody who may", Level.WARNS),))
 
 
 def invalid(message: str) -> Intent:

@@ -12,7 +12,7 @@ from isvc.controllers.llmisvc.planned import Planned
 from isvc.controllers.llmisvc.presets import NotCombined
 from isvc.controllers.llmisvc.watches import reads as declared_reads
 from isvc.diagnosis.finding import Finding
-from isvc.diagnosis.plans.intent import Intent
+from isvc.diagnosis.plans.intent import Intent, unconfigured
 from isvc.diagnosis.snapshot import Snapshot
 from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.objects import Key, Object, namespace_of
@@ -32,7 +32,7 @@ async def intent(client: Client, snapshot: Snapshot, service: Object) -> Intent:
     observer = Observer(reader, snapshot.system_namespace, environment)
     config = observer.configuration.in_force()
     if config is None:
-        return Intent(config=observer.configuration.problem)
+        return unconfigured(snapshot, observer.configuration.problem)
     try:
         reads, merged = await _merge(client, observer, service, config)
     except NotCombined as error:
