@@ -221,6 +221,7 @@ def test_a_request_under_way_when_its_pod_goes_is_given_the_grace_period(here):
 
 def test_what_is_not_here_is_warned_of_and_the_service_runs_without_it(here):
     wish = service("wish", "pvc://unheard-of/iris", nodeSelector={"gpu": "a100"}, canaryTrafficPercent=10)
+    wish["spec"]["predictor"]["serviceAccountName"] = "nobody"
     wish["spec"]["predictor"]["model"]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
     shutil.copytree(here.home / "volumes/default/models/iris", here.home / "volumes/default/unheard-of/iris")
     command = ["kubectl", "apply", "-f", "-"]
@@ -233,7 +234,7 @@ def test_what_is_not_here_is_warned_of_and_the_service_runs_without_it(here):
         return here.kubectl("get", "events", f"--field-selector={about}", "-o", "jsonpath={.items[*].message}")
 
     until(warnings, "an event")
-    for clause in ("the label gpu=a100", "has no nvidia.com/gpu", "the claim unheard-of does not exist"):
+    for clause in ("the label gpu=a100", "has no nvidia.com/gpu", "claim unheard-of", "service account nobody"):
         assert clause in warnings()
     here.kubectl("delete", "isvc", "wish")
     long = json.dumps(service("n" * 49, "pvc://models/iris"))

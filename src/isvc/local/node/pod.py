@@ -19,7 +19,7 @@ from typing import Any
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
-from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PODS
+from isvc.kube.resource import PODS
 from isvc.local.node import volumes
 from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.container import Container
@@ -27,7 +27,7 @@ from isvc.local.node.environment import Missing
 from isvc.local.node.files import exists, files_of
 from isvc.local.node.image_volumes import fetch_images
 from isvc.local.node.images import ImageTable
-from isvc.local.node.lacking import lacking
+from isvc.local.node.lacking import lacking, references
 from isvc.local.node.launch import PodContext
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import PORTS_ANNOTATION, Ports
@@ -208,13 +208,10 @@ class PodWorker:
     async def _warn(self) -> None:
         """Says what the pod asks for that is not there; it runs without it."""
         missing = [*lacking(self.pod, node_labels(self._node.name), capacity())]
-        claims = (
-            dig(volume, "persistentVolumeClaim", "claimName") for volume in dig(self.pod, "spec", "volumes") or ()
-        )
-        for name in sorted({claim for claim in claims if claim}):
+        for resource, name, clause in references(self.pod):
             with contextlib.suppress(ApiError, ClusterError):
-                if not await exists(self._node.client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(self.pod)):
-                    missing.append(f"the claim {name} does not exist, and a folder of that name takes its place")
+                if not await exists(self._node.client, resource, name, namespace_of(self.pod)):
+                    missing.append(clause)
         if missing:
             self._event("Warning", _LACKING, f"{'; '.join(missing)}; the pod runs without")
 
