@@ -122,6 +122,7 @@ async def test_messages_come_whole_however_they_were_sent(port):
         (frame(CLOSE, b"\x00\x01"), 1002),
         (b"GET / HTTP/1.1\r\n\r\n", 1002),
     ],
+    ids=["bare", "huge", "twice", "too long", "continued", "opcode", "reserved", "long ping", "bad close", "HTTP"],
 )
 async def test_what_breaks_the_protocol_ends_the_connection(port, bad, code):
     peer = await Peer.connect(port, ahead=bad)
