@@ -1,4 +1,4 @@
-"""What tests share that compare the embedded API server with a real one."""
+"""What the suites share: both API servers side by side, and the models of the examples."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.differential.wire import Wire
+from tests.cluster.local_machine import needs_embedded
 from tests.servers import Cluster, discard, start
 
 
@@ -21,3 +22,14 @@ def both(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     for wire in wires:
         wire.close()
     discard(embedded)
+
+
+@pytest.fixture(scope="session")
+def models(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The models that `isvc up` puts into its claim, trained once for all suites that run it."""
+    needs_embedded(request)
+    from isvc.local.examples import train
+
+    folder = tmp_path_factory.mktemp("models")
+    train(folder)
+    return folder

@@ -20,7 +20,6 @@ from tests.cluster.local_machine import (
     HAS_TOOLS,
     Machine,
     machine,
-    needs_embedded,
     running,
     service,
     strange_pod,
@@ -30,16 +29,6 @@ from tests.cluster.local_machine import (
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
 ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5], [6.3, 3.3, 6.0, 2.5]]})
-
-
-@pytest.fixture(scope="module")
-def models(request, tmp_path_factory):
-    needs_embedded(request)
-    from isvc.local.examples import train
-
-    folder = tmp_path_factory.mktemp("models")
-    train(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

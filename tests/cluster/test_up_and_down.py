@@ -7,7 +7,7 @@ import signal
 import socket
 
 import pytest
-from tests.cluster.local_machine import HAS_TOOLS, machine, needs_embedded, service, strange_pod, until
+from tests.cluster.local_machine import HAS_TOOLS, machine, service, strange_pod, until
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
@@ -15,12 +15,8 @@ ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2]]})
 
 
 @pytest.fixture
-def here(request, tmp_path):
-    needs_embedded(request)
-    from isvc.local.examples import train
-
-    train(tmp_path / "models")
-    fresh = machine(tmp_path, tmp_path / "models")
+def here(models, tmp_path):
+    fresh = machine(tmp_path, models)
     yield fresh
     fresh.stop()
     until(lambda: fresh.processes() == [], "all processes to end")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, needs_embedded, running, service, until
+from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, running, service, until
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
@@ -14,13 +14,8 @@ MODEL = "pvc://models/iris"
 
 
 @pytest.fixture(scope="module")
-def here(request, tmp_path_factory):
-    needs_embedded(request)
-    from isvc.local.examples import train
-
-    folder = tmp_path_factory.mktemp("models")
-    train(folder)
-    with running(machine(tmp_path_factory.mktemp("up"), folder)) as here:
+def here(models, tmp_path_factory):
+    with running(machine(tmp_path_factory.mktemp("up"), models)) as here:
         here.apply(service("iris", MODEL))
         yield here
 

@@ -21,9 +21,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running, service, until
-
-from isvc.local.examples import train
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, running, service, until
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
@@ -34,10 +32,7 @@ STABLE, CANARY = b'{"predictions":[1]}', b'{"predictions":[0]}'
 
 
 @pytest.fixture(scope="module")
-def here(request, tmp_path_factory) -> Iterator[Machine]:
-    needs_embedded(request)
-    models = tmp_path_factory.mktemp("models")
-    train(models)
+def here(models, tmp_path_factory) -> Iterator[Machine]:
     with running(machine(tmp_path_factory.mktemp("up"), models)) as here:
         yield here
 

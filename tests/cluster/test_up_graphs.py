@@ -6,7 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.cluster.local_machine import HAS_TOOLS, machine, needs_embedded, running, until
+from tests.cluster.local_machine import HAS_TOOLS, machine, running, until
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
@@ -14,12 +14,7 @@ ROW = [6.8, 2.8, 4.8, 1.4]
 
 
 @pytest.fixture(scope="module")
-def here(request, tmp_path_factory):
-    needs_embedded(request)
-    from isvc.local.examples import train
-
-    models = tmp_path_factory.mktemp("models")
-    train(models)
+def here(models, tmp_path_factory):
     with running(machine(tmp_path_factory.mktemp("up"), models)) as here:
         yield here
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster import local_machine
-from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running, until
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, running, until
 from tests.cluster.test_up_pods import pod, status
 
 from isvc.local.node.sandbox import why_not
@@ -41,12 +41,7 @@ print('end', flush=True)
 
 
 @pytest.fixture(scope="module")
-def here(request, tmp_path_factory):
-    needs_embedded(request)
-    from isvc.local.examples import train
-
-    models = tmp_path_factory.mktemp("models")
-    train(models)
+def here(models, tmp_path_factory):
     with running(machine(tmp_path_factory.mktemp("up"), models), "--ephemeral", "--sandbox") as here:
         yield here
 

@@ -44,12 +44,8 @@ client.delete("sdk", namespace="default")
 """
 
 
-def test_the_sdk_creates_waits_and_predicts(request, tmp_path):
-    from isvc.local.examples import train
-
-    needs_embedded(request)
-    train(tmp_path / "models")
-    here = machine(tmp_path, tmp_path / "models")
+def test_the_sdk_creates_waits_and_predicts(models, tmp_path):
+    here = machine(tmp_path, models)
     try:
         here.start()
         done = subprocess.run([SDK, "-c", PROGRAM], env=here.env, capture_output=True, text=True, timeout=300)
@@ -78,13 +74,9 @@ if __name__ == "__main__":
 """
 
 
-def test_a_transformer_written_for_kserve_runs_as_it_is(request, tmp_path):
-    from isvc.local.examples import train
-
-    needs_embedded(request)
-    train(tmp_path / "models")
+def test_a_transformer_written_for_kserve_runs_as_it_is(models, tmp_path):
     (tmp_path / "transformer.py").write_text(TRANSFORMER)
-    here = machine(tmp_path, tmp_path / "models")
+    here = machine(tmp_path, models)
     command = [SDK, str(tmp_path / "transformer.py"), "--http_port", "{port}"]
     (here.home / "images.yaml").write_text(json.dumps({"images": {"example.com/halver": {"command": command}}}))
     both = service("halved", "pvc://models/iris")

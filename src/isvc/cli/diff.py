@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
-from isvc.cli.output import JSON, NAME, YAML, output_option, print_value
+from isvc.cli.output import JSON, NAME, YAML, output_option, print_remarks, print_value
 
 if TYPE_CHECKING:
     from isvc.kube.objects import Object
@@ -44,10 +44,7 @@ def command(cluster: Cluster, files: tuple[str, ...], system_namespace: str, bri
         _print_values(differences, output)
     else:
         print_differences(differences, brief=brief)
-    for warning in differences.warnings:
-        click.echo(f"Warning: {warning}", err=True)
-    for problem in differences.problems:
-        click.echo(f"Error: {problem}", err=True)
+    print_remarks(differences.warnings, differences.problems)
     if differences.problems:
         raise click.exceptions.Exit(FAILED)
     if differences.found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +18,14 @@ def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., A
     """Adds -o as the argument `output`; all forms, unless some are named."""
     chosen = forms or (JSON, YAML, WIDE, NAME)
     return click.option("-o", "--output", type=click.Choice(chosen), metavar="|".join(chosen), help="How to print it.")
+
+
+def print_remarks(warnings: Iterable[object], problems: Iterable[object]) -> None:
+    """What else there is to say, beside what is printed."""
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    for problem in problems:
+        click.echo(f"Error: {problem}", err=True)
 
 
 def print_value(value: Any, form: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isvc.cli.output import JSON, NAME, YAML, as_yaml, output_option, print_objects
+from isvc.cli.output import JSON, NAME, YAML, as_yaml, output_option, print_objects, print_remarks
 
 if TYPE_CHECKING:
     from isvc.kube.objects import Object
@@ -63,10 +63,7 @@ def command(
         click.echo(f"Error: {error}", err=True)
         raise click.exceptions.Exit(UNREADABLE) from None
     _print([child.stored if as_stored else child.manifest for child in rendering.children], output or YAML)
-    for warning in rendering.warnings:
-        click.echo(f"Warning: {warning}", err=True)
-    for problem in rendering.problems:
-        click.echo(f"Error: {problem}", err=True)
+    print_remarks(rendering.warnings, rendering.problems)
     if rendering.problems:
         raise click.exceptions.Exit(REFUSED)
 
