@@ -94,6 +94,10 @@ def test_an_isvc_up_that_runs_here_is_meant_when_nothing_is_configured(tmp_path,
             Cluster(context="elsewhere").config()
 
 
+def _hear_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_is_quiet(tmp_path):
     import socket
 
@@ -104,7 +108,8 @@ def test_ctrl_c_is_quiet(tmp_path):
             f" clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{silent.getsockname()[1]}'}}}}]}}"
         )
         program = [sys.executable, "-c", "from isvc.cli import main; main()", "get", "--kubeconfig", str(config)]
-        process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        # In the background of a shell, where this suite may run, Ctrl-C is ignored.
+        process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_hear_ctrl_c)
         silent.settimeout(60)
         connection, _ = silent.accept()
         with connection:
