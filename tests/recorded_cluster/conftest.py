@@ -1,4 +1,4 @@
-"""One kube-apiserver for all tests of this folder: it takes most of a minute to know all kinds."""
+"""One kube-apiserver for each module: what the cases of one leave behind, another may not find."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests.recorded_cluster.servers import Servers
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def servers() -> Iterator[Servers]:
     running = Servers()
     yield running
