@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from isvc.apiserver.protobuf.encoding import tagged
 from isvc.kube.objects import Object
 from isvc.kube.schemas import Schema
 
@@ -16,9 +17,9 @@ _KIND = "x-kubernetes-group-version-kind"
 
 def encode(document: Object) -> bytes:
     info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
-    paths = b"".join(_block(2, _named(path, _path_item(item))) for path, item in document["paths"].items())
-    definitions = b"".join(_block(1, _named(name, _schema(each))) for name, each in document["definitions"].items())
-    return _text(1, document["swagger"]) + _block(2, info) + _block(8, paths) + _block(9, definitions)
+    paths = b"".join(tagged(2, _named(path, _path_item(item))) for path, item in document["paths"].items())
+    definitions = b"".join(tagged(1, _named(name, _schema(each))) for name, each in document["definitions"].items())
+    return _text(1, document["swagger"]) + tagged(2, info) + tagged(8, paths) + tagged(9, definitions)
 
 
 def _schema(schema: Schema) -> bytes:
@@ -26,17 +27,17 @@ def _schema(schema: Schema) -> bytes:
     parts += [_text(19, each) for each in schema.get("required") or ()]
     others = schema.get("additionalProperties")
     if isinstance(others, dict):
-        parts.append(_block(21, _block(1, _schema(others))))
+        parts.append(tagged(21, tagged(1, _schema(others))))
     if schema.get("type"):
-        parts.append(_block(22, _text(1, schema["type"])))
+        parts.append(tagged(22, _text(1, schema["type"])))
     if isinstance(schema.get("items"), dict):
-        parts.append(_block(23, _block(1, _schema(schema["items"]))))
+        parts.append(tagged(23, tagged(1, _schema(schema["items"]))))
     properties = schema.get("properties") or {}
     if properties:
-        known = b"".join(_block(1, _named(name, _schema(each))) for name, each in properties.items())
-        parts.append(_block(25, known))
+        known = b"".join(tagged(1, _named(name, _schema(each))) for name, each in properties.items())
+        parts.append(tagged(25, known))
     extensions = {key: value for key, value in schema.items() if key.startswith("x-kubernetes-")}
-    parts += [_block(31, _named(key, _text(2, _yaml(value)))) for key, value in extensions.items()]
+    parts += [tagged(31, _named(key, _text(2, _yaml(value)))) for key, value in extensions.items()]
     return b"".join(parts)
 
 
@@ -44,19 +45,19 @@ def _path_item(item: Object) -> bytes:
     patch = item.get("patch")
     if patch is None:
         return b""
-    parameters = b"".join(_block(8, _parameter(each["name"])) for each in patch["parameters"])
-    kind = _block(13, _named(_KIND, _text(2, _yaml(patch[_KIND]))))
-    return _block(8, _text(5, patch["operationId"]) + parameters + kind)
+    parameters = b"".join(tagged(8, _parameter(each["name"])) for each in patch["parameters"])
+    kind = tagged(13, _named(_KIND, _text(2, _yaml(patch[_KIND]))))
+    return tagged(8, _text(5, patch["operationId"]) + parameters + kind)
 
 
 def _parameter(name: str) -> bytes:
     """A query parameter, under the three layers of choices that there are for one."""
     query = _text(2, "query") + _text(4, name) + _text(6, "string")
-    return _block(1, _block(2, _block(3, query)))
+    return tagged(1, tagged(2, tagged(3, query)))
 
 
 def _named(name: str, value: bytes) -> bytes:
-    return _text(1, name) + _block(2, value)
+    return _text(1, name) + tagged(2, value)
 
 
 def _yaml(value: object) -> str:
@@ -75,17 +76,4 @@ def _entries(items: Iterable[tuple[str, object]], indent: str) -> str:
 
 
 def _text(number: int, value: str | None) -> bytes:
-    return _block(number, value.encode()) if value else b""
-
-
-def _block(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return tagged(number, value.encode()) if value else b""
