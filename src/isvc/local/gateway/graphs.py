@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from isvc.kube.objects import Object, name_of, namespace_of
+from isvc.kube.objects import Object, name_of
+from isvc.local.gateway.unready import addresses
 
 
 def graph_routes(graph: Object) -> list[tuple[Object, list[str]]]:
     """HTTPRoutes that nobody wrote, and their hosts: the host of the graph's URL, and a path for clients without it."""
-    name, namespace = name_of(graph), namespace_of(graph)
-    path = {"type": "PathPrefix", "value": f"/serving/{namespace}/{name}"}
+    host, prefix, *_ = addresses(graph)
+    path = {"type": "PathPrefix", "value": prefix}
     rewrite = {"type": "URLRewrite", "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}}
     return [
-        (_route(graph, {}), [f"{name}-{namespace}.localhost"]),
+        (_route(graph, {}), [host]),
         (_route(graph, {"matches": [{"path": path}], "filters": [rewrite]}), ["localhost"]),
     ]
 
