@@ -95,9 +95,9 @@ class _Run:
         together: dict[str, Any] = {}
         try:
             for index, step in enumerate(steps):
-                body, status = await _result_or_first_error(members[index], members)
-                if step.is_hard and not 200 <= status <= 299:
-                    return Answer(orjson.dumps(body), status)
+                answer, body = await _result_or_first_error(members[index], members)
+                if step.is_hard and not answer.is_success:
+                    return Answer(orjson.dumps(body), answer.status)
                 together[step.step_name or str(index)] = body
         finally:
             for member in members:
@@ -105,12 +105,13 @@ class _Run:
             await asyncio.gather(*members, return_exceptions=True)
         return Answer(orjson.dumps(together, option=orjson.OPT_SORT_KEYS), 200)
 
-    async def _member(self, step: Step, request: bytes, depth: int) -> tuple[Any, int]:
+    async def _member(self, step: Step, request: bytes, depth: int) -> tuple[Answer, Any]:
+        """The answer of one step, and the object that it is."""
         answer = await self._step(step, request, depth)
         body = _parsed(answer.body)
         if body is not None and not isinstance(body, dict):
             raise RoutingError(f"{step.step_name or step.service_url} answered JSON that is no object")
-        return body, answer.status
+        return answer, body
 
 
 async def _result_or_first_error(task: asyncio.Task[_T], group: Sequence[asyncio.Task[_T]]) -> _T:
