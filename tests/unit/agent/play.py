@@ -22,6 +22,7 @@ import yaml
 from aiohttp import web
 from tests.ports import free_port
 from tests.waiting import until
+from tests.web_servers import on_any_path, serving
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded.json"
@@ -38,7 +39,7 @@ def corpus() -> list[dict[str, Any]]:
 async def play(case: dict[str, Any], command: Sequence[str]) -> dict[str, Any]:
     asked: list[str] = []
     logged: list[dict[str, Any]] = []
-    async with serving(_model_server(asked)) as component, serving(_sink(logged)) as sink:
+    async with serving(on_any_path(_model_server(asked))) as component, serving(on_any_path(_sink(logged))) as sink:
         port = free_port()
         flags = [flag.replace("{sink}", f"http://127.0.0.1:{sink}/") for flag in case["flags"]]
         async with agent([*command, f"--port={port}", f"--component-port={component}", *flags], component, port):
@@ -117,19 +118,6 @@ def _model_server(asked: list[str]) -> Any:
         return web.json_response({"predictions": instances})
 
     return serve
-
-
-@asynccontextmanager
-async def serving(handler: Any) -> AsyncIterator[int]:
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
 
 
 async def _listens(port: int) -> bool:

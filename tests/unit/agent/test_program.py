@@ -14,8 +14,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 from tests.ports import free_port
-from tests.unit.agent.play import agent, serving
+from tests.unit.agent.play import agent
 from tests.waiting import until
+from tests.web_servers import on_any_path, serving
 
 PROGRAM = [sys.executable, "-m", "isvc.agent", "--host=127.0.0.1"]
 
@@ -39,7 +40,7 @@ async def test_events_that_wait_are_delivered_before_the_end() -> None:
         seen.append(request.headers["Ce-Type"])
         return web.Response()
 
-    async with serving(_ok) as component, serving(slow_sink) as sink:
+    async with serving(on_any_path(_ok)) as component, serving(on_any_path(slow_sink)) as sink:
         port = free_port()
         flags = [f"--port={port}", f"--component-port={component}", f"--log-url=http://127.0.0.1:{sink}", "--workers=1"]
         async with agent([*PROGRAM, *flags, "--drain-seconds=0"], component, port) as process:
@@ -55,7 +56,7 @@ async def test_a_sink_that_hangs_or_is_not_there_costs_no_prediction() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with serving(_ok) as component, serving(hanging) as sink:
+    async with serving(on_any_path(_ok)) as component, serving(on_any_path(hanging)) as sink:
         for url in (f"http://127.0.0.1:{sink}", "http://127.0.0.1:1"):
             port = free_port()
             flags = [f"--port={port}", f"--component-port={component}", f"--log-url={url}", "--workers=1"]
@@ -96,7 +97,7 @@ async def test_models_are_pulled_replaced_and_removed(tmp_path: Path) -> None:
         (config / "models.json.new").replace(config / "models.json")
 
     one, two = (f"file://{tmp_path / version}" for version in ("one", "two"))
-    async with serving(repository) as component:
+    async with serving(on_any_path(repository)) as component:
         port = free_port()
         folders = [f"--config-dir={config}", f"--model-dir={models}", "--enable-puller"]
         command = [*PROGRAM, f"--port={port}", f"--component-port={component}", *folders]

@@ -19,6 +19,7 @@ from typing import Any
 import aiohttp
 import yaml
 from aiohttp import web
+from tests.web_servers import on_any_path, serving
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded.json"
@@ -134,20 +135,8 @@ async def _services() -> AsyncIterator[tuple[str, list[str]]]:
                 return web.json_response({name: request.headers[name] for name in sorted(names)})
         return web.Response(status=404)
 
-    runner = web.AppRunner(_any_path(serve), access_log=None, shutdown_timeout=0, handler_cancellation=True)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
-    finally:
-        await runner.cleanup()
-
-
-def _any_path(handler: Any) -> web.Application:
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
-    return app
+    async with serving(on_any_path(serve)) as port:
+        yield f"http://127.0.0.1:{port}", asked
 
 
 if __name__ == "__main__":

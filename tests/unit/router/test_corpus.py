@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from aiohttp import web
 from tests.unit.router.play import RECORDED, corpus, play
+from tests.web_servers import serving
 
 from isvc.router.app import Router, compile_patterns
 from isvc.router.graph import decode
@@ -20,13 +20,8 @@ ANSWERS: dict[str, list[dict[str, Any]]] = json.loads(RECORDED.read_text())
 @asynccontextmanager
 async def _router(graph: str, propagate: str | None) -> AsyncIterator[int]:
     router = Router(decode(graph), () if propagate is None else compile_patterns(propagate))
-    runner = web.AppRunner(router.application(), access_log=None, shutdown_timeout=0)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    async with serving(router.application()) as port:
+        yield port
 
 
 def test_every_graph_has_recorded_answers() -> None:
