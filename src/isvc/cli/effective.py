@@ -40,7 +40,7 @@ def command(cluster: Cluster, name: str, system_namespace: str, output: str | No
 
 async def _fields(client: Client, name: str, namespace: str, system_namespace: str) -> list[Field]:
     from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
-    from isvc.cli import kinds
+    from isvc.operations import kinds
     from isvc.programs.options import Options
     from isvc.rendering.effective import effective
     from isvc.serving.refused import Refused

@@ -45,10 +45,10 @@ def command(cluster: Cluster, name: str | None, output: str | None) -> None:
 
 
 async def _explained(client: Client, cluster: Cluster, name: str | None) -> list[tuple[Object, list[Finding]]]:
-    from isvc.cli import kinds
     from isvc.diagnosis.gather import examine
     from isvc.diagnosis.snapshot import take
     from isvc.kube.objects import namespace_of
+    from isvc.operations import kinds
 
     scope = cluster.scope(client)
     if name:

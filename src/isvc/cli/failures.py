@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isvc.kube.errors import ApiError, Forbidden, Unauthorized
+from isvc.operations.failure import NotPossible
 from isvc.toolkit.failure import ClusterError
 
 
@@ -11,7 +12,7 @@ def sentence(error: Exception) -> str:
     match error:
         case Unauthorized():
             return "the cluster does not accept these credentials; log in again, or choose another --context"
-        case Forbidden() | ClusterError():
+        case Forbidden() | ClusterError() | NotPossible():
             return str(error)
         case ApiError():
             return error.message

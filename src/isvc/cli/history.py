@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,10 +11,8 @@ from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.output import JSON, YAML, output_option, print_objects, print_table
 
 if TYPE_CHECKING:
-    from isvc.cli.revisions import History
+    from isvc.operations.history import History
     from isvc.toolkit.client import Client
-
-_FIELDS_SHOWN = 3
 
 
 @click.command()
@@ -28,7 +26,7 @@ def command(cluster: Cluster, name: str, output: str | None) -> None:
     """
 
     async def read(client: Client) -> History:
-        from isvc.cli.revisions import history_of
+        from isvc.operations.history import history_of
 
         return await history_of(client, name, cluster.scope(client))
 
@@ -41,25 +39,10 @@ def command(cluster: Cluster, name: str, output: str | None) -> None:
 
 def _rows(history: History) -> Iterator[list[str]]:
     from isvc.apiserver.tables.columns import age
+    from isvc.operations.history import summary
     from isvc.serving.revisions import generation_of
 
     specs = history.specs
     for number, revision in enumerate(history.earlier):
-        yield [str(revision["revision"]), f"{age(revision)} ago", _summary(specs[number], specs[number + 1])]
+        yield [str(revision["revision"]), f"{age(revision)} ago", summary(specs[number], specs[number + 1])]
     yield [str(generation_of(history.service)), "current", ""]
-
-
-def _summary(before: Any, after: Any) -> str:
-    from isvc.kube.patch import merge_patch
-
-    paths = [*_paths(merge_patch.diff(before, after))]
-    more = f" and {len(paths) - _FIELDS_SHOWN} more" if len(paths) > _FIELDS_SHOWN else ""
-    return ", ".join(paths[:_FIELDS_SHOWN]) + more
-
-
-def _paths(patch: Any, path: str = "spec") -> Iterator[str]:
-    if isinstance(patch, dict) and patch:
-        for key, value in patch.items():
-            yield from _paths(value, f"{path}.{key}")
-    else:
-        yield path

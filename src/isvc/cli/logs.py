@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
 
 if TYPE_CHECKING:
-    from isvc.kube.objects import Object
+    from isvc.operations.logs import Stream
     from isvc.toolkit.client import Client
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_cyan", "bright_magenta")
-LOOK_EVERY = 1.0  # seconds between two looks for new containers
-
-
-class Stream(NamedTuple):
-    """One container of one pod, started for the so-manieth time."""
-
-    pod: str
-    container: str
-    restarts: int
-    component: str
 
 
 @click.command()
@@ -38,7 +28,8 @@ def command(cluster: Cluster, name: str, follow: bool, tail: int, container: str
 
 
 async def _logs(client: Client, cluster: Cluster, name: str, *, follow: bool, tail: int, container: str) -> None:
-    from isvc.cli import kinds
+    from isvc.operations import kinds
+    from isvc.operations.logs import LOOK_EVERY, streams
 
     namespace = cluster.scope(client)
     _, service = await kinds.find(client, name, namespace)
@@ -46,8 +37,9 @@ async def _logs(client: Client, cluster: Cluster, name: str, *, follow: bool, ta
     printer = _Printer(client, namespace, follow=follow)
     async with asyncio.TaskGroup() as group:
         while True:
-            streams = [each for each in await _streams(client, service) if container in ("", each.container)]
-            for stream in streams:
+            for stream in await streams(client, service):
+                if container not in ("", stream.container):
+                    continue
                 if stream not in shown:
                     group.create_task(printer.print(stream, tail if not stream.restarts or not shown else -1))
                     shown.add(stream)
@@ -56,30 +48,6 @@ async def _logs(client: Client, cluster: Cluster, name: str, *, follow: bool, ta
             await asyncio.sleep(LOOK_EVERY)
     if not shown:
         raise click.ClickException(f"{name} has no containers that have started; `isvc explain {name}` says why")
-
-
-async def _streams(client: Client, service: Object) -> list[Stream]:
-    """The containers of a service that have started, init containers first."""
-    from isvc.diagnosis.pods import pods_of
-    from isvc.kube.objects import dig, name_of, namespace_of
-    from isvc.kube.resource import PODS
-
-    pods = pods_of(service, (await client.list(PODS, namespace_of(service))).items)
-    return [
-        Stream(name_of(pod), str(status["name"]), int(status.get("restartCount") or 0), _component(pod))
-        for pod in reversed(pods)
-        for field in ("initContainerStatuses", "containerStatuses")
-        for status in dig(pod, "status", field) or ()
-        if any(dig(status, when, how) for when in ("state", "lastState") for how in ("running", "terminated"))
-    ]
-
-
-def _component(pod: Object) -> str:
-    from isvc.kube.objects import labels_of
-
-    labels = labels_of(pod)
-    named = labels.get("component") or labels.get("app.kubernetes.io/component") or labels.get("serving.kserve.io/kind")
-    return named or "router"
 
 
 class _Printer:
@@ -91,17 +59,14 @@ class _Printer:
 
     async def print(self, stream: Stream, tail: int) -> None:
         from isvc.kube.errors import ApiError
-        from isvc.kube.resource import PODS
+        from isvc.operations.logs import lines
         from isvc.toolkit.failure import ClusterError
 
-        params = {"container": stream.container, **({"tailLines": str(tail)} if tail >= 0 else {})}
-        if self._follow:
-            params["follow"] = "true"
         label = f"{stream.component}/{stream.container}"
         colour = self._colours.setdefault(label, _COLOURS[len(self._colours) % len(_COLOURS)])
         prefix = click.style(f"{label} {stream.pod[-5:]}", fg=colour)
         try:
-            async for line in self._client.lines(f"{PODS.path(self._namespace, stream.pod)}/log", params):
-                click.echo(f"{prefix} {line.decode(errors='replace').rstrip()}")
+            async for line in lines(self._client, self._namespace, stream, tail=tail, follow=self._follow):
+                click.echo(f"{prefix} {line}")
         except (ApiError, ClusterError) as error:
             click.echo(f"{prefix} {click.style(f'no log: {error}', dim=True)}", err=True)

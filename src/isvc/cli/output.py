@@ -35,6 +35,8 @@ def print_value(value: Any, form: str) -> None:
 
         click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
     else:
+        from isvc.operations.text import as_yaml
+
         click.echo(as_yaml(value), nl=False)
 
 
@@ -63,11 +65,3 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for line in lines:
         cells = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(line, widths, strict=True)]
         click.echo(_GAP.join(cells).rstrip())
-
-
-def as_yaml(value: Any) -> str:
-    import yaml
-
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120)
-    return text

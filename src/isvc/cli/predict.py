@@ -13,7 +13,7 @@ from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from isvc.cli.endpoint import Endpoint
+    from isvc.operations.endpoint import Endpoint
     from isvc.toolkit.client import Client
 
 
@@ -62,8 +62,8 @@ def _body(data: str | None, prompt: str | None) -> dict[str, Any]:
 async def _predict(
     client: Client, cluster: Cluster, name: str, body: dict[str, Any], path: str, repeat: int, within: float
 ) -> None:
-    from isvc.cli import kinds
-    from isvc.cli.endpoint import Unanswered, endpoint
+    from isvc.operations import kinds
+    from isvc.operations.endpoint import endpoint
 
     _, service = await kinds.find(client, name, cluster.scope(client))
     target = endpoint(service, body, path)
@@ -71,16 +71,13 @@ async def _predict(
     latencies = []
     for turn in range(repeat):
         started = time.monotonic()
-        try:
-            if body.get("stream"):
-                await _stream(target, body, within)
-            else:
-                with Progress(f"waiting for {target.url}"):
-                    answer = await target.post(client, body, within)
-                if turn == repeat - 1:
-                    _show(answer)
-        except Unanswered as error:
-            raise click.ClickException(str(error)) from None
+        if body.get("stream"):
+            await _stream(target, body, within)
+        else:
+            with Progress(f"waiting for {target.url}"):
+                answer = await target.post(client, body, within)
+            if turn == repeat - 1:
+                _show(answer)
         latencies.append(time.monotonic() - started)
     _report(target, latencies)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isvc.cli.output import JSON, NAME, YAML, as_yaml, output_option, print_objects, print_remarks
+from isvc.cli.output import JSON, NAME, YAML, output_option, print_objects, print_remarks
 
 if TYPE_CHECKING:
     from isvc.kube.objects import Object
@@ -73,5 +73,7 @@ def _print(objects: list[Object], form: str) -> None:
     if form != YAML:
         print_objects(objects, form)
         return
+    from isvc.operations.text import as_yaml
+
     for obj in objects:
         click.echo("---\n" + as_yaml(obj), nl=False)

@@ -37,11 +37,11 @@ def command() -> None:
 
 async def _lines(client: Client) -> list[str]:
     """Every service, and what keeps it from being ready: the same diagnosis as that of `isvc explain`."""
-    from isvc.cli import kinds
     from isvc.cli.wait import is_ready
     from isvc.diagnosis.gather import examine
     from isvc.diagnosis.snapshot import take
     from isvc.kube.objects import namespace_of
+    from isvc.operations import kinds
 
     services = await kinds.list_all(client, "")
     places = sorted({namespace_of(each) for each in services})

@@ -57,10 +57,10 @@ async def _wait(client: Client, cluster: Cluster, names: tuple[str, ...], deadli
 
 
 async def _wait_for(client: Client, namespace: str, name: str, deadline: float, progress: Progress) -> int:
-    from isvc.cli import kinds
     from isvc.cli.explain import headline, text
     from isvc.diagnosis.finding import Level
     from isvc.diagnosis.gather import examine
+    from isvc.operations import kinds
 
     resource, service = await kinds.find(client, name, namespace)
     blocked, since = "", time.monotonic()

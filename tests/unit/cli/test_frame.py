@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from isvc.cli import COMMANDS, main
 from isvc.cli.cluster import Cluster
-from isvc.cli.kinds import resource_called
 from isvc.cli.output import print_objects, print_table
+from isvc.operations.kinds import resource_called
 
 SLOW = {"aiohttp", "cryptography", "msgspec", "orjson", "rich", "yaml"}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
 import pytest
 from aiohttp import web
 
-from isvc.cli.endpoint import Endpoint, Unanswered, endpoint
+from isvc.operations.endpoint import Endpoint, Unanswered, endpoint
+from isvc.operations.failure import NotPossible
 from isvc.toolkit.client import Client
 from isvc.toolkit.kubeconfig import ClusterConfig
 
@@ -43,9 +43,9 @@ def test_the_name_of_the_model_is_filled_in_where_openai_wants_one():
 
 
 def test_what_cannot_be_sent_is_said():
-    with pytest.raises(click.ClickException, match="shows no protocol"):
+    with pytest.raises(NotPossible, match="shows no protocol"):
         endpoint(service(), {"nothing": 1})
-    with pytest.raises(click.ClickException, match="has no URL yet"):
+    with pytest.raises(NotPossible, match="has no URL yet"):
         endpoint({**service(), "status": {}}, {"instances": []})
 
 

@@ -1,4 +1,4 @@
-"""The kinds that people name on the command line, and the object that they mean by a name."""
+"""The kinds that people name, and the object that they mean by a name."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.resource import Resource
+from isvc.operations.failure import NotPossible
 
 if TYPE_CHECKING:
     from isvc.kube.objects import Object
@@ -42,17 +41,17 @@ async def find(client: Client, name: str, namespace: str) -> tuple[Resource, Obj
     if slash:
         resource = resource_called(word)
         if resource is None:
-            raise click.ClickException(f"there is no kind {word!r}; it is one of {', '.join(SHORT.values())}")
+            raise NotPossible(f"there is no kind {word!r}; it is one of {', '.join(SHORT.values())}")
         kinds = (resource,)
     asked = (client.get(resource, rest, namespace) for resource in kinds)
     answers = await asyncio.gather(*asked, return_exceptions=True)
     _raise_unless_answered(answers)
     matches = [(resource, obj) for resource, obj in zip(kinds, answers, strict=True) if isinstance(obj, dict)]
     if not matches:
-        raise click.ClickException(_absent(kinds, rest, namespace))
+        raise NotPossible(_absent(kinds, rest, namespace))
     if len(matches) > 1:
         choices = " or ".join(f"{SHORT[resource]}/{rest}" for resource, _ in matches)
-        raise click.ClickException(f"there is more than one {rest} in namespace {namespace}: say {choices}")
+        raise NotPossible(f"there is more than one {rest} in namespace {namespace}: say {choices}")
     return matches[0]
 
 

@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import click
-
 from isvc.api.resources import INFERENCE_GRAPHS, LLM_INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.resource import SERVICES
+from isvc.operations.failure import NotPossible
 from isvc.serving.endpoints import predict_path
 from isvc.toolkit.client import Client
 
@@ -20,7 +19,7 @@ _OPENAI: Final = {"messages": "chat/completions", "prompt": "completions", "inpu
 _PROTOCOLS: Final = {"inputs": "v2", "instances": "v1"}
 
 
-class Unanswered(Exception):
+class Unanswered(NotPossible):
     """No answer, or one that says no; in one sentence."""
 
 
@@ -98,7 +97,7 @@ def endpoint(service: Object, body: dict[str, Any], path: str = "") -> Endpoint:
     url = str(dig(service, "status", "url") or dig(service, "status", "address", "url") or "").rstrip("/")
     name = name_of(service)
     if not url:
-        raise click.ClickException(f"{name} has no URL yet; `isvc explain {name}` says why")
+        raise NotPossible(f"{name} has no URL yet; `isvc explain {name}` says why")
     path = path or _path(service, body)
     host = url.partition("://")[2].partition("/")[0]
     headers = {"Host": host} if host.partition(":")[0].endswith(".localhost") else {}
@@ -117,7 +116,7 @@ def _path(service: Object, body: dict[str, Any]) -> str:
         if field_name in body:
             return predict_path(name_of(service), protocol)
     known = ", ".join((*_PROTOCOLS, *_OPENAI))
-    raise click.ClickException(f"the request shows no protocol: it has none of {known}; give a --path")
+    raise NotPossible(f"the request shows no protocol: it has none of {known}; give a --path")
 
 
 def _model(service: Object) -> str:
