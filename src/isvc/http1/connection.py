@@ -245,6 +245,7 @@ class Connection(asyncio.Protocol, Generic[R]):
             log.exception("%s %s broke off", request.method, request.path)
             self._close()
             return
+        self._since = self._loop.time()
         if not self._closing:
             self._transport.write(b"0\r\n\r\n")
         if self._last and not self._waiting:

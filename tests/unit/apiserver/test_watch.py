@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 
 import aiohttp
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from tests.unit.apiserver.conftest import CONFIG_MAPS, NAMESPACES, Http
 
 
@@ -113,21 +116,60 @@ async def test_events_are_shared_between_many_watchers_and_arrive_in_order(http)
         watch.close()
 
 
-async def test_a_client_that_does_not_read_is_cut_off(http):
-    watch = await http.watch(CONFIG_MAPS)
-    body = {"metadata": {"name": "big"}, "data": {"k": "x" * (900 << 10)}}
-    await http.ask("POST", CONFIG_MAPS, body)
-    for n in range(40):
+async def stalled_watch(http) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A watch whose client reads nothing but the head of the answer, with as small a buffer as the kernel allows."""
+    host, _, port = http.server.url.removeprefix("https://").partition(":")
+    receiver = socket.socket()
+    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    receiver.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(receiver, (host, int(port)))
+    reader, writer = await asyncio.open_connection(
+        sock=receiver, ssl=ssl._create_unverified_context(), server_hostname=host, limit=4096
+    )
+    token = f"Authorization: Bearer {http.server.identity.admin_token}"
+    writer.write(f"GET {CONFIG_MAPS}?watch=1 HTTP/1.1\r\nHost: {host}\r\n{token}\r\n\r\n".encode())
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+    return reader, writer
+
+
+async def watches(http) -> float:
+    samples = text_string_to_metric_families((await http.ask("GET", "/metrics")).text)
+    return sum(s.value for each in samples for s in each.samples if s.name == "apiserver_longrunning_requests")
+
+
+async def fall_behind(http) -> int:
+    """Changes an object until no watch is left; how often."""
+    await http.create(CONFIG_MAPS, metadata={"name": "big"}, data={"k": "x" * (200 << 10)})
+    for n in range(1000):
+        if not await watches(http):
+            return n
         await http.patch(f"{CONFIG_MAPS}/big", {"data": {"n": str(n)}})
-    assert (await http.ask("GET", f"{CONFIG_MAPS}/big")).code == 200
+    raise AssertionError("a client that does not read is never cut off")
 
-    async def drain() -> int:
-        count = 0
-        while await watch.next():
-            count += 1
-        return count
 
-    assert await asyncio.wait_for(drain(), 60) < 41
+async def test_a_client_that_does_not_read_is_cut_off(http, monkeypatch):
+    monkeypatch.setattr("isvc.apiserver.verbs.watch.MAX_QUEUED_BYTES", 1 << 20)
+    reader, writer = await stalled_watch(http)
+    changes = await fall_behind(http)
+    events = b""
+    while not events.endswith(b"\r\n0\r\n\r\n"):
+        piece = await asyncio.wait_for(reader.read(1 << 20), 60)
+        assert piece, "the stream ends in the middle"
+        events += piece
+    assert events.count(b'{"type":"ADDED"') == 1
+    assert 0 < events.count(b'{"type":"MODIFIED"') < changes
+    writer.close()
+
+
+async def test_a_client_that_does_not_read_leaves_others_in_peace(http, monkeypatch):
+    monkeypatch.setattr("isvc.apiserver.verbs.watch.MAX_QUEUED_BYTES", 1 << 20)
+    _, writer = await stalled_watch(http)
+    await fall_behind(http)
+    watch = await http.watch(CONFIG_MAPS)
+    await http.create(CONFIG_MAPS, metadata={"name": "later"})
+    assert await watch.take(2) == [("ADDED", "big"), ("ADDED", "later")]
+    watch.close()
+    writer.transport.abort()
 
 
 async def test_a_client_that_pauses_misses_nothing(http):

@@ -205,24 +205,28 @@ async def test_silence_on_a_stream_is_noticed():
 
 
 async def test_a_reader_who_is_behind_holds_the_server_back():
-    size = 1 << 25
+    piece = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    more_than_buffers_hold = 1 << 30
     sent = 0
+    reading = asyncio.Event()
 
     async def fast(conversation: Conversation) -> None:
         nonlocal sent
         await conversation.request()
-        await conversation.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
-        for _ in range(size >> 16):
-            await conversation.send(b"x" * 65536)
+        await conversation.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while not reading.is_set() and sent < more_than_buffers_hold:
+            await conversation.send(piece)
             sent += 65536
+        await conversation.send(b"0\r\n\r\n")
 
     async with peer(fast) as (pool, _), pool.stream(GET, None, 5.0) as response:
         before = -1
         while sent != before:  # until the server gets no further
             before = sent
             await asyncio.sleep(0.05)
-        assert sent < size
-        assert sum([len(piece) async for piece in response.pieces()]) == size
+        assert sent < more_than_buffers_hold
+        reading.set()
+        assert sum([len(piece) async for piece in response.pieces()]) == sent
 
 
 async def test_no_more_exchanges_than_allowed_at_a_time():
