@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run fuzz test soak test-conformance test-sdk check bench-up manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
+.PHONY: run docs fuzz test soak test-conformance test-sdk check bench-up manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -24,11 +24,11 @@ run: .venv ## run everything on this machine: API server, controllers, node, gat
 
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
 lock: ## renew requirements.lock from pyproject.toml, that of the image, and that of KServe's SDK
-	$(COMPILE) --all-extras --group dev pyproject.toml --output-file requirements.lock
+	$(COMPILE) --all-extras --group dev --group docs pyproject.toml --output-file requirements.lock
 	$(COMPILE) --extra s3 --extra gcs --extra azure --extra huggingface --extra oci pyproject.toml --constraint requirements.lock --output-file requirements-image.lock
 	$(COMPILE) tests/kserve-sdk.in --output-file tests/kserve-sdk.lock
 
-check: .venv ## lint, formatting, strict types, import contracts, staleness of generated files
+check: .venv docs ## lint, formatting, strict types, import contracts, staleness of generated files, documentation site
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -112,5 +112,8 @@ $(SDK)/complete: tests/kserve-sdk.lock | .venv
 test-sdk: .venv $(SDK)/complete ## isvc up with KServe's own Python SDK, in an environment of its own
 	ISVC_SDK_PYTHON=$(SDK)/bin/python $(BIN)/pytest tests/cluster/test_up_sdk.py
 
+docs: .venv ## build the documentation site in build/site; dead links and anchors fail it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 clean: ## remove what make built here
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -13,34 +13,38 @@ _STORE = ("--log-store-path", "--log-store-format", "--log-marshaller-url", "--l
 def parser() -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(prog="isvc-agent", allow_abbrev=False, description=__doc__)
     flags.add_argument("--host", default="0.0.0.0", help="address to listen on")  # noqa: S104
-    flags.add_argument("--port", type=int, default=9081)
+    flags.add_argument("--port", type=int, default=9081, help="port to listen on")
     flags.add_argument("--component-port", type=int, default=8080, help="where the model server listens")
     flags.add_argument("--drain-seconds", type=float, default=30, help="how long to serve on after SIGTERM")
     flags.add_argument("--probe-period", help="has no effect")
 
     puller = flags.add_argument_group("models")
-    _switch(puller, "--enable-puller")
+    _switch(puller, "--enable-puller", "fetch the models that models.json lists")
     puller.add_argument("--config-dir", default="/mnt/configs", help="folder of models.json")
     puller.add_argument("--model-dir", default="/mnt/models", help="folder for models")
 
     logger = flags.add_argument_group("logging of payloads")
     logger.add_argument("--log-url", default="", help="where CloudEvents are sent")
-    logger.add_argument("--log-mode", default="all", choices=_MODES)
+    logger.add_argument("--log-mode", default="all", choices=_MODES, help="what is logged")
     logger.add_argument("--workers", type=positive, default=5, help="events that are sent at a time")
     logger.add_argument("--source-uri", default="", help="the events' source")
     for name in ("inference-service", "namespace", "endpoint", "component"):
         logger.add_argument(f"--{name}", default="", help="an attribute of the events")
     logger.add_argument("--metadata-headers", type=words, default=[], help="headers to add, separated by commas")
     logger.add_argument("--metadata-annotations", type=pairs, default={}, help="key=value, separated by commas")
-    logger.add_argument("--logger-ca-cert-file", default="service-ca.crt")
-    _switch(logger, "--logger-tls-skip-verify")
+    logger.add_argument(
+        "--logger-ca-cert-file", default="service-ca.crt", help="authority of the sink, in /etc/tls/logger"
+    )
+    _switch(logger, "--logger-tls-skip-verify", "do not check the sink's certificate")
     for name in _STORE:
         logger.add_argument(name, help="has no effect")
 
     batcher = flags.add_argument_group("batches")
-    _switch(batcher, "--enable-batcher")
-    batcher.add_argument("--max-batchsize", type=positive, default=32)
-    batcher.add_argument("--max-latency", type=positive, default=5000, help="in milliseconds")
+    _switch(batcher, "--enable-batcher", "join requests into batches")
+    batcher.add_argument("--max-batchsize", type=positive, default=32, help="instances that make a full batch")
+    batcher.add_argument(
+        "--max-latency", type=positive, default=5000, help="how long a batch waits to fill up, in milliseconds"
+    )
     return flags
 
 
@@ -52,9 +56,9 @@ def boolean(text: str) -> bool:
     raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
 
 
-def _switch(group: argparse._ArgumentGroup, name: str) -> None:
+def _switch(group: argparse._ArgumentGroup, name: str, text: str) -> None:
     """`--flag`, `--flag=true` and `--flag true`."""
-    group.add_argument(name, type=boolean, nargs="?", const=True, default=False)
+    group.add_argument(name, type=boolean, nargs="?", const=True, default=False, help=text)
 
 
 def positive(text: str) -> int:

@@ -51,7 +51,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, list[str]]:
         del words[0]
     # Only the first word can be `vllm serve`'s model: a later one may be the value of a flag that is unknown here.
     positional = words.pop(0) if words and not words[0].startswith("-") else None
-    parsed, rest = _parser().parse_known_args([_dashed(word) for word in words])
+    parsed, rest = parser().parse_known_args([_dashed(word) for word in words])
     model = parsed.model or positional or parsed.model_dir or os.environ.get("ISVC_MODEL_DIR", _MODEL)
     names = parsed.served_model_name or ([parsed.model_name] if parsed.model_name else [model])
     keys = parsed.api_key or ([os.environ["VLLM_API_KEY"]] if os.environ.get("VLLM_API_KEY") else [])
@@ -62,7 +62,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, list[str]]:
         port=parsed.port,
         max_model_len=parsed.max_model_len,
         max_num_seqs=max(1, parsed.max_num_seqs),
-        threads=max(1, parsed.threads),
+        threads=max(1, parsed.threads or _default_threads()),
         loras=tuple(module for text in parsed.lora_modules or () for module in lora_modules(text)),
         api_keys=tuple(keys),
         chat_template=parsed.chat_template,
@@ -76,25 +76,28 @@ def parse(argv: Sequence[str]) -> tuple[Options, list[str]]:
     return options, [word.partition("=")[0] for word in rest if word.startswith("-") and not _is_number(word)]
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(prog="python -m isvc.llmserver", description=__doc__, allow_abbrev=False)
     flags.add_argument("--model", help="a GGUF file, or a folder that holds one")
     flags.add_argument("--model-dir", "--model-id", help="KServe's name for --model")
     flags.add_argument("--served-model-name", nargs="+", help="names of the model in requests")
     flags.add_argument("--model-name", help="KServe's name for --served-model-name")
     flags.add_argument("--host", default=os.environ.get("ISVC_HOST", "0.0.0.0"), help="address to listen on")  # noqa: S104
-    flags.add_argument("--port", "--http-port", type=int, default=int(os.environ.get("PORT") or 8000))
+    flags.add_argument(
+        "--port", "--http-port", type=int, default=int(os.environ.get("PORT") or 8000), help="port to listen on"
+    )
     flags.add_argument("--max-model-len", type=token_count, help="longest prompt and answer together, in tokens")
     flags.add_argument("--max-num-seqs", type=int, default=4, help="answers generated at the same time; others wait")
-    flags.add_argument("--threads", type=int, default=_default_threads(), help="threads that compute")
+    flags.add_argument("--threads", type=int, help="threads that compute; half of the processors if left out")
     flags.add_argument("--enable-lora", action="store_true", help="implied by --lora-modules")
     flags.add_argument("--lora-modules", nargs="+", help="NAME=PATH or JSON, one for each adapter")
     flags.add_argument("--api-key", nargs="+", help="keys of which a client must present one")
     flags.add_argument("--chat-template", help="a Jinja template, or the file that holds it")
-    flags.add_argument("--ssl-certfile")
-    flags.add_argument("--ssl-keyfile")
-    flags.add_argument("--ssl-ca-certs")
-    flags.add_argument("--ssl-cert-reqs", type=int, default=0, choices=[0, 1, 2])
+    flags.add_argument("--ssl-certfile", help="the server's certificate; HTTPS instead of HTTP")
+    flags.add_argument("--ssl-keyfile", help="its private key")
+    flags.add_argument("--ssl-ca-certs", help="authorities whose client certificates are accepted")
+    flags.add_argument("--ssl-cert-reqs", type=int, default=0, choices=[0, 1, 2],
+                       help="client certificates: 0 not asked for, 1 optional, 2 required")  # fmt: skip
     flags.add_argument("--enable-ssl-refresh", action="store_true", help="reload the certificate when it changes")
     flags.add_argument("--shutdown-timeout", type=float, default=30, help="seconds for running requests at SIGTERM")
     return flags

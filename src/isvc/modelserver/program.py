@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(prog="python -m isvc.modelserver", description=__doc__, allow_abbrev=False)
     flags.add_argument("--model_name", default="model", help="name of the model in the paths")
     flags.add_argument("--model_dir", default="/mnt/models", help="folder that holds the model file")
-    flags.add_argument("--http_port", type=int, default=int(os.environ.get("PORT", "8080")))
+    flags.add_argument("--http_port", type=int, default=int(os.environ.get("PORT", "8080")), help="port to listen on")
     flags.add_argument("--host", default=os.environ.get("ISVC_HOST", "0.0.0.0"), help="address to listen on")  # noqa: S104
     flags.add_argument("--workers", type=int, default=1, help="number of server processes")
     flags.add_argument("--max_threads", type=int, default=4, help="threads that predict, per process")
@@ -50,10 +50,12 @@ def parser() -> argparse.ArgumentParser:
     )
     flags.add_argument("--model_class", help="a custom model: FILE.py:Class or package.module:Class")
     flags.add_argument("--predictor_host", help="host of the predictor behind this transformer")
-    flags.add_argument("--predictor_protocol", "--protocol", default="v1", choices=["v1", "v2"])
-    flags.add_argument("--predictor_use_ssl", type=_boolean, default=False)
-    flags.add_argument("--predictor_request_timeout_seconds", type=float, default=600)
-    flags.add_argument("--timeout-keep-alive", dest="keep_alive", type=float, default=65)
+    flags.add_argument("--predictor_protocol", "--protocol", default="v1", choices=["v1", "v2"],
+                       help="protocol in which the predictor is asked")  # fmt: skip
+    flags.add_argument("--predictor_use_ssl", type=_boolean, default=False, help="ask it over HTTPS")
+    flags.add_argument("--predictor_request_timeout_seconds", type=float, default=600, help="how long it may take")
+    flags.add_argument("--timeout-keep-alive", dest="keep_alive", type=float, default=65,
+                       help="seconds after which an idle connection is closed")  # fmt: skip
     return flags
 
 

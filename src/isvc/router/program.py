@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(prog="isvc-router", description=__doc__, allow_abbrev=False)
     flags.add_argument("--graph-json", required=True, help="the InferenceGraph's spec as JSON")
     flags.add_argument("--host", default="0.0.0.0", help="address to listen on")  # noqa: S104
-    flags.add_argument("--port", type=int, default=8080)
+    flags.add_argument("--port", type=int, default=8080, help="port to listen on")
     flags.add_argument("--drain-seconds", type=float, default=30, help="how long to serve on after SIGTERM")
     return flags
 
