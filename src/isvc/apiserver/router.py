@@ -12,10 +12,24 @@ from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.strategy import FieldError
 from isvc.apiserver.target import Target
-from isvc.apiserver.verbs import connect, create, delete, eviction, logs, patch, read, scale, token, update, watch
+from isvc.apiserver.verbs import (
+    connect,
+    create,
+    delete,
+    eviction,
+    logs,
+    patch,
+    read,
+    scale,
+    token,
+    update,
+    usage,
+    watch,
+)
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.http1 import message
 from isvc.kube.objects import GVK
+from isvc.kube.resource import POD_METRICS
 
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
@@ -33,6 +47,7 @@ _VERBS: Mapping[str, Callable[[Api, Call], Awaitable[message.Response]]] = {
     "update": update.update,
     "watch": watch.watch,
 }
+_MEASURED = {"get": usage.get, "list": usage.list_metrics}
 _WHOLE = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
 _CONNECT = {"GET": connect.connect, "POST": connect.connect}
 #: What answers a subresource, by method. Which kinds have it is for their descriptions to say.
@@ -102,7 +117,8 @@ class Router:
     def _verb(self, call: Call, verb: str) -> Awaitable[message.Response]:
         if verb not in call.description.verbs:
             raise refusals.method_not_allowed()
-        return _VERBS[verb](self._api, call)
+        verbs = _MEASURED if call.description.resource.group == POD_METRICS.group else _VERBS
+        return verbs[verb](self._api, call)
 
     def _subresource(self, call: Call) -> Awaitable[message.Response]:
         if not call.description.has_subresource(call.subresource):

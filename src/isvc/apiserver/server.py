@@ -36,6 +36,7 @@ from isvc.apiserver.openapi_cache import OpenApi
 from isvc.apiserver.reader import Reader
 from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Request
+from isvc.apiserver.resource_metrics import ResourceMetrics
 from isvc.apiserver.resources import CustomResources
 from isvc.apiserver.router import Router, nothing_here
 from isvc.apiserver.store.lock import FolderLock
@@ -108,6 +109,7 @@ class Server:
         policies = Policies(reader, self.registry)
         self._admission = Admission(reader, plugins=plugins, policies=policies, quota=ResourceQuota(self.store))
         self._custom = CustomResources(self.store, self.registry, self._admission.caller)
+        self._resource_metrics = ResourceMetrics(self.store, self.registry)
         tokens = Tokens(self._folder / "pki", self._uid_of)
         self._authenticator = Authenticator(self.identity, tokens, self._credentials.tokens)
         self._rbac = Rbac(self.store)

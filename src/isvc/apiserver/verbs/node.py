@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
+
+import orjson
 
 from isvc.apiserver.http.response import Response, Stream, Writer
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import BadRequest, InternalError, NotFound
-from isvc.kube.objects import dig
+from isvc.kube.objects import Object, dig
+
+if TYPE_CHECKING:
+    import aiohttp
 
 TEXT = "text/plain"
 
@@ -26,6 +32,33 @@ def endpoint(api: Api, name: str) -> tuple[str, int]:
 
 async def ask(api: Api, node: str, method: str, path: str) -> Response:
     """The node's answer, passed on as it comes; what it refuses is raised."""
+    session, answer = await _asked(api, node, method, path)
+
+    async def pass_on(writer: Writer) -> None:
+        async with session:
+            while True:
+                reading = asyncio.ensure_future(answer.content.readany())
+                await asyncio.wait((reading, writer.gone), return_when=asyncio.FIRST_COMPLETED)
+                if writer.gone.done():
+                    reading.cancel()  # a quiet log may have no more to say for hours
+                    return
+                if not (data := reading.result()):
+                    return
+                writer.write(data)
+                await writer.drain()
+
+    return Stream(pass_on, TEXT)
+
+
+async def ask_json(api: Api, node: str, path: str) -> Object:
+    """What the node answers, as a whole."""
+    session, answer = await _asked(api, node, "GET", path)
+    async with session:
+        found: Object = orjson.loads(await answer.read())
+    return found
+
+
+async def _asked(api: Api, node: str, method: str, path: str) -> tuple[aiohttp.ClientSession, aiohttp.ClientResponse]:
     import aiohttp  # 200 ms: only servers with nodes pay
 
     address, port = endpoint(api, node)
@@ -44,18 +77,4 @@ async def ask(api: Api, node: str, method: str, path: str) -> Response:
         text = (await answer.text()).strip()
         await session.close()
         raise BadRequest(text) if answer.status < 500 else InternalError(text)
-
-    async def pass_on(writer: Writer) -> None:
-        async with session:
-            while True:
-                reading = asyncio.ensure_future(answer.content.readany())
-                await asyncio.wait((reading, writer.gone), return_when=asyncio.FIRST_COMPLETED)
-                if writer.gone.done():
-                    reading.cancel()  # a quiet log may have no more to say for hours
-                    return
-                if not (data := reading.result()):
-                    return
-                writer.write(data)
-                await writer.drain()
-
-    return Stream(pass_on, TEXT)
+    return session, answer

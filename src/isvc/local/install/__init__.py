@@ -19,11 +19,13 @@ from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAIN
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import (
+    API_SERVICES,
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
+    POD_METRICS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
@@ -65,6 +67,7 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
             await client.patch(CUSTOM_RESOURCE_DEFINITIONS, name, {"spec": {"conversion": conversion}})
     if installed != wanted:
         await _ensure(client, CONFIG_MAPS, _mark(wanted), renew=True)
+    await _ensure(client, API_SERVICES, _resource_metrics())
     await _configure(client, gateway_port)
     await _ensure(client, GATEWAY_CLASSES, gateway_class())
     await _ensure_gateway(client, gateway_port)
@@ -175,6 +178,17 @@ def _resource(obj: Object) -> Resource:
 def _mark(data: dict[str, str]) -> Object:
     metadata = {"name": _MARK, "namespace": SYSTEM_NAMESPACE}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def _resource_metrics() -> Object:
+    """Has the API server serve metrics.k8s.io itself: the node measures what its pods use."""
+    group, version = POD_METRICS.group, POD_METRICS.version
+    return {
+        "apiVersion": API_SERVICES.api_version,
+        "kind": API_SERVICES.kind,
+        "metadata": {"name": f"{version}.{group}"},
+        "spec": {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 100},
+    }
 
 
 def _claim() -> Object:

@@ -48,6 +48,11 @@ class Container:
         self._stopping = False
         self._cause = ""  # why the node itself ended the process
 
+    @property
+    def pid(self) -> int:
+        """Of the process that runs now; 0 if there is none."""
+        return self._process.pid if self._process is not None else 0
+
     def log_path(self, restarts: int) -> Path:
         return self._folder / f"{restarts}.log"
 

@@ -1,6 +1,7 @@
 """What the API server asks of a node, over TLS and with its token, on the paths of a kubelet.
 
-Logs of containers, commands beside them (`exec`), their output (`attach`) and connections to their ports.
+Logs of containers, commands beside them (`exec`), their output (`attach`), connections to their ports, and what they
+use (`stats/summary`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs
+
+import orjson
 
 from isvc.http1 import connection
 from isvc.http1.message import Request, Response, Stream, Writer
@@ -68,8 +71,9 @@ class _Connection(connection.Connection[Request]):
 
 
 class Kubelet:
-    def __init__(self, find: Find, pki: Path) -> None:
+    def __init__(self, find: Find, summary: Callable[[], Object], pki: Path) -> None:
         self._find = find
+        self._summary = summary
         self._pki = pki
         self._token = ""
         self._tls: ssl.SSLContext
@@ -125,6 +129,8 @@ class Kubelet:
                 return self._attach(request, self._container(namespace, pod, name), query)
             case ["portForward", namespace, pod]:
                 return self._forward(request, self._worker(namespace, pod), query)
+            case ["stats", "summary"]:
+                return Response(orjson.dumps(self._summary()))
         raise _Refused("404 page not found", 404)
 
     def _worker(self, namespace: str, pod: str) -> PodWorker:

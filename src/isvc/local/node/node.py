@@ -10,7 +10,7 @@ import contextlib
 import logging
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,8 @@ from isvc.local.node.pod import Drain, NodeServices, PodWorker
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import Ports
 from isvc.local.node.process import Reaper
+from isvc.local.node.summary import summary
+from isvc.local.node.usage import UsageMeter
 from isvc.local.node.warm import WarmServers
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
@@ -81,7 +83,8 @@ class Node:
             simulate=simulate,
             sandbox=sandbox,
         )
-        self.kubelet = Kubelet(self.find, pki)
+        self._meter = UsageMeter(self._first_processes)
+        self.kubelet = Kubelet(self.find, lambda: summary(NODE_NAME, self._workers.values(), self._meter), pki)
         cache.declare("node", Read(PODS), Read(CONFIG_MAPS), Read(SECRETS))
         cache.subscribe(PODS, self._changed)
         for resource in (CONFIG_MAPS, SECRETS):
@@ -93,12 +96,18 @@ class Node:
                 return worker
         return None
 
+    def _first_processes(self) -> Iterator[int]:
+        """Of every container that runs."""
+        return (each.pid for worker in self._workers.values() for each in worker.containers if each.pid)
+
     async def start(self) -> None:
         await self.kubelet.start()
         await self._register()
+        self._meter.start()
 
     async def stop(self) -> None:
         workers, self._workers = list(self._workers.values()), {}
+        await self._meter.stop()
         await asyncio.gather(*(worker.abandon(_GRACE_AT_STOP) for worker in workers))
         for task in list(self._ending):
             task.cancel()

@@ -10,7 +10,7 @@ from isvc.apiserver.builtin.validation import access as rules
 from isvc.apiserver.builtin.validation import policies
 from isvc.apiserver.crd.definition import Definitions
 from isvc.apiserver.tables import access
-from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
+from isvc.kube.resource import API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS, Resource
 
 
 def _admission(plural: str, name: str, **record: Any) -> Kind:
@@ -46,7 +46,7 @@ KINDS: Final = (
         strategy=Definitions,
     ),
     Kind(
-        resource=Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False),
+        resource=API_SERVICES,
         categories=("api-extensions",),
         columns=access.API_SERVICES,
         names="path",

@@ -1,0 +1,99 @@
+"""GET of metrics.k8s.io: what pods and nodes use, asked of the kubelet of every node concerned."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from isvc.apiserver import forms, refusals
+from isvc.apiserver.http.response import Response
+from isvc.apiserver.metadata import now
+from isvc.apiserver.request import Call
+from isvc.apiserver.store.entry import Entry
+from isvc.apiserver.verbs.listing import filter_of
+from isvc.apiserver.verbs.node import ask_json
+from isvc.apiserver.verbs.pipeline import Api
+from isvc.kube.errors import BadRequest, InternalError, NotFound
+from isvc.kube.objects import Object, dig
+from isvc.kube.quantity import Notation, Quantity
+from isvc.kube.resource import NODES, POD_METRICS, PODS
+
+
+async def get(api: Api, call: Call) -> Response:
+    entry = api.store.get(_measured(call), call.namespace, call.name)
+    found = await _metrics(api, call, [entry] if entry else [])
+    if not found:
+        raise refusals.not_found(call.description.resource, call.name)
+    form = forms.of(call.request)
+    return Response.json(found[0] if form == forms.OBJECT else forms.single(form, call, found[0]))
+
+
+async def list_metrics(api: Api, call: Call) -> Response:
+    matches = filter_of(call).test()
+    entries = [entry for entry in api.store.list(_measured(call), call.namespace) if matches(entry)]
+    items, resource = await _metrics(api, call, entries), call.description.resource
+    form = forms.of(call.request)
+    if form != forms.OBJECT:
+        return Response.json(forms.several(form, call, items, {}))
+    kind = {"kind": call.description.list_kind_name, "apiVersion": resource.api_version}
+    return Response.json({**kind, "metadata": {}, "items": items})
+
+
+def _measured(call: Call) -> str:
+    """The collection of what is measured."""
+    return str(PODS if call.description.resource == POD_METRICS else NODES)
+
+
+async def _metrics(api: Api, call: Call, entries: Sequence[Entry]) -> list[Object]:
+    """Those of the objects that have been measured."""
+    objects = [entry.parse() for entry in entries]
+    if call.description.resource == POD_METRICS:
+        summaries = await _summaries(api, {node for pod in objects if (node := dig(pod, "spec", "nodeName"))})
+        measured = {dig(each, "podRef", "uid"): each for summary in summaries.values() for each in summary["pods"]}
+        found = [(pod, measured.get(pod["metadata"]["uid"])) for pod in objects]
+        return [_pod_metrics(pod, figures) for pod, figures in found if figures and figures["containers"]]
+    summaries = await _summaries(api, {entry.name for entry in entries})
+    return [
+        {**_head("NodeMetrics", node, summary["node"]), "usage": _usage(summary["node"])}
+        for node in objects
+        if (summary := summaries.get(node["metadata"]["name"])) and "cpu" in summary["node"]
+    ]
+
+
+async def _summaries(api: Api, nodes: set[str]) -> Mapping[str, Object]:
+    """What each node says of itself and its pods; a node that does not answer says nothing."""
+    names = sorted(nodes)
+    answers = await asyncio.gather(*(_summary(api, name) for name in names))
+    return {name: answer for name, answer in zip(names, answers, strict=True) if answer is not None}
+
+
+async def _summary(api: Api, node: str) -> Object | None:
+    try:
+        return await ask_json(api, node, "/stats/summary")
+    except (BadRequest, InternalError, NotFound):
+        return None
+
+
+def _pod_metrics(pod: Object, figures: Object) -> Object:
+    containers = [{"name": each["name"], "usage": _usage(each)} for each in figures["containers"]]
+    return {**_head("PodMetrics", pod, figures["containers"][0]), "containers": containers}
+
+
+def _head(kind: str, measured: Object, figures: Object) -> Object:
+    of, cpu = measured["metadata"], figures["cpu"]
+    metadata = {key: of[key] for key in ("name", "namespace", "labels") if key in of}
+    return {
+        "kind": kind,
+        "apiVersion": POD_METRICS.api_version,
+        "metadata": {**metadata, "creationTimestamp": now()},
+        "timestamp": cpu["time"],
+        "window": f"{cpu.get('windowSeconds', 30)}s",
+    }
+
+
+def _usage(figures: Object) -> Object:
+    memory = figures["memory"]["workingSetBytes"] // 1024 * 1024
+    return {
+        "cpu": str(Quantity(figures["cpu"]["usageNanoCores"])),
+        "memory": str(Quantity(memory * 10**9, Notation.BINARY)),
+    }

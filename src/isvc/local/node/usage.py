@@ -1,0 +1,135 @@
+"""What containers use: CPU as a rate over the last seconds, memory as it is now.
+
+A container is a process and whatever that has started. Processes that ended count as long as a parent that waited for
+them lives, so that the CPU time of a container only grows. Measured from /proc: where there is none, nothing is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+PERIOD: Final = 2.5
+WINDOW: Final = 10.0
+
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_TICK: Final = 1 / os.sysconf("SC_CLK_TCK")
+_MACHINE: Final = 0  # among the process ids: no process has this one
+
+
+class Sample(NamedTuple):
+    """CPU seconds since the start, and bytes in memory, at a moment of the monotonic clock."""
+
+    at: float
+    cpu: float
+    memory: int
+
+
+class Usage(NamedTuple):
+    """CPU in cores, averaged over `window` seconds before `at` (Unix time), and bytes in memory."""
+
+    cores: float
+    memory: int
+    window: float
+    at: float
+
+
+class _Stat(NamedTuple):
+    parent: int
+    cpu: float
+    memory: int
+
+
+class UsageMeter:
+    """Takes samples while it runs. `roots` tells the first process of every container that there is now."""
+
+    def __init__(self, roots: Callable[[], Iterable[int]]) -> None:
+        self._roots = roots
+        self._samples: dict[int, deque[Sample]] = {}
+        self._sampled_at = time.time()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            roots = list(self._roots())
+            self.add(await asyncio.to_thread(measure, roots))
+            await asyncio.sleep(PERIOD)
+
+    def add(self, measured: Mapping[int, Sample]) -> None:
+        self._sampled_at = time.time()
+        self._samples = {pid: self._samples.get(pid, deque()) for pid in measured}
+        for pid, sample in measured.items():
+            samples = self._samples[pid]
+            samples.append(sample)
+            while len(samples) > 2 and samples[1].at <= sample.at - WINDOW:
+                samples.popleft()
+
+    def of(self, pid: int) -> Usage | None:
+        """What a container uses, by its first process; None until it was measured twice."""
+        samples = self._samples.get(pid, deque())
+        if len(samples) < 2:
+            return None
+        first, last = samples[0], samples[-1]
+        seconds = last.at - first.at
+        return Usage(max(0.0, last.cpu - first.cpu) / seconds, last.memory, seconds, self._sampled_at)
+
+    def of_machine(self) -> Usage | None:
+        return self.of(_MACHINE)
+
+
+def measure(roots: Iterable[int]) -> dict[int, Sample]:
+    """A sample of each container that still runs, and one of the whole machine."""
+    at, stats = time.monotonic(), _process_table()
+    children: dict[int, list[int]] = {}
+    for pid, stat in stats.items():
+        children.setdefault(stat.parent, []).append(pid)
+
+    def tree(pid: int) -> Iterable[_Stat]:
+        yield stats[pid]
+        for child in children.get(pid, ()):
+            yield from tree(child)
+
+    found = {}
+    for root in roots:
+        if root in stats:
+            family = list(tree(root))
+            found[root] = Sample(at, sum(each.cpu for each in family), sum(each.memory for each in family))
+    if stats:
+        found[_MACHINE] = Sample(at, *_machine())
+    return found
+
+
+def _process_table() -> dict[int, _Stat]:
+    found = {int(folder.name): _stat(folder / "stat") for folder in Path("/proc").glob("[0-9]*")}
+    return {pid: stat for pid, stat in found.items() if stat is not None}
+
+
+def _stat(path: Path) -> _Stat | None:
+    try:
+        fields = path.read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:  # it has ended
+        return None
+    return _Stat(int(fields[1]), sum(map(int, fields[11:15])) * _TICK, int(fields[21]) * _PAGE)
+
+
+def _machine() -> tuple[float, int]:
+    """CPU seconds of the machine since it started, idle ones left out, and the memory that is not available."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().partition("\n")[0].split()[1:]]
+    user, nice, system, _, _, irq, softirq, steal = fields[:8]
+    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    kilobytes = {words[0]: int(words[1]) for words in lines}
+    memory = kilobytes["MemTotal:"] - kilobytes.get("MemAvailable:", kilobytes["MemFree:"])
+    return (user + nice + system + irq + softirq + steal) * _TICK, memory * 1024
