@@ -8,17 +8,14 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 from aiohttp import web
-from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
+
+from isvc.http1.end_to_end import end_to_end
 
 log = logging.getLogger("isvc.agent")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_HOP_BY_HOP = frozenset(
-    ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
-     "transfer-encoding", "upgrade")
-)  # fmt: skip
 _NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _PIECE = 1 << 16
 # Where a handler finds a copy of the answer that was streamed past it, if it put a bytearray there.
@@ -75,9 +72,3 @@ async def model_server(port: int) -> AsyncIterator[ModelServer]:
     )
     async with session:
         yield ModelServer(session, port)
-
-
-def end_to_end(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-    """Headers without those that are meant for the next connection alone."""
-    named = {name.strip().lower() for name in headers.get("Connection", "").split(",")}
-    return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in _HOP_BY_HOP | named)

@@ -182,7 +182,7 @@ class Connection(asyncio.Protocol, Generic[R]):
             path = unquote(path)
         request = self.request_type(self._parser.get_method().decode("latin-1"), path, query, self._headers, body)
         if self._parser.should_upgrade():
-            self._last, self._tunnel = True, Tunnel(self._transport, self._writable, self.gone)
+            self._last, self._tunnel = True, Tunnel(self._transport, self._writable.wait, self.gone)
         self._last = self._last or not self._parser.should_keep_alive()
         if self._task is None:
             self._begin(request)

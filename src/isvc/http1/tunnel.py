@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 _BUFFER = 1 << 16
 
 
 class Tunnel:
-    def __init__(self, transport: asyncio.Transport, writable: asyncio.Event, gone: asyncio.Future[None]) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, drained: Callable[[], Awaitable[object]], gone: asyncio.Future[None]
+    ) -> None:
+        """`drained` waits until the transport's peer keeps up."""
         self._transport = transport
-        self._writable = writable
+        self._drained = drained
         self._reader = asyncio.StreamReader(_BUFFER)
         self._reader.set_transport(transport)
         self.gone = gone  # done when the peer has left or the server stops
@@ -35,4 +39,4 @@ class Tunnel:
 
     async def drain(self) -> None:
         """Returns when the peer keeps up, or is gone."""
-        await self._writable.wait()
+        await self._drained()
