@@ -29,6 +29,8 @@ def command() -> None:
     click.echo(
         f"  API server  {running.api_server}\n  gateway     {running.gateway}\n  kubeconfig  {running.kubeconfig}"
     )
+    if running.dashboard:
+        click.echo(f"  dashboard   {running.dashboard}")
     with Progress("looking at the services"):
         lines = Cluster(running.kubeconfig, all_namespaces=True).run(_lines)
     for line in lines or ["no services yet"]:
@@ -37,11 +39,11 @@ def command() -> None:
 
 async def _lines(client: Client) -> list[str]:
     """Every service, and what keeps it from being ready: the same diagnosis as that of `isvc explain`."""
-    from isvc.cli.wait import is_ready
     from isvc.diagnosis.gather import examine
     from isvc.diagnosis.snapshot import take
     from isvc.kube.objects import namespace_of
     from isvc.operations import kinds
+    from isvc.operations.readiness import is_ready
 
     services = await kinds.list_all(client, "")
     places = sorted({namespace_of(each) for each in services})

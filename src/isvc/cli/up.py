@@ -6,14 +6,16 @@ import asyncio
 import logging
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     from isvc.local.choices import Choices
     from isvc.local.home import Home, Running
+    from isvc.local.stack import Stack
 
 
 _PORT = click.IntRange(0, 65535)
@@ -22,6 +24,8 @@ _PORT = click.IntRange(0, 65535)
 @click.command()
 @click.option("--api-port", type=_PORT, help="Port of the API server.  [default: 6443, or a free one]")
 @click.option("--port", type=_PORT, help="Port of the gateway.  [default: 8080, or a free one]")
+@click.option("--dashboard-port", type=_PORT, help="Port of the dashboard.  [default: 8090, or a free one]")
+@click.option("--no-dashboard", is_flag=True, help="Start without the dashboard.")
 @click.option("--ephemeral", is_flag=True, help="Keep objects in memory, and forget them at the end.")
 @click.option("--durable", is_flag=True, help="Wait for the disk at every write, so that a power cut loses nothing.")
 @click.option("--simulate", is_flag=True, help="Treat pods whose image has no local program as ready.")
@@ -37,6 +41,8 @@ _PORT = click.IntRange(0, 65535)
 def command(
     api_port: int | None,
     port: int | None,
+    dashboard_port: int | None,
+    no_dashboard: bool,
     ephemeral: bool,
     durable: bool,
     simulate: bool,
@@ -65,7 +71,7 @@ def command(
             choices = Choices(
                 api_port, port, ephemeral, durable, simulate, allow_origins=allow_origins, sandbox=sandbox
             )
-            sys.exit(_loop(_up(home, choices)))
+            sys.exit(_loop(_up(home, choices, None if no_dashboard else _Dashboard(dashboard_port))))
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)
         if error.running:
@@ -83,7 +89,13 @@ def _check_sandbox() -> None:
         click.echo(f"sandbox: {missing}", err=True)
 
 
-async def _up(home: Home, choices: Choices) -> int:
+class _Dashboard(NamedTuple):
+    """The dashboard that was asked for."""
+
+    port: int | None
+
+
+async def _up(home: Home, choices: Choices, wanted: _Dashboard | None) -> int:
     from isvc.kube.errors import ApiError
     from isvc.local.api_server import DidNotStart
     from isvc.local.stack import PortBusy, Stack
@@ -97,6 +109,8 @@ async def _up(home: Home, choices: Choices) -> int:
         loop.add_signal_handler(number, this.cancel)
     try:
         running = await stack.start()
+        if wanted:
+            running = await _with_dashboard(stack, running, wanted)
         click.echo(f"ready in {stack.seconds:.1f} s")
         _next_steps(home, running)
         stack.follow(StatusPrinter(click.echo).changed)
@@ -118,6 +132,16 @@ async def _up(home: Home, choices: Choices) -> int:
         this.uncancel()
         await stack.stop()
     return 0
+
+
+async def _with_dashboard(stack: Stack, running: Running, wanted: _Dashboard) -> Running:
+    from isvc.cli.dashboard import start
+
+    dashboard = await start(stack.client, wanted.port)
+    stack.on_stop(dashboard.close)
+    running = replace(running, dashboard=dashboard.link)
+    stack.home.report(running)
+    return running
 
 
 async def _train(home: Home) -> None:
@@ -149,6 +173,8 @@ def _next_steps(home: Home, running: Running) -> None:
 
     folder = manifests(home)
     url = "$(kubectl get isvc iris -o jsonpath='{.status.url}')"
+    if running.dashboard:
+        click.echo(f"\n  dashboard: {running.dashboard}")
     click.echo(
         f"\n  export KUBECONFIG={running.kubeconfig}\n"
         f"  kubectl apply -f {folder}/iris.yaml && kubectl wait --for=condition=Ready isvc/iris\n"

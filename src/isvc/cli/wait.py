@@ -13,7 +13,6 @@ from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from isvc.kube.objects import Object
     from isvc.toolkit.client import Client
 
 LOOK_EVERY = 0.5  # seconds
@@ -61,6 +60,7 @@ async def _wait_for(client: Client, namespace: str, name: str, deadline: float, 
     from isvc.diagnosis.finding import Level
     from isvc.diagnosis.gather import examine
     from isvc.operations import kinds
+    from isvc.operations.readiness import is_ready
 
     resource, service = await kinds.find(client, name, namespace)
     blocked, since = "", time.monotonic()
@@ -81,13 +81,3 @@ async def _wait_for(client: Client, namespace: str, name: str, deadline: float, 
         progress.update(click.unstyle(headline(service, findings)))
         await asyncio.sleep(LOOK_EVERY)
         service = await client.get(resource, service["metadata"]["name"], namespace)
-
-
-def is_ready(service: Object) -> bool:
-    """Ready, and for the spec that the service has now."""
-    from isvc.kube.conditions import is_true
-    from isvc.kube.objects import dig
-
-    seen = dig(service, "status", "observedGeneration")
-    current = not seen or seen >= (dig(service, "metadata", "generation") or 0)
-    return current and is_true(dig(service, "status", "conditions") or (), "Ready")

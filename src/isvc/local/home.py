@@ -36,6 +36,7 @@ class Running:
     gateway: str
     kubeconfig: str
     started: str
+    dashboard: str = ""  # a link that lets in whoever has it
 
 
 @dataclass(frozen=True, slots=True)

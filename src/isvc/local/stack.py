@@ -50,6 +50,7 @@ class Stack:
         self._stack = contextlib.AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
         self._managers: list[Manager] = []
+        self.client: Client  # when it has started
         self._began = self._mark = time.perf_counter()
 
     async def start(self) -> Running:
@@ -68,7 +69,7 @@ class Stack:
         self._done("programs")
         await self._api_server.ready()
         self._done("API server")
-        client = await self._stack.enter_async_context(parts.connect(self.home.kubeconfig))
+        self.client = client = await self._stack.enter_async_context(parts.connect(self.home.kubeconfig))
         authority = parts.certificate(self.home.certificates)
         ports = self._webhook_ports(parts.PROGRAMS, spare)
         await parts.install(client, gateway_port, parts.conversions(ports, authority))
@@ -117,6 +118,10 @@ class Stack:
         for manager in self._managers:
             if manager.cache.serves(INFERENCE_SERVICES):
                 manager.cache.subscribe(INFERENCE_SERVICES, handler)
+
+    def on_stop(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """Call it before everything else is stopped."""
+        self._stack.push_async_callback(callback)
 
     async def run(self) -> None:
         """Until something that should run for ever has ended; raises why."""

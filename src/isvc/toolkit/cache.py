@@ -100,6 +100,11 @@ class Cache:
         mirror = self._mirrors.get(resource)
         return mirror is not None and mirror.synced
 
+    def forbids(self, resource: Resource) -> bool:
+        """Whether the cluster does not let us read this kind, or not all that was declared of it."""
+        mirror = self._mirrors.get(resource)
+        return mirror is not None and mirror.forbidden
+
     def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None:
         """Take the answer to a write of ours, made for `owner`: reads see it before the watch brings it."""
         if owner is not None:

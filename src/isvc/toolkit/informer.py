@@ -41,6 +41,7 @@ class Informer:
         self.read = read
         self.store = Store(read.indexers)
         self.synced = False  # it holds what the server has (or had, when last heard of)
+        self.forbidden = False  # the server does not let us read this kind
         self._client = client
         self._clock = clock
         self._handlers: list[Handler] = []
@@ -97,6 +98,7 @@ class Informer:
     def _recover(self, problem: Exception, failures: int, *, broke: bool) -> None:
         """Decide where to go on after a problem, and whether it is worth a line in the log."""
         known = isinstance(problem, ApiError | ClusterError)
+        self.forbidden = isinstance(problem, Forbidden)
         if isinstance(problem, Gone) or not known or (isinstance(problem, ApiError) and failures > RELIST_AFTER):
             self._version = ""
         if isinstance(problem, Forbidden) and self.read.optional and failures >= RELIST_AFTER:
@@ -140,7 +142,7 @@ class Informer:
         self._version = version
         if not self.synced:
             log.debug("%s: synced with %d objects", self.resource, len(found))
-        self.synced = True
+        self.synced, self.forbidden = True, False
         self._settled.set()
 
     def _pages(self) -> AsyncGenerator[Page, None]:

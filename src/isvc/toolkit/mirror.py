@@ -23,6 +23,10 @@ class Mirror:
     def synced(self) -> bool:
         return bool(self.informers) and all(informer.synced for informer in self.informers)
 
+    @property
+    def forbidden(self) -> bool:
+        return any(informer.forbidden for informer in self.informers)
+
     async def settled(self) -> None:
         await asyncio.gather(*(informer.settled() for informer in self.informers))
 

@@ -1,0 +1,98 @@
+"""Why services are not ready, found in the background by the diagnosis of `isvc explain`.
+
+Only services that somebody has on a page are diagnosed, and at most a part of a core is spent on it: the overview never
+waits for a diagnosis, and a cluster where thousands of things change does not keep the dashboard busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from isvc.dashboard.views.rows import Place
+from isvc.diagnosis.diagnose import diagnose
+from isvc.diagnosis.finding import Finding
+from isvc.diagnosis.gather import gather
+from isvc.diagnosis.snapshot import from_cache
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Object
+from isvc.operations import kinds
+from isvc.operations.readiness import is_ready
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.failure import ClusterError
+
+log = logging.getLogger(__name__)
+
+SETTLE: Final = 0.3  # seconds in which several changes become one diagnosis
+REST: Final = 4  # times as long as the last round took
+MOST_WATCHED: Final = 500
+
+
+class Causes:
+    def __init__(self, client: Client, cache: Cache, clock: Clock, found: Callable[[Place], None]) -> None:
+        """`found` is called when what is known about a service has changed."""
+        self._client, self._cache, self._clock = client, cache, clock
+        self._found = found
+        self._findings: dict[Place, list[Finding]] = {}
+        self._watched: dict[Place, None] = {}  # what is on a page, the last seen last
+        self._due: set[str] = set()  # namespaces in which something changed
+        self._wake = asyncio.Event()
+
+    def get(self, place: Place) -> list[Finding] | None:
+        return self._findings.get(place)
+
+    def watch(self, places: Iterable[Place]) -> None:
+        """Somebody looks at these services now."""
+        for place in places:
+            if place not in self._watched and place not in self._findings:
+                self.changed(place.namespace)
+            self._watched.pop(place, None)
+            self._watched[place] = None
+        while len(self._watched) > MOST_WATCHED:
+            self.forget(next(iter(self._watched)))
+
+    def changed(self, namespace: str) -> None:
+        self._due.add(namespace)
+        self._wake.set()
+
+    def forget(self, place: Place) -> None:
+        self._watched.pop(place, None)
+        self._findings.pop(place, None)
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            await self._clock.sleep(SETTLE)
+            self._wake.clear()
+            namespaces, self._due = self._due, set()
+            started = self._clock.monotonic()
+            for namespace in sorted(namespaces):
+                await self._diagnose(namespace)
+            await self._clock.sleep(REST * (self._clock.monotonic() - started))
+
+    async def _diagnose(self, namespace: str) -> None:
+        unready = [
+            (place, service)
+            for place in list(self._watched)
+            if place.namespace == namespace and (service := self._service(place)) and not is_ready(service)
+        ]
+        if not unready:
+            return
+        snapshot = await from_cache(self._cache, namespace)
+        for place, service in unready:
+            try:
+                findings = diagnose(await gather(self._client, service, snapshot))
+            except (ApiError, ClusterError) as error:
+                log.debug("no diagnosis of %s: %s", place.path, error)
+                continue
+            if self._findings.get(place) != findings:
+                self._findings[place] = findings
+                self._found(place)
+
+    def _service(self, place: Place) -> Object | None:
+        resource = kinds.resource_called(place.kind)
+        return self._cache.get(resource, place.name, place.namespace) if resource else None

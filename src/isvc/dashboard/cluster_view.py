@@ -1,0 +1,98 @@
+"""What one user sees of a cluster: a client, a cache of what pages show, and one row for each service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from isvc.dashboard.causes import Causes
+from isvc.dashboard.changes import Changes
+from isvc.dashboard.views.overview import Overview, Question, overview
+from isvc.dashboard.views.rows import Place, Row, row
+from isvc.diagnosis.snapshot import reads
+from isvc.kube.objects import Object, namespace_of
+from isvc.kube.resource import Resource
+from isvc.operations import kinds
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, SystemClock
+from isvc.toolkit.failure import Unreachable
+
+FIRST_LOOK: Final = 30.0  # seconds
+
+
+class ClusterView:
+    """Informers keep it current: a page is read from memory, and `changes` says when to look again."""
+
+    def __init__(self, client: Client, namespaces: Sequence[str] = (), clock: Clock | None = None) -> None:
+        """`namespaces` are all that is shown; without any, the whole cluster is."""
+        self.client = client
+        self.clock: Final = clock or SystemClock()
+        self.cache = Cache(client, self.clock, namespaces)
+        self.changes = Changes()
+        self.rows: dict[Place, Row] = {}
+        self.causes = Causes(client, self.cache, self.clock, self._cause_found)
+        self._tasks: list[asyncio.Task[None]] = []
+        declared = reads()
+        self.cache.declare("dashboard", *declared)
+        for read in declared:
+            if read.resource in kinds.ALL:
+                self.cache.subscribe(read.resource, partial(self._service_changed, read.resource), before=False)
+            elif read.resource.namespaced:
+                self.cache.subscribe(read.resource, self._surroundings_changed, before=False)
+
+    async def start(self) -> None:
+        """Raises ApiError or ClusterError if the cluster does not answer, or not to this user."""
+        await self.client.server_version()
+        self.cache.start()
+        try:
+            await asyncio.wait_for(self.cache.synced(), FIRST_LOOK)
+        except TimeoutError:
+            raise Unreachable(f"{self.client.config.server} has not listed everything in {FIRST_LOOK:.0f} s") from None
+        self._tasks = [asyncio.create_task(self.causes.run(), name="dashboard causes")]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.cache.stop()
+
+    def overview(self, question: Question) -> Overview:
+        found = overview(self.rows.values(), question)
+        self.causes.watch(each.place for each in found.rows)
+        return found
+
+    def service(self, place: Place) -> Object | None:
+        resource = kinds.resource_called(place.kind)
+        return self.cache.get(resource, place.name, place.namespace) if resource else None
+
+    def forbidden(self) -> tuple[str, ...]:
+        """The kinds that this user may not read."""
+        return tuple(sorted(read.resource.kind for read in reads() if self.cache.forbids(read.resource)))
+
+    def _service_changed(self, resource: Resource, before: Object | None, after: Object | None) -> None:
+        obj = after or before or {}
+        place = Place.of(resource, obj)
+        if after is None:
+            self.rows.pop(place, None)
+            self.causes.forget(place)
+            self.changes.notify()
+        else:
+            self.causes.changed(place.namespace)
+            self._update(resource, place, after)
+
+    def _surroundings_changed(self, before: Object | None, after: Object | None) -> None:
+        self.causes.changed(namespace_of(after or before or {}))
+
+    def _cause_found(self, place: Place) -> None:
+        resource, service = kinds.resource_called(place.kind), self.service(place)
+        if resource and service:
+            self._update(resource, place, service)
+
+    def _update(self, resource: Resource, place: Place, service: Object) -> None:
+        fresh = row(resource, service, self.causes.get(place))
+        if self.rows.get(place) != fresh:
+            self.rows[place] = fresh
+            self.changes.notify()

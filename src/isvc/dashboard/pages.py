@@ -1,0 +1,56 @@
+"""From what a page shows to HTML, or to JSON for programs: the same values in both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+import jinja2
+import orjson
+from aiohttp import web
+
+from isvc.apiserver.tables.columns import since
+
+JSON: Final = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`shown` is a frozen value: the template's, and the JSON. `around` is for the template alone."""
+
+    template: str
+    title: str
+    shown: Any
+    status: int = 200
+    around: dict[str, Any] = field(default_factory=dict)
+
+
+def respond(request: web.Request, page: Page) -> web.Response:
+    if wants_json(request):
+        body = orjson.dumps(page.shown, option=orjson.OPT_INDENT_2)
+        return web.Response(body=body, status=page.status, content_type="application/json")
+    text = render(page.template, title=page.title, shown=page.shown, path=request.path, **page.around)
+    return web.Response(text=text, status=page.status, content_type="text/html")
+
+
+def wants_json(request: web.Request) -> bool:
+    asked = request.query.get("output")
+    return asked == JSON or (asked is None and request.headers.get("Accept", "").startswith("application/json"))
+
+
+def render(template: str, **values: Any) -> str:
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("isvc.dashboard"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["since"] = since
+    return environment

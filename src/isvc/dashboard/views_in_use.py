@@ -1,0 +1,74 @@
+"""Opens a view of the cluster at the first look and closes it when nobody has looked for a while."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from isvc.dashboard.cluster_view import ClusterView
+
+IDLE: Final = 300.0  # seconds after which a view that nobody looks at is closed
+
+
+class ViewsInUse:
+    def __init__(self, open_view: Callable[[], ClusterView], idle: float = IDLE) -> None:
+        self._open = open_view
+        self._idle = idle
+        self._view: asyncio.Task[ClusterView] | None = None
+        self._users = 0
+        self._closing: asyncio.TimerHandle | None = None
+        self._closed: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def use(self) -> AsyncIterator[ClusterView]:
+        """The view, which stays open for as long as it is used."""
+        if self._closing is not None:
+            self._closing.cancel()
+        self._users += 1
+        try:
+            if self._view is None:
+                self._view = asyncio.create_task(self._started())
+            yield await self._ready(self._view)
+        finally:
+            self._users -= 1
+            if not self._users:
+                self._closing = asyncio.get_running_loop().call_later(self._idle, self._close_unused)
+
+    async def close(self) -> None:
+        if self._closing is not None:
+            self._closing.cancel()
+        self._close_unused()
+        await asyncio.gather(*self._closed, return_exceptions=True)
+
+    async def _ready(self, view: asyncio.Task[ClusterView]) -> ClusterView:
+        try:
+            return await asyncio.shield(view)
+        except Exception:
+            if self._view is view:
+                self._view = None  # the next look tries again
+            raise
+
+    async def _started(self) -> ClusterView:
+        view = self._open()
+        try:
+            await view.start()
+        except BaseException:
+            await view.close()
+            raise
+        return view
+
+    def _close_unused(self) -> None:
+        if self._view is not None:
+            task = asyncio.create_task(_close(self._view))
+            self._closed.add(task)
+            task.add_done_callback(self._closed.discard)
+            self._view = None
+
+
+async def _close(opening: asyncio.Task[ClusterView]) -> None:
+    opening.cancel()
+    view = (await asyncio.gather(opening, return_exceptions=True))[0]
+    if isinstance(view, ClusterView):
+        await view.close()
