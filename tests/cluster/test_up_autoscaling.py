@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from tests.cluster.local_machine import HAS_TOOLS, machine, running, until
@@ -32,3 +36,57 @@ def test_kubectl_top_shows_what_pods_and_nodes_use(here):
     assert "not found" in here.kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes/other", check=False)
     assert "No resources found" in here.kubectl("top", "pods", "-l", "app=other", check=False)
     here.kubectl("delete", "-f", "examples/iris.yaml")
+
+
+@contextmanager
+def load(url: str, clients: int = 4) -> Iterator[None]:
+    """Clients that ask again and again."""
+    over = threading.Event()
+    body = json.dumps({"instances": [[6.8, 2.8, 4.8, 1.4]]}).encode()
+
+    def ask() -> None:
+        while not over.is_set():
+            urllib.request.urlopen(urllib.request.Request(url, body), timeout=60).read()
+
+    threads = [threading.Thread(target=ask) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_replicas_follow_the_load(here):
+    here.kubectl("apply", "-f", "examples/hpa.yaml")
+    here.wait_ready("busy-iris")
+    url = here.get("isvc", "busy-iris")["status"]["url"] + "/v1/models/busy-iris:predict"
+    scaler = "hpa/busy-iris-predictor"
+    with load(url):
+        until(lambda: here.get(scaler)["status"].get("desiredReplicas") == 3, "three replicas")
+    status = here.get(scaler)["status"]
+    conditions = {each["type"]: each for each in status["conditions"]}
+    assert conditions["ScalingActive"]["reason"] == "ValidMetricFound"
+    assert conditions["AbleToScale"]["status"] == "True"
+    assert status["currentMetrics"][0]["resource"]["name"] == "cpu"
+    reasons = here.kubectl("get", "events", "--field-selector=reason=SuccessfulRescale", "-o=jsonpath={..message}")
+    assert "above target" in reasons
+    until(lambda: here.get("deploy", "busy-iris-predictor")["status"].get("readyReplicas") == 3, "three ready pods")
+    here.kubectl("delete", "-f", "examples/hpa.yaml")
+
+
+def test_an_autoscaler_says_why_it_cannot_scale(here):
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nobody"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 2}
+    here.apply(
+        {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "lost"}, "spec": spec}
+    )
+
+    def reason() -> str | None:
+        conditions = here.get("hpa", "lost").get("status", {}).get("conditions") or []
+        return next((each["reason"] for each in conditions if each["type"] == "AbleToScale"), None)
+
+    until(lambda: reason() == "FailedGetScale", "the reason")
+    here.kubectl("delete", "hpa", "lost")

@@ -9,6 +9,8 @@ from typing import Final
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
+from isvc.local.autoscaling import horizontal
+from isvc.local.autoscaling.metrics import no_external_metrics
 from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
 from isvc.local.controllers import controllers, gateways, inference_pools
@@ -114,6 +116,7 @@ class Local:
                 *controllers(context),
                 *gateways.controllers(context, gateway_port),
                 *inference_pools.controllers(context, gateway_port),
+                horizontal.controller(context, no_external_metrics),
             ],
             services=[recorder],
         )

@@ -1,14 +1,13 @@
 """The controllers of Kubernetes itself that serving needs, on the same toolkit as ours.
 
-Deployment → ReplicaSet → Pod, Service → EndpointSlice, HorizontalPodAutoscaler at its bounds, claims that are folders,
-and a default ServiceAccount for every namespace. Names, conditions and words are those of kube-controller-manager.
+Deployment → ReplicaSet → Pod, Service → EndpointSlice, claims that are folders, and a default ServiceAccount for every
+namespace. Names, conditions and words are those of kube-controller-manager.
 """
 
 from __future__ import annotations
 
 from isvc.local.controllers import (
     accounts,
-    autoscalers,
     claims,
     deployments,
     endpoints,
@@ -18,7 +17,7 @@ from isvc.local.controllers import (
 from isvc.local.controllers.context import Context
 from isvc.toolkit.controller import Controller
 
-_PARTS = (deployments, replicasets, endpoints, autoscalers, accounts, claims, leader_worker_sets)
+_PARTS = (deployments, replicasets, endpoints, accounts, claims, leader_worker_sets)
 
 
 def controllers(context: Context) -> list[Controller]:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 
 from isvc.kube.objects import Object
-from isvc.local.controllers.autoscalers import bounded
 from isvc.local.controllers.endpoints import slice_of
 from isvc.local.controllers.replicasets import first_to_go
 from isvc.local.node.ports import PORTS_ANNOTATION
@@ -73,8 +72,3 @@ def test_the_least_useful_pods_go_first():
     newer = pod("newer", creationTimestamp="2026-02-01T00:00:00Z")
     order = [item["metadata"]["name"] for item in first_to_go([fine, newer, unready, unplaced])]
     assert order == ["unplaced", "unready", "newer", "fine"]
-
-
-def test_an_autoscaler_keeps_its_bounds():
-    scaler = {"spec": {"minReplicas": 2, "maxReplicas": 4}}
-    assert [bounded(scaler, n) for n in (0, 1, 3, 9)] == [0, 2, 3, 4]

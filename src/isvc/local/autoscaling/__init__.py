@@ -1,0 +1,1 @@
+"""Replicas that follow what pods use: the HorizontalPodAutoscaler, as kube-controller-manager runs it."""

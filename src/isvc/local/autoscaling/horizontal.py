@@ -1,0 +1,203 @@
+"""HorizontalPodAutoscalers: every fifteen seconds the target gets as many replicas as its metrics ask for.
+
+Names of conditions, reasons and events are those of kube-controller-manager. A target with no replicas was stopped by
+somebody, and is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from isvc.kube.conditions import FALSE, TRUE, find
+from isvc.kube.errors import ApiError, NotFound
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of
+from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
+from isvc.kube.selectors import LabelSelector
+from isvc.local.autoscaling.behavior import Bounds, History, Verdict, decide
+from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader, Scaled
+from isvc.local.autoscaling.replicas import CannotCompute
+from isvc.local.controllers.context import Context
+from isvc.local.controllers.rollout import replicas_of
+from isvc.toolkit.clock import timestamp
+from isvc.toolkit.controller import Controller, Result, Watch, spec_changed
+from isvc.toolkit.reads import Read
+
+SYNC_SECONDS: Final = 15.0
+_TARGETS: Final = {resource.kind: resource for resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)}
+_FAILED: Final = "the HPA was unable to compute the replica count"
+
+
+def controller(context: Context, external: ExternalMetrics) -> Controller:
+    def scalers_of(deployment: Object) -> Iterable[Key]:
+        scalers = context.cache.list(HORIZONTAL_POD_AUTOSCALERS, namespace_of(deployment))
+        return [Key.of(each) for each in scalers if _targets(each, name_of(deployment))]
+
+    def resized(before: Object | None, after: Object | None) -> bool:
+        return before is None or after is None or replicas_of(before) != replicas_of(after)
+
+    watches = [
+        Watch(HORIZONTAL_POD_AUTOSCALERS, when=spec_changed),
+        Watch(DEPLOYMENTS, to=scalers_of, when=resized),
+    ]
+    reads = [Read(PODS), *(Read(resource) for resource in _TARGETS.values())]
+    scalers = HorizontalAutoscalers(context, MetricReader(context.client, external))
+    return Controller("horizontalpodautoscaler", scalers.reconcile, watches, reads=reads, clock=context.clock)
+
+
+def _targets(scaler: Object, deployment: str) -> bool:
+    reference = dig(scaler, "spec", "scaleTargetRef") or {}
+    return reference.get("kind") == DEPLOYMENTS.kind and reference.get("name") == deployment
+
+
+@dataclass(slots=True)
+class _Status:
+    """The status of one autoscaler, as it is being made."""
+
+    conditions: list[Object]
+    now: str
+    fields: Object = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, scaler: Object, now: str) -> _Status:
+        return cls([dict(each) for each in dig(scaler, "status", "conditions") or ()], now)
+
+    def mark(self, kind: str, status: str, reason: str, message: str) -> None:
+        old = find(self.conditions, kind)
+        since = old.get("lastTransitionTime", self.now) if old and old.get("status") == status else self.now
+        new = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+        if old is None:
+            self.conditions.append(new)
+        else:
+            self.conditions[self.conditions.index(old)] = new
+
+    def result(self) -> Object:
+        return {**self.fields, "conditions": self.conditions}
+
+
+class _Decision(NamedTuple):
+    replicas: int
+    reason: str = ""
+
+
+class HorizontalAutoscalers:
+    def __init__(self, context: Context, metrics: MetricReader) -> None:
+        self._context = context
+        self._metrics = metrics
+        self._histories: dict[Key, History] = {}
+
+    async def reconcile(self, key: Key) -> Result | None:
+        scaler = self._context.cache.get(HORIZONTAL_POD_AUTOSCALERS, key.name, key.namespace)
+        if scaler is None or is_being_deleted(scaler):
+            self._histories.pop(key, None)
+            return None
+        now = self._context.clock.now()
+        status = _Status.of(scaler, timestamp(now))
+        before = scaler.get("status") or {}
+        status.fields = {"observedGeneration": dig(scaler, "metadata", "generation") or 0}
+        if last := before.get("lastScaleTime"):
+            status.fields["lastScaleTime"] = last
+        status.fields |= {name: before.get(name, 0) for name in ("currentReplicas", "desiredReplicas")}
+        await self._scale(key, scaler, status)
+        await self._context.write_status(HORIZONTAL_POD_AUTOSCALERS, scaler, status.result())
+        return Result(requeue_after=SYNC_SECONDS)
+
+    async def _scale(self, key: Key, scaler: Object, status: _Status) -> None:
+        resource = _TARGETS.get(dig(scaler, "spec", "scaleTargetRef", "kind") or "")
+        name = dig(scaler, "spec", "scaleTargetRef", "name") or ""
+        target = self._context.cache.get(resource, name, key.namespace) if resource else None
+        if resource is None or target is None:
+            kind = dig(scaler, "spec", "scaleTargetRef", "kind")
+            why = f'{resource} "{name}" not found' if resource else f"nobody here scales a {kind}"
+            self._warn(scaler, "FailedGetScale", why)
+            said = f"the HPA controller was unable to get the target's current scale: {why}"
+            status.mark("AbleToScale", FALSE, "FailedGetScale", said)
+            return
+        status.mark(
+            "AbleToScale", TRUE, "SucceededGetScale", "the HPA controller was able to get the target's current scale"
+        )
+        current = replicas_of(target)
+        history = self._histories.setdefault(key, History([(self._context.clock.monotonic(), current)]))
+        status.fields["currentReplicas"] = current
+        decision = await self._decide(scaler, target, current, history, status)
+        if decision is None:
+            return
+        if decision.replicas != current:
+            await self._rescale(scaler, resource, target, decision, status)
+            history.changed(self._context.clock.monotonic(), current, decision.replicas)
+        status.fields["desiredReplicas"] = decision.replicas
+
+    async def _decide(
+        self, scaler: Object, target: Object, current: int, history: History, status: _Status
+    ) -> _Decision | None:
+        """None where no number follows from the metrics."""
+        spec = scaler["spec"]
+        bounds = Bounds(1 if spec.get("minReplicas") is None else spec["minReplicas"], spec["maxReplicas"])
+        if current == 0:
+            why = "scaling is disabled since the replica count of the target is zero"
+            status.mark("ScalingActive", FALSE, "ScalingDisabled", why)
+            return _Decision(0)
+        if current > bounds.most:
+            return _Decision(bounds.most, "Current number of replicas above Spec.MaxReplicas")
+        if current < bounds.least:
+            return _Decision(bounds.least, "Current number of replicas below Spec.MinReplicas")
+        asked = await self._ask(scaler, target, current, status)
+        if asked is None:
+            return None
+        verdict = decide(spec, history, self._context.clock.monotonic(), current, asked.replicas, bounds)
+        _mark_verdict(status, verdict)
+        above = f"{asked.name} above target" if verdict.replicas > current else "All metrics below target"
+        return _Decision(verdict.replicas, above)
+
+    async def _ask(self, scaler: Object, target: Object, current: int, status: _Status) -> Asked | None:
+        """What the metric asks for that asks for most; one that fails keeps the others from scaling down."""
+        selector = LabelSelector.from_spec(dig(target, "spec", "selector") or {})
+        pods = [p for p in self._context.cache.list(PODS, namespace_of(scaler)) if selector.matches(labels_of(p))]
+        scaled = Scaled(namespace_of(scaler), str(selector), current, pods)
+        metrics = dig(scaler, "spec", "metrics") or []
+        answers, failures = [], []
+        for metric in metrics:
+            try:
+                answers.append(await self._metrics.ask(metric, scaled, self._context.clock.now()))
+            except CannotCompute as error:
+                failures.append((f"FailedGet{metric['type']}Metric", str(error)))
+        status.fields["currentMetrics"] = [answer.status for answer in answers]
+        most = max(answers, key=lambda answer: answer.replicas, default=None)
+        for reason, message in failures:
+            self._warn(scaler, reason, message)
+        if most is None or (failures and most.replicas < current):
+            reason, message = failures[0] if failures else ("FailedGetMetrics", "the HPA has no metrics")
+            status.mark("ScalingActive", FALSE, reason, f"{_FAILED}: {message}")
+            why = f"invalid metrics ({len(failures)} invalid out of {len(metrics)}), first error is: {message}"
+            self._warn(scaler, "FailedComputeMetricsReplicas", why)
+            return None
+        found = f"the HPA was able to successfully calculate a replica count from {most.name}"
+        status.mark("ScalingActive", TRUE, "ValidMetricFound", found)
+        return most
+
+    async def _rescale(
+        self, scaler: Object, resource: Resource, target: Object, decision: _Decision, status: _Status
+    ) -> None:
+        size = decision.replicas
+        try:
+            await self._context.patch(resource, target, {"spec": {"replicas": size}})
+        except NotFound:
+            return
+        except ApiError as error:
+            words = f"New size: {size}; reason: {decision.reason}; error: {error.message}"
+            self._warn(scaler, "FailedRescale", words)
+            raise
+        said = f"the HPA controller was able to update the target scale to {size}"
+        status.mark("AbleToScale", TRUE, "SucceededRescale", said)
+        status.fields["lastScaleTime"] = status.now
+        words = f"New size: {size}; reason: {decision.reason}"
+        self._context.recorder.event(scaler, "Normal", "SuccessfulRescale", words)
+
+    def _warn(self, scaler: Object, reason: str, message: str) -> None:
+        self._context.recorder.event(scaler, "Warning", reason, message)
+
+
+def _mark_verdict(status: _Status, verdict: Verdict) -> None:
+    status.mark("AbleToScale", TRUE, *verdict.able)
+    status.mark("ScalingLimited", TRUE if verdict.limited else FALSE, *verdict.limit)

@@ -1,0 +1,147 @@
+"""The metrics of a HorizontalPodAutoscaler: read from metrics.k8s.io or an external source, and what each asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.quantity import Notation, Quantity
+from isvc.kube.resource import POD_METRICS
+from isvc.local.autoscaling.replicas import (
+    AverageUtilization,
+    AverageValue,
+    CannotCompute,
+    Current,
+    PodMetric,
+    Proposal,
+    replicas_for_pods,
+    replicas_for_total,
+    requests_of,
+)
+from isvc.local.controllers.pods import is_ready
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import parse_timestamp
+
+ExternalMetrics = Callable[[str, str, Mapping[str, str]], Awaitable[float]]
+"""The value of a metric by namespace, name and labels. Raises CannotCompute."""
+
+
+async def no_external_metrics(namespace: str, name: str, labels: Mapping[str, str]) -> float:
+    raise CannotCompute(f"unable to get external metric {namespace}/{name}: no server of external metrics runs")
+
+
+_FIELDS: Final = {
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Pods": "pods",
+    "Object": "object",
+}
+
+
+class Scaled(NamedTuple):
+    """What is scaled: its replicas as asked for, and its pods as they are."""
+
+    namespace: str
+    selector: str
+    replicas: int
+    pods: Sequence[Object]
+
+
+class Asked(NamedTuple):
+    """The replicas that a metric asks for, its name for people, and its entry in `status.currentMetrics`."""
+
+    replicas: int
+    name: str
+    status: Object
+
+
+@dataclass(frozen=True, slots=True)
+class MetricReader:
+    client: Client
+    external: ExternalMetrics
+
+    async def ask(self, metric: Object, scaled: Scaled, now: datetime) -> Asked:
+        """Raises CannotCompute."""
+        kind = metric["type"]
+        source: Object = metric[_FIELDS[kind]]
+        match kind:
+            case "Resource" | "ContainerResource":
+                return await self._resource(metric, source, scaled, now)
+            case "External":
+                return await self._external(metric, source, scaled)
+        raise CannotCompute(f"unable to get metric {dig(source, 'metric', 'name')}: no server of custom metrics runs")
+
+    async def _resource(self, metric: Object, source: Object, scaled: Scaled, now: datetime) -> Asked:
+        resource, container, wanted = source["name"], source.get("container", ""), source["target"]
+        metrics = await self._pod_metrics(scaled, resource, container)
+        target: AverageValue | AverageUtilization
+        if wanted.get("averageValue") is not None:
+            target = AverageValue(Quantity.parse(wanted["averageValue"]).milli())
+            name = f"{resource} resource"
+        else:
+            requests = requests_of(scaled.pods, resource, container)
+            target = AverageUtilization(wanted["averageUtilization"], requests)
+            name = f"{resource} {'container ' if container else ''}resource utilization (percentage of request)"
+        proposal = replicas_for_pods(scaled.replicas, target, scaled.pods, metrics, now, cpu=resource == "cpu")
+        named: Object = {key: source[key] for key in ("name", "container") if key in source}
+        return _asked(metric, name, proposal, {**named, "current": _resource_status(resource, proposal.current)})
+
+    async def _pod_metrics(self, scaled: Scaled, resource: str, container: str) -> dict[str, PodMetric]:
+        try:
+            found = await self.client.list(POD_METRICS, scaled.namespace, labels=scaled.selector)
+        except ApiError as error:
+            raise CannotCompute(f"unable to get metrics for resource {resource}: {error.message}") from None
+        metrics = {name_of(item): pod_metric(item, resource, container) for item in found.items}
+        if not metrics:
+            raise CannotCompute(
+                f"unable to get metrics for resource {resource}: no metrics returned from resource metrics API"
+            )
+        return {name: metric for name, metric in metrics.items() if metric is not None}
+
+    async def _external(self, metric: Object, source: Object, scaled: Scaled) -> Asked:
+        name, target = source["metric"]["name"], source["target"]
+        labels = dig(source, "metric", "selector", "matchLabels") or {}
+        value = round(await self.external(scaled.namespace, name, labels) * 1000)
+        per_pod = target.get("averageValue") is not None
+        wanted = Quantity.parse(target["averageValue"] if per_pod else target["value"]).milli()
+        ready = sum(is_ready(pod) for pod in scaled.pods)
+        proposal = replicas_for_total(scaled.replicas, ready, value, wanted, per_pod=per_pod)
+        current = {"averageValue" if per_pod else "value": _milli(proposal.current.value)}
+        return _asked(metric, f"external metric {name}", proposal, {"metric": source["metric"], "current": current})
+
+
+def pod_metric(metrics: Object, resource: str, container: str) -> PodMetric | None:
+    """Of one container, or of all of a pod; None where one of them was not measured."""
+    chosen = [each for each in metrics["containers"] if container in ("", each["name"])]
+    amounts = [dig(each, "usage", resource) for each in chosen]
+    if not amounts or None in amounts:
+        return None
+    total = sum(Quantity.parse(amount).milli() for amount in amounts)
+    return PodMetric(total, parse_timestamp(metrics["timestamp"]), _duration(metrics["window"]))
+
+
+def _duration(text: str) -> timedelta:
+    """Of a duration as Go writes it: `7.5s`, `1m0s`."""
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+    return timedelta(seconds=sum(float(n) * units[unit] for n, unit in re.findall(r"([\d.]+)(ms|h|m|s)", text)))
+
+
+def _asked(metric: Object, name: str, proposal: Proposal, status: Object) -> Asked:
+    return Asked(proposal.replicas, name, {"type": metric["type"], _FIELDS[metric["type"]]: status})
+
+
+def _resource_status(resource: str, current: Current) -> Object:
+    """CPU in thousandths of a core, memory in bytes."""
+    amount = _milli(current.value) if resource == "cpu" else str(Quantity(current.value * 10**6, Notation.BINARY))
+    share = {} if current.utilization is None else {"averageUtilization": current.utilization}
+    return {**share, "averageValue": amount}
+
+
+def _milli(value: int) -> str:
+    return str(Quantity(value * 10**6))
