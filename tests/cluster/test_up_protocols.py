@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
-from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, running
+from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, running, until
 from websockets.sync.client import connect
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
@@ -26,3 +27,48 @@ def test_a_server_that_speaks_websocket(here):
             socket.send(message)
             assert socket.recv(60) == message.upper()
     here.kubectl("delete", "-f", "examples/websocket.yaml")
+
+
+ROUTES = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: moved}
+spec:
+  parentRefs: [{name: kserve-ingress-gateway, namespace: kserve}]
+  hostnames: [moved.localhost]
+  rules:
+    - matches: [{path: {type: PathPrefix, value: /old}, headers: [{name: version, value: "2"}]}]
+      filters:
+        - type: RequestRedirect
+          requestRedirect: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /new}, statusCode: 301}
+    - backendRefs: [{name: nobody, port: 80}]
+      retry: {attempts: 1, codes: [503], backoff: 1ms}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: moved}
+spec:
+  hosts: [virtual.localhost]
+  http: [{redirect: {uri: /elsewhere}}]
+"""
+
+
+def head_of(here: Machine, path: str, host: str, *headers: str) -> str:
+    gateway = json.loads((here.home / "run" / "up.json").read_text())["gateway"]
+    flags = [word for header in (f"Host: {host}", *headers) for word in ("-H", header)]
+    return here.run("curl", "-sS", "-i", *flags, gateway + path)
+
+
+def test_routes_of_both_kinds_are_served(here):
+    here.apply(ROUTES)
+    until(
+        lambda: "location: http://virtual.localhost/elsewhere" in head_of(here, "/", "virtual.localhost").lower(), "vs"
+    )
+    until(lambda: "Service default/nobody does not exist" in head_of(here, "/old", "moved.localhost"), "a rule")
+    assert "Location: http://moved.localhost/new/x" in head_of(here, "/old/x", "moved.localhost", "Version: 2")
+    [parent] = here.get("httproute", "moved")["status"]["parents"]
+    assert {each["type"]: each["status"] for each in parent["conditions"]} == {
+        "Accepted": "True",
+        "ResolvedRefs": "False",
+    }
+    here.kubectl("delete", "httproute/moved", "virtualservice/moved")

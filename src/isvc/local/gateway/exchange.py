@@ -14,7 +14,7 @@ from yarl import URL
 
 from isvc.local.gateway.answers import BEGUN
 from isvc.local.gateway.headers import response_headers
-from isvc.local.gateway.routes import Filters
+from isvc.local.gateway.rules import Filters
 from isvc.local.gateway.websockets import pass_on_websocket
 
 Body = bytes | aiohttp.StreamReader | None
@@ -25,16 +25,21 @@ _NO_LIMIT: Final = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=
 _NOT_ADDED: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")  # a client that says none means it
 
 
+class Unwanted(Exception):
+    """An answer that the rule would rather have from another attempt."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """A request as its server gets it."""
 
-    url: URL
+    path_and_query: str
     headers: CIMultiDict[str]
     body: Body
     filters: tuple[Filters, ...] = ()
     proxy: str | None = None
-    deadline: asyncio.Timeout | None = None
+    deadlines: tuple[asyncio.Timeout, ...] = ()
+    unwanted: frozenset[int] = frozenset()  # codes of answers that are not passed on
 
 
 def new_session(connector: aiohttp.TCPConnector | None) -> aiohttp.ClientSession:
@@ -63,14 +68,19 @@ async def read_body(request: web.BaseRequest, limit: int = BUFFERED) -> Body:
     return request.content
 
 
-async def exchange(session: aiohttp.ClientSession, request: web.BaseRequest, out: Outgoing) -> web.StreamResponse:
-    """Raises aiohttp.ClientError when the server fails, and ValueError for headers that are none."""
+async def exchange(
+    session: aiohttp.ClientSession, request: web.BaseRequest, server: str, out: Outgoing
+) -> web.StreamResponse:
+    """Raises aiohttp.ClientError when the server fails, ValueError for headers that are none, and Unwanted."""
+    url = URL(server + out.path_and_query, encoded=True)
     async with session.request(
-        request.method, out.url, headers=out.headers, data=out.body, allow_redirects=False, proxy=out.proxy
+        request.method, url, headers=out.headers, data=out.body, allow_redirects=False, proxy=out.proxy
     ) as answer:
+        if answer.status in out.unwanted:
+            raise Unwanted
         changed = response_headers(answer.headers, out.filters)
         if answer.status == 101:
-            return await pass_on_websocket(request, out.headers, answer, changed, out.deadline)
+            return await pass_on_websocket(request, out.headers, answer, changed, out.deadlines)
         length = answer.content_length
         if request.method != "HEAD" and length is not None and length <= BUFFERED:
             changed.popall("Content-Length", None)

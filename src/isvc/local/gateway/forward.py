@@ -1,7 +1,7 @@
 """One request, passed on by a rule: backend and endpoint chosen, headers changed, time limited.
 
-A request is sent again only while nothing of it can have been seen: an endpoint that refuses the connection is skipped
-for the next one. Everything else that goes wrong is answered with its reason.
+Unless its rule asks for retries, a request is sent again only while nothing of it can have been seen: an endpoint that
+refuses the connection is skipped for the next one. Everything else that goes wrong is answered with its reason.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from dataclasses import dataclass, replace
 from typing import Final
 
 import aiohttp
 from aiohttp import web
-from yarl import URL
 
 from isvc.local.gateway import pools
-from isvc.local.gateway.answers import broken_off, refusal
+from isvc.local.gateway.answers import BEGUN, broken_off, refusal
 from isvc.local.gateway.backends import Backends, Endpoint, Unavailable
-from isvc.local.gateway.exchange import BUFFERED, Body, Outgoing, exchange, new_session, read_body
+from isvc.local.gateway.exchange import BUFFERED, Body, Outgoing, Unwanted, exchange, new_session, read_body
 from isvc.local.gateway.headers import request_headers
+from isvc.local.gateway.mirrors import Mirrors
 from isvc.local.gateway.picker import Picker
-from isvc.local.gateway.routes import Backend, Rule
+from isvc.local.gateway.redirects import redirection
+from isvc.local.gateway.rules import Backend, Rule
 from isvc.local.gateway.target import Target
 from isvc.local.gateway.websockets import HANDSHAKE, asks_for_websocket
 
@@ -29,17 +31,30 @@ log = logging.getLogger("isvc.gateway")
 
 # Shorter than any server's, so that no request meets a connection its server is about to close (uvicorn: 5 s).
 _KEEP_ALIVE: Final = 4.0
-_PROMPT: Final = 1 << 20  # bodies with a prompt, by whose beginning a server is picked, are read whole up to this size
+_KEPT: Final = 1 << 20  # bodies of up to this size are read whole where a prompt is looked for, a copy or a retry asked
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed(Exception):
+    """An attempt without an answer that could be passed on whole; the words go to the client."""
+
+    status: int
+    reason: str
 
 
 class Forwarder:
     def __init__(self, backends: Backends) -> None:
         self._backends = backends
         self._session: aiohttp.ClientSession | None = None
+        self._mirrors = Mirrors(backends)
         self._picker = Picker(self._metrics, backends.running)
 
     async def forward(self, request: web.BaseRequest, target: Target, rule: Rule) -> web.StreamResponse:
         """Raises Unavailable where no endpoint takes the request."""
+        if rule.unsupported:
+            return refusal(500, f"{rule.origin} asks for {rule.unsupported}, which this gateway does not have")
+        if rule.redirect:
+            return redirection(rule.redirect, target, rule.match)
         if not rule.backends:
             return refusal(500, f"{rule.origin} names no backend")
         weights = [backend.weight for backend in rule.backends]
@@ -48,32 +63,69 @@ class Forwarder:
         backend = random.choices(rule.backends, weights)[0]  # noqa: S311
         try:
             async with asyncio.timeout(rule.timeout) as deadline:
-                return await self._pass(request, target, rule, backend, deadline)
+                out = await self._outgoing(request, target, rule, backend, deadline)
+                if rule.mirrors and not isinstance(out.body, aiohttp.StreamReader):
+                    for mirror in rule.mirrors:
+                        self._mirrors.send(self._inside(), request.method, out, mirror)
+                return await self._attempts(request, out, rule, backend)
         except TimeoutError:
             reason = f"no answer within {rule.timeout:g} s, the limit of {rule.origin}"
             return broken_off(request) or refusal(504, reason)
+        except _Failed as failed:
+            return broken_off(request) or refusal(failed.status, failed.reason)
 
-    async def _pass(
+    async def _outgoing(
         self, request: web.BaseRequest, target: Target, rule: Rule, backend: Backend, deadline: asyncio.Timeout
-    ) -> web.StreamResponse:
+    ) -> Outgoing:
+        """The request as every endpoint and every attempt gets it."""
         filters = (rule.filters, backend.filters)
         headers = request_headers(request, target, filters)
         if asks_for_websocket(request):
             headers.update(HANDSHAKE)
         path = backend.filters.path(rule.filters.path(target.path, rule.match), rule.match)
-        path_and_query = f"{path}?{target.query}" if target.query else path
+        is_kept = backend.pool is not None or rule.mirrors or rule.retry.attempts
+        body = await read_body(request, _KEPT if is_kept else BUFFERED)
+        return Outgoing(
+            f"{path}?{target.query}" if target.query else path, headers, body, filters, deadlines=(deadline,)
+        )
+
+    async def _attempts(
+        self, request: web.BaseRequest, out: Outgoing, rule: Rule, backend: Backend
+    ) -> web.StreamResponse:
+        """As many as the rule allows; a body that is not there as a whole can be sent but once."""
+        further = 0 if isinstance(out.body, aiohttp.StreamReader) else rule.retry.attempts
+        for number in range(further):
+            try:
+                return await self._attempt(request, replace(out, unwanted=rule.retry.codes), rule, backend)
+            except (Unavailable, Unwanted, _Failed):
+                if BEGUN in request:
+                    raise
+            await asyncio.sleep(rule.retry.backoff * 2**number * random.uniform(0.5, 1))  # noqa: S311
+        return await self._attempt(request, out, rule, backend)
+
+    async def _attempt(
+        self, request: web.BaseRequest, out: Outgoing, rule: Rule, backend: Backend
+    ) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(rule.attempt_timeout) as deadline:
+                return await self._pass(request, replace(out, deadlines=(*out.deadlines, deadline)), backend)
+        except TimeoutError:
+            reason = f"no answer within {rule.attempt_timeout:g} s, the limit of {rule.origin} for an attempt"
+            raise _Failed(504, reason) from None
+
+    async def _pass(self, request: web.BaseRequest, out: Outgoing, backend: Backend) -> web.StreamResponse:
         refused: Exception | None = None
-        body = await read_body(request, BUFFERED if backend.pool is None else _PROMPT)
-        for endpoint in await self._candidates(backend, body):
-            url = URL(f"http://{endpoint}{path_and_query}", encoded=True)
+        for endpoint in await self._candidates(backend, out.body):
             self._backends.started(endpoint)
             try:
-                out = Outgoing(url, headers, body, filters, deadline=deadline)
-                return await exchange(self._inside(), request, out)
+                return await exchange(self._inside(), request, f"http://{endpoint}", out)
             except aiohttp.ClientConnectorError as error:
                 refused = error
             except (aiohttp.ClientError, ValueError) as error:  # ValueError: headers that are none
-                return self._broken(request, endpoint, error)
+                if request.transport is not None and not request.transport.is_closing():  # else it was the client
+                    log.warning("%s %s: %s: %s", request.method, request.path, endpoint, error)
+                reason = f"the endpoint {endpoint} ended the connection: {error or type(error).__name__}"
+                raise _Failed(502, reason) from error
             finally:
                 self._backends.ended(endpoint)
         raise Unavailable(f"no endpoint of {backend} accepts connections: {refused}")
@@ -93,17 +145,12 @@ class Forwarder:
         except aiohttp.ClientError as error:
             raise OSError(str(error)) from error
 
-    def _broken(self, request: web.BaseRequest, endpoint: Endpoint, error: Exception) -> web.StreamResponse:
-        if request.transport is not None and not request.transport.is_closing():  # else it was the client that went
-            log.warning("%s %s: %s: %s", request.method, request.path, endpoint, error)
-        reason = f"the endpoint {endpoint} ended the connection: {error or type(error).__name__}"
-        return broken_off(request) or refusal(502, reason)
-
     def _inside(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = new_session(aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE))
         return self._session
 
     async def close(self) -> None:
+        await self._mirrors.close()
         if self._session is not None:
             await self._session.close()

@@ -8,7 +8,7 @@ from aiohttp import web
 from multidict import CIMultiDict, MultiMapping
 
 from isvc.http1.end_to_end import end_to_end
-from isvc.local.gateway.routes import Filters, HeaderChange
+from isvc.local.gateway.rules import Filters, HeaderChange
 from isvc.local.gateway.target import Target
 
 

@@ -8,7 +8,6 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from aiohttp import web
-from yarl import URL
 
 from isvc.local.gateway.answers import broken_off, refusal
 from isvc.local.gateway.exchange import Outgoing, exchange, new_session, read_body
@@ -27,12 +26,10 @@ class Outside:
             return refusal(403, f"{target.host} is this machine, or its metadata, which pods in a sandbox do not reach")
         if self._session is None:
             self._session = new_session(None)
-        url = URL(f"http://{target.host}:{target.port}{target.path_and_query}", encoded=True)
         headers, body = request_headers(request, target, ()), await read_body(request)
+        out = Outgoing(target.path_and_query, headers, body, proxy=_upstream_proxy(target.host))
         try:
-            return await exchange(
-                self._session, request, Outgoing(url, headers, body, proxy=_upstream_proxy(target.host))
-            )
+            return await exchange(self._session, request, f"http://{target.host}:{target.port}", out)
         except (aiohttp.ClientError, ValueError) as error:
             return broken_off(request) or refusal(502, f"{target.host}: {error or type(error).__name__}")
 

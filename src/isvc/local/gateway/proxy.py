@@ -13,7 +13,8 @@ from isvc.local.gateway.exchange import LONGEST_LINE
 from isvc.local.gateway.forward import Forwarder
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.outside import Outside
-from isvc.local.gateway.routes import Backend, Match, RouteTable, Rule
+from isvc.local.gateway.routes import RouteTable
+from isvc.local.gateway.rules import Backend, Match, Rule
 from isvc.local.gateway.target import BadTarget, Target, cluster_name, target_of
 
 _IDLE = 75.0  # how long a client may take to send a request's headers
@@ -66,7 +67,9 @@ class Proxy:
             return refusal(503, f"{error.reason}; {cause}" if cause else error.reason)
 
     def _route(self, request: web.BaseRequest, target: Target, *, from_pod: bool) -> Rule | None:
-        query = dict(parse_qsl(target.query, keep_blank_values=True)) if target.query else {}
+        query = (
+            dict(reversed(parse_qsl(target.query, keep_blank_values=True))) if target.query else {}
+        )  # the first counts
         by_any_name = from_pod or self._guard.trusts_name(target)
         rule = self._table().find(
             target.route_host, request.method, target.path, request.headers, query, by_any_name=by_any_name

@@ -26,6 +26,7 @@ from isvc.serving.thirdparty import (
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INFERENCE_POOLS_V1ALPHA2,
+    VIRTUAL_SERVICES,
 )
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.reads import Read
@@ -45,6 +46,7 @@ READS: Final = (
     Read(GATEWAY_CLASSES),
     Read(GATEWAYS),
     Read(HTTP_ROUTES, indexers={PARENT_OF_ROUTE: parents_of_route}),
+    Read(VIRTUAL_SERVICES),
     Read(NAMESPACES),
     Read(SERVICES),
     Read(PODS),
@@ -52,6 +54,9 @@ READS: Final = (
     Read(INFERENCE_POOLS_V1ALPHA2),
     Read(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice, READY_IN_SLICE: ready_in_slice}),
 )
+
+
+_ROUTING: Final = (INGRESSES, HTTP_ROUTES, VIRTUAL_SERVICES, GATEWAYS, GATEWAY_CLASSES, NAMESPACES, INFERENCE_GRAPHS)
 
 
 class Reader(Protocol):
@@ -74,7 +79,7 @@ class Gateway:
         self._runner: web.ServerRunner | None = None
         cache.declare("gateway", *READS, *unready.READS)
         cache.subscribe(ENDPOINT_SLICES, lambda old, new: self.backends.changed(), before=False)
-        for resource in (INGRESSES, HTTP_ROUTES, GATEWAYS, GATEWAY_CLASSES, NAMESPACES, INFERENCE_GRAPHS):
+        for resource in _ROUTING:
             cache.subscribe(resource, self._changed)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
@@ -87,7 +92,7 @@ class Gateway:
             routes = [(route, gateways.hosts(route)) for route in self._cache.list(HTTP_ROUTES)]
             for graph in self._cache.list(INFERENCE_GRAPHS):
                 routes += graph_routes(graph)
-            self._table = RouteTable.build(self._cache.list(INGRESSES), routes)
+            self._table = RouteTable.build(self._cache.list(INGRESSES), routes, self._cache.list(VIRTUAL_SERVICES))
         return self._table
 
     async def start(self, host: str) -> None:

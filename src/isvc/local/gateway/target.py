@@ -28,6 +28,7 @@ class Target(NamedTuple):
     path: str
     query: str
     proxied: bool
+    scheme: str = "http"
 
     @property
     def path_and_query(self) -> str:

@@ -7,7 +7,7 @@ the client asked for; any other answer is passed on, and the connection stays on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 import aiohttp
@@ -33,17 +33,17 @@ async def pass_on_websocket(
     asked: Mapping[str, str],
     answer: aiohttp.ClientResponse,
     headers: CIMultiDict[str],
-    deadline: asyncio.Timeout | None,
+    deadlines: Iterable[asyncio.Timeout],
 ) -> web.StreamResponse:
     """Agrees with the client as the server did, and returns when either of them has ended the connection.
 
-    `deadline` is that of the answer, which has come: a connection lasts as long as it lasts.
+    `deadlines` are those of the answer, which has come: a connection lasts as long as it lasts.
     """
     agreed = answer.headers.get("Upgrade", "").lower() == "websocket" == asked.get("Upgrade")
     connection = answer.connection
     if not agreed or connection is None or connection.protocol is None or not connection.protocol.upgraded:
         raise aiohttp.ClientPayloadError("it changed to a protocol that was not asked for")
-    if deadline is not None:
+    for deadline in deadlines:
         deadline.reschedule(None)
     headers.update(HANDSHAKE)
     response = web.StreamResponse(status=101, headers=headers)

@@ -21,6 +21,7 @@ from isvc.serving.thirdparty import (
     INFERENCE_POOLS,
     INFERENCE_POOLS_V1ALPHA2,
     LEADER_WORKER_SETS,
+    VIRTUAL_SERVICES,
 )
 
 _OPEN: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -35,7 +36,7 @@ class _Kind:
     short_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     spec: str = ""  # the name of its schema
-    older_versions: tuple[str, ...] = ()
+    other_versions: tuple[str, ...] = ()
 
 
 def _condition(name: str) -> str:
@@ -47,7 +48,7 @@ _KINDS: Final = (
         HTTP_ROUTES,
         columns=(("Hostnames", "string", ".spec.hostnames"), _AGE),
         spec="gateway.networking.k8s.io/HTTPRouteSpec",
-        older_versions=("v1beta1",),
+        other_versions=("v1beta1",),
     ),
     _Kind(
         GATEWAYS,
@@ -58,7 +59,7 @@ _KINDS: Final = (
             ("Programmed", "string", _condition("Programmed")),
             _AGE,
         ),
-        older_versions=("v1beta1",),
+        other_versions=("v1beta1",),
     ),
     _Kind(
         GATEWAY_CLASSES,
@@ -68,7 +69,7 @@ _KINDS: Final = (
             ("Accepted", "string", _condition("Accepted")),
             _AGE,
         ),
-        older_versions=("v1beta1",),
+        other_versions=("v1beta1",),
     ),
     _Kind(
         INFERENCE_POOLS,
@@ -81,6 +82,12 @@ _KINDS: Final = (
         short_names=("xinfpool",),
         columns=(_AGE,),
         spec="inference.networking.x-k8s.io/InferencePoolSpec",
+    ),
+    _Kind(
+        VIRTUAL_SERVICES,
+        short_names=("vs",),
+        columns=(("Gateways", "string", ".spec.gateways"), ("Hosts", "string", ".spec.hosts"), _AGE),
+        other_versions=("v1", "v1alpha3"),
     ),
     _Kind(
         LEADER_WORKER_SETS,
@@ -121,7 +128,7 @@ def _crd(kind: _Kind) -> Object:
             },
             "versions": [
                 _version(kind, version, stored=version == resource.version)
-                for version in (resource.version, *kind.older_versions)
+                for version in (resource.version, *kind.other_versions)
             ],
         },
     }

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.local.gateway.routes import RouteTable, duration
+from isvc.local.gateway.durations import duration
+from isvc.local.gateway.routes import RouteTable
 from isvc.local.gateway.target import cluster_name
 
 
