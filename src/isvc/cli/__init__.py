@@ -58,8 +58,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
-        except (click.exceptions.Exit, click.ClickException):
-            raise
+        except (click.exceptions.Exit, click.ClickException, BrokenPipeError):
+            raise  # click ends quietly where nobody reads the output any more
         except Exception as error:
             from isvc.cli.failures import sentence
 

@@ -43,7 +43,11 @@ class Document:
 
 def load(*paths: str | Path) -> list[Document]:
     """The documents of files, of folders (not of folders in them, as `kubectl -f`) and of standard input, `-`."""
-    return [document for path in paths for file in _files(path) for document in read(_text(file), str(file))]
+    found = [document for path in paths for file in _files(path) for document in read(_text(file), str(file))]
+    if not found:
+        given = ", ".join("standard input" if str(path) == STDIN else str(path) for path in paths)
+        raise DocumentError(f"{given}: there is no document in it")
+    return found
 
 
 def read(text: str, source: str = "") -> Iterator[Document]:

@@ -140,11 +140,15 @@ class Transport:
             )
         return self._pool
 
-    def _refusal(self, reply: Reply) -> ApiError:
+    def _refusal(self, reply: Reply) -> ApiError | Unreachable:
         try:
             body = orjson.loads(reply.body)
         except ValueError:
             body = reply.body.decode(errors="replace").strip()
+        if reply.headers.get("content-type", "").startswith("text/html"):
+            body = f"{self.config.server} answered {reply.status} with a web page, as proxies do and API servers do not"
+            if reply.status not in (401, *RETRYABLE):  # a proxy's 404 does not mean that an object is gone
+                return Unreachable(body)
         error = from_status(reply.status, body)
         if (wait := _retry_after(reply)) is not None:
             error.details.setdefault("retryAfterSeconds", wait)

@@ -118,6 +118,15 @@ def test_ctrl_c_is_quiet(tmp_path):
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
+def test_output_that_nobody_reads_any_more_ends_quietly():
+    read, write = os.pipe()
+    os.close(read)
+    program = [sys.executable, "-c", "from isvc.cli import main; main()", "completion", "bash"]
+    with os.fdopen(write, "wb") as closed:
+        done = subprocess.run(program, stdout=closed, stderr=subprocess.PIPE, timeout=60)
+    assert done.stderr == b""
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_what_the_shell_reads(shell, tmp_path):
     script = CliRunner().invoke(main, ["completion", shell]).output

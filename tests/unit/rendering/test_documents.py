@@ -87,3 +87,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_bytes(HEAD.encode() + b"data: \xff\n")
     with pytest.raises(DocumentError, match=r"b\.yaml:4: the file is not UTF-8"):
         load(tmp_path / "b.yaml")
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet", "---\n---\n"])
+def test_files_without_a_document_are_an_error_as_they_are_for_kubectl(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "empty.yaml"
+    path.write_text(text)
+    with pytest.raises(DocumentError, match="there is no document in it"):
+        load(path)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.waiting import until
 
-from isvc.kube.errors import Gone, InternalError, NotFound, ServiceUnavailable, TooManyRequests
+from isvc.kube.errors import Gone, InternalError, NotFound, ServiceUnavailable, TooManyRequests, Unauthorized
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.toolkit import transport
 from isvc.toolkit.client import Client, _lines
@@ -126,6 +126,17 @@ async def test_a_name_that_does_not_resolve_is_one_clear_line(monkeypatch):
         with pytest.raises(Unreachable, match=r"cannot reach https://no-such-host.invalid: ") as caught:
             await client.get(CONFIG_MAPS, "a")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(302, Unreachable), (403, Unreachable), (404, Unreachable), (401, Unauthorized), (503, ServiceUnavailable)],
+)
+async def test_a_proxys_page_is_not_taken_for_what_an_api_server_says(script, status, kind):
+    script.will(lambda _: web.Response(text="<html>Log in</html>", content_type="text/html", status=status))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(kind, match=f"{script.url} answered {status} with a web page"):
+            await client.get(CONFIG_MAPS, "a")
 
 
 async def test_a_page_that_is_not_from_an_api_server_is_one_clear_line(script):
