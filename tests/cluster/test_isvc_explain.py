@@ -1,4 +1,4 @@
-"""Twenty-five ways to fail, side by side on one API server: the first line of `isvc explain` names the cause of each.
+"""Ways to fail, side by side on one API server: the first line of `isvc explain` names the cause of each.
 
 The controllers of both managers run; what a kubelet, a ReplicaSet controller or a gateway would report is written here.
 """
@@ -6,90 +6,35 @@ The controllers of both managers run; what a kubelet, a ReplicaSet controller or
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from aiohttp import web
-from tests.cluster.lifecycles.stage import CRDS, PATIENCE, foreign_crd, is_served
-from tests.ports import free_port
+from tests.cluster.failures.manifests import CONFIG, GATEWAY, GOING, HERE, SYSTEM
+from tests.cluster.failures.webhooks import denying_webhook
+from tests.cluster.failures.world import World
+from tests.cluster.lifecycles.stage import PATIENCE
 from tests.servers import Cluster, discard, start
 from tests.waiting import until
 
-from isvc.api import resources as ours
-from isvc.api.annotations import STOP
-from isvc.api.resources import (
-    CLUSTER_SERVING_RUNTIMES,
-    INFERENCE_SERVICES,
-    LLM_INFERENCE_SERVICE_CONFIGS,
-    LLM_INFERENCE_SERVICES,
-)
-from isvc.kube.errors import ApiError, NotFound
-from isvc.kube.objects import Object, dig, name_of
-from isvc.kube.owners import controller_ref
-from isvc.kube.resource import (
-    CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
-    DEPLOYMENTS,
-    EVENTS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    MUTATING_WEBHOOK_CONFIGURATIONS,
-    NAMESPACES,
-    PODS,
-    REPLICA_SETS,
-    VALIDATING_WEBHOOK_CONFIGURATIONS,
-    Resource,
-)
+from isvc.api.annotations import DISABLE_AUTO_UPDATE, STOP
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_SERVICES
+from isvc.kube.resource import CONFIG_MAPS, NAMESPACES
 from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.programs.options import Options
 from isvc.programs.program import Context, Program
-from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
+from isvc.serving.thirdparty import GATEWAYS
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.cache import Cache
-from isvc.toolkit.certificates import issue_self_signed, server_context
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
-
-SYSTEM, HERE, GOING = "kserve", "failures", "going"
-KINDS = (
-    ours.INFERENCE_SERVICES,
-    ours.SERVING_RUNTIMES,
-    ours.CLUSTER_SERVING_RUNTIMES,
-    ours.CLUSTER_STORAGE_CONTAINERS,
-    ours.INFERENCE_GRAPHS,
-    ours.TRAINED_MODELS,
-    ours.LLM_INFERENCE_SERVICES,
-    ours.LLM_INFERENCE_SERVICE_CONFIGS,
-)
-GATEWAY = {
-    "apiVersion": GATEWAYS.api_version,
-    "kind": "Gateway",
-    "metadata": {"name": "front", "namespace": SYSTEM},
-    "spec": {"gatewayClassName": "some", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
-}
-CONFIG = {
-    "deploy": {"defaultDeploymentMode": "Standard"},
-    "ingress": {
-        "enableGatewayApi": True,
-        "kserveIngressGateway": f"{SYSTEM}/front",
-        "ingressGateway": "knative-serving/public",
-        "localGateway": "knative-serving/local",
-        "localGatewayService": "local.istio-system.svc.cluster.local",
-        "ingressDomain": "example.com",
-    },
-    "storageInitializer": {"image": "initializer:1", "cpuRequest": "1", "cpuLimit": "1", "memoryRequest": "1Gi"},
-}
 
 # What the first line of `isvc explain` has to say, for each failure that is seeded below.
 EXPECTED = {
@@ -118,6 +63,10 @@ EXPECTED = {
     "taken": "Deployment taken-predictor exists already and it was not created for this service",
     "terminating": f"namespace {GOING} is being deleted",
     "stopped": f"it is stopped by its annotation {STOP}",
+    "orphan": "InferenceService taken: Inference Service predictor is not configured for multi-model serving",
+    "runtime-edited": "no-metrics-predictor (spec.template.spec.containers[kserve-container].image) would change",
+    "runtime-edited-and-pinned": f"ClusterServingRuntime oak, as {DISABLE_AUTO_UPDATE} asks",
+    "config-edited": "HTTPRoute no-metrics (spec.hostnames)",
 }
 
 
@@ -131,15 +80,19 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 async def explain(server: Cluster, *words: str) -> dict[str, str]:
     """The first line for each service that the command explains."""
+    kinds = ("InferenceService ", "LLMInferenceService ", "TrainedModel ")
+    lines = [line for line in (await explain_all(server, *words)).splitlines() if line.startswith(kinds)]
+    return {line.split()[1].partition("/")[2]: line for line in lines}
+
+
+async def explain_all(server: Cluster, *words: str) -> str:
     program = [sys.executable, "-c", "from isvc.cli import main; main()", "explain", *words]
     process = await asyncio.create_subprocess_exec(
         *program, "--kubeconfig", str(server.kubeconfig), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     out, err = await process.communicate()
     assert err == b"", err.decode()
-    kinds = ("InferenceService ", "LLMInferenceService ")
-    lines = [line for line in out.decode().splitlines() if line.startswith(kinds)]
-    return {line.split()[1].partition("/")[2]: line for line in lines}
+    return out.decode()
 
 
 async def test_the_first_line_names_the_cause(server: Cluster) -> None:
@@ -161,11 +114,33 @@ async def test_the_first_line_names_the_cause(server: Cluster) -> None:
             found["gateway-missing"] = (await explain(server, "routed", "-n", HERE))["routed"]
             await client.delete(NAMESPACES, GOING)
             found |= await explain(server, "-n", GOING)
-            await client.patch(CONFIG_MAPS, "inferenceservice-config", {"data": {"deploy": "{no json"}}, SYSTEM)
+            await configure(client, "deploy", "{no json")
             found["bad-config"] = (await explain(server, "routed", "-n", HERE))["routed"]
+            await configure(client, "deploy", json.dumps(CONFIG["deploy"]))
+        found |= await edits(client, server)
     missed = {name: (words, found.get(name)) for name, words in EXPECTED.items() if words not in found.get(name, "")}
     assert not missed, json.dumps(missed, indent=1)
-    assert len(EXPECTED) == 25
+    assert len(EXPECTED) == 29
+
+
+async def configure(client: Client, section: str, text: str) -> None:
+    await client.patch(CONFIG_MAPS, "inferenceservice-config", {"data": {section: text}}, SYSTEM)
+
+
+async def edits(client: Client, server: Cluster) -> dict[str, str]:
+    """What is said of a ready service whose runtime or configuration is edited while no controller runs."""
+    found: dict[str, str] = {}
+    image = {"op": "replace", "path": "/spec/containers/0/image", "value": "server:2"}
+    await client.patch(CLUSTER_SERVING_RUNTIMES, "oak", [image], kind=PatchKind.JSON)
+    words = ("no-metrics", "-n", HERE, "--system-namespace", SYSTEM)
+    found["runtime-edited"] = await explain_all(server, *words)
+    pin = {"metadata": {"annotations": {DISABLE_AUTO_UPDATE: "true"}}}
+    await client.patch(INFERENCE_SERVICES, "no-metrics", pin, HERE)
+    found["runtime-edited-and-pinned"] = await explain_all(server, *words)
+    ingress = json.dumps({**CONFIG["ingress"], "ingressDomain": "elsewhere.org"})
+    await configure(client, "ingress", ingress)
+    found["config-edited"] = await explain_all(server, *words)
+    return found
 
 
 @contextlib.asynccontextmanager
@@ -181,347 +156,3 @@ async def controllers(client: Client, program: Program) -> AsyncIterator[None]:
     finally:
         manager.stop()
         await task
-
-
-@contextlib.asynccontextmanager
-async def denying_webhook() -> AsyncIterator[Object]:
-    """Somebody's policy, as a real webhook: no Deployments for those who carry its label."""
-
-    async def review(request: web.Request) -> web.Response:
-        asked = (await request.json())["request"]
-        answer = {"uid": asked["uid"], "allowed": False, "status": {"message": "GPUs only on Mondays"}}
-        return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer})
-
-    pair = issue_self_signed(["127.0.0.1"], datetime.now(UTC), timedelta(days=1))
-    app = web.Application()
-    app.router.add_post("/", review)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    port = free_port()
-    await web.TCPSite(runner, "127.0.0.1", port, ssl_context=server_context(pair)).start()
-    try:
-        yield {"url": f"https://127.0.0.1:{port}/", "caBundle": base64.b64encode(pair.certificate).decode()}
-    finally:
-        await runner.cleanup()
-
-
-def webhook(name: str, client_config: Object, resource: Resource, selector: Object) -> Object:
-    rule = {
-        "apiGroups": [resource.group],
-        "apiVersions": [resource.version],
-        "resources": [resource.plural],
-        "operations": ["CREATE"],
-    }
-    return {
-        "name": name,
-        "clientConfig": client_config,
-        "rules": [rule],
-        "objectSelector": {"matchLabels": selector},
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Fail",
-    }
-
-
-class World:
-    """Everything around the controllers."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-
-    # -- before ---------------------------------------------------------------------------------------------------
-
-    async def set_up(self) -> None:
-        for kind in KINDS:
-            text = (CRDS / f"serving.kserve.io_{kind.plural}.yaml").read_text()
-            definition = yaml.load(text, yaml.CSafeLoader)
-            definition["spec"].pop("conversion", None)
-            await self.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
-        for kind in (GATEWAYS, HTTP_ROUTES):
-            await self.client.create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(kind))
-        for kind in (*KINDS, GATEWAYS, HTTP_ROUTES):
-            await until(partial(is_served, self.client, kind), f"{kind} is served", PATIENCE)
-        for name in (SYSTEM, HERE, GOING):
-            with contextlib.suppress(ApiError):
-                await self.client.create(
-                    NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-                )
-        sections = {name: json.dumps(section) for name, section in CONFIG.items()}
-        metadata = {"name": "inferenceservice-config", "namespace": SYSTEM}
-        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": sections}
-        await self.client.create(CONFIG_MAPS, config)
-        for name, model_format in (("oak", "oak"), ("birch-a", "birch"), ("birch-b", "birch")):
-            await self.client.create(CLUSTER_SERVING_RUNTIMES, runtime(name, model_format))
-        await self.client.create(GATEWAYS, GATEWAY)
-        await self._status(GATEWAYS, "front", {"addresses": [{"value": "10.0.0.1"}]}, SYSTEM)
-
-    async def move_out(self, gateway: Object) -> None:
-        await self._status(GATEWAYS, name_of(gateway), {"addresses": None}, SYSTEM)
-
-    # -- what fails -----------------------------------------------------------------------------------------------
-
-    async def seed(self, denying: Object) -> None:
-        await self._webhooks(denying)
-        await self.service("bad-uri", model={"storageUri": "ftp://models/iris"})
-        await self.service("no-runtime", model={"modelFormat": {"name": "willow"}})
-        await self.service("no-keda", annotations={"serving.kserve.io/autoscalerClass": "keda"})
-        await self.service("no-knative", annotations={"serving.kserve.io/deploymentMode": "Knative"})
-        await self.service("stopped", annotations={STOP: "true"})
-        await self.service("other-webhook", labels={"policy": "strict"})
-        await self.client.create(DEPLOYMENTS, somebodys_deployment("taken-predictor"))
-        await self.service("taken")
-        await self.service("terminating", namespace=GOING)
-        await self._llm()
-        await asyncio.gather(self._containers(), self._replica_sets(), self._traffic())
-
-    async def _webhooks(self, denying: Object) -> None:
-        policy = webhook("policy.example.com", denying, DEPLOYMENTS, {"policy": "strict"})
-        down = {"url": f"https://127.0.0.1:{free_port()}/mutate-pods"}
-        mutator = webhook("inferenceservice.kserve-webhook-server.pod-mutator", down, PODS, {"mutate": "yes"})
-        for resource, hook in (
-            (VALIDATING_WEBHOOK_CONFIGURATIONS, policy),
-            (MUTATING_WEBHOOK_CONFIGURATIONS, mutator),
-        ):
-            await self.client.create(
-                resource,
-                {
-                    "apiVersion": resource.api_version,
-                    "kind": resource.kind,
-                    "metadata": {"name": hook["name"]},
-                    "webhooks": [hook],
-                },
-            )
-
-    async def _llm(self) -> None:
-        broken = {"model": {"uri": "pvc://claim/{{ .Spec.Nothing.At.All }}"}}
-        kind = LLM_INFERENCE_SERVICE_CONFIGS
-        metadata = {"name": "broken", "namespace": HERE}
-        await self.client.create(
-            kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": broken}
-        )
-        for name, base in (("template", "broken"), ("base-ref", "nowhere")):
-            service = {
-                "apiVersion": LLM_INFERENCE_SERVICES.api_version,
-                "kind": LLM_INFERENCE_SERVICES.kind,
-                "metadata": {"name": name, "namespace": HERE},
-                "spec": {"model": {"uri": "pvc://claim/model", "name": "m"}, "baseRefs": [{"name": base}]},
-            }
-            await self.client.create(LLM_INFERENCE_SERVICES, service)
-
-    async def _containers(self) -> None:
-        loading = {
-            "reason": "Error",
-            "exitCode": 1,
-            "message": "Traceback\nModuleNotFoundError: No module named 'sklearn.old'",
-        }
-        denied = {"reason": "Error", "exitCode": 1, "message": "s3://models/iris: AccessDenied"}
-        states: dict[str, Object] = {
-            "missing-secret": waiting("CreateContainerConfigError", 'secret "token" not found'),
-            "does-not-load": {"state": {"terminated": loading}},
-            "crash-loop": {
-                **waiting("CrashLoopBackOff", "back-off 5m0s"),
-                "lastState": {"terminated": {"reason": "Error", "exitCode": 139}},
-                "restartCount": 7,
-            },
-            "memory": {
-                **waiting("CrashLoopBackOff", "back-off 10s"),
-                "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
-            },
-            "probe": {"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "started": True},
-            "image": {**waiting("ImagePullBackOff", "not found"), "image": "example.com/none:1"},
-        }
-        for name, state in states.items():
-            await self.service(name)
-            pod = await self.pod(name, {"containerStatuses": [container("kserve-container", **state)]})
-            if name == "probe":
-                await self.event(pod, "Unhealthy", "Readiness probe failed: connection refused")
-        await self.service("wrong-credentials")
-        failed = container("storage-initializer", state={"terminated": denied})
-        await self.pod("wrong-credentials", {"initContainerStatuses": [failed]})
-
-    async def _replica_sets(self) -> None:
-        await self.service("quota")
-        message = 'pods "quota-predictor-1-a" is forbidden: exceeded quota: tight, requested: cpu=1, used: cpu=8'
-        await self.event(await self.replica_set("quota"), "FailedCreate", f"Error creating: {message}")
-        await self.service("our-webhook-down")
-        replica_set = await self.replica_set("our-webhook-down")
-        pod = pod_of(replica_set)
-        pod["metadata"]["labels"]["mutate"] = "yes"
-        with pytest.raises(ApiError) as refused:
-            await self.client.create(PODS, pod)
-        await self.event(replica_set, "FailedCreate", f"Error creating: {refused.value.message}")
-
-    async def _traffic(self) -> None:
-        for name in ("two-runtimes", "no-metrics", "route-refused", "routed"):
-            await self.service(name, model={"modelFormat": {"name": "birch"}} if name == "two-runtimes" else {})
-            await self.available(name)
-        for name in ("two-runtimes", "no-metrics"):
-            await self.routes(name, "Accepted", "True")
-        await self.routes("route-refused", "Accepted", "False", count=1)
-        await until(partial(self.route, "routed-predictor"), "a route")
-        failing = [
-            {
-                "type": "ScalingActive",
-                "status": "False",
-                "reason": "FailedGetResourceMetric",
-                "message": "no metrics known",
-            }
-        ]
-        await until(partial(self._status, HORIZONTAL_POD_AUTOSCALERS, "no-metrics-predictor", {"conditions": failing}))
-        for name in ("two-runtimes", "no-metrics"):
-            await until(partial(self.is_ready, name), f"{name} is ready")
-
-    # -- the platform ---------------------------------------------------------------------------------------------
-
-    async def service(
-        self,
-        name: str,
-        model: Object | None = None,
-        annotations: dict[str, str] | None = None,
-        labels: dict[str, str] | None = None,
-        namespace: str = HERE,
-    ) -> None:
-        model = {"modelFormat": {"name": "oak"}, "storageUri": "s3://models/iris", "runtime": None, **(model or {})}
-        service = {
-            "apiVersion": INFERENCE_SERVICES.api_version,
-            "kind": INFERENCE_SERVICES.kind,
-            "metadata": {
-                "name": name,
-                "namespace": namespace,
-                "annotations": annotations or {},
-                "labels": labels or {},
-            },
-            "spec": {"predictor": {"model": {key: value for key, value in model.items() if value is not None}}},
-        }
-        await self.client.create(INFERENCE_SERVICES, service)
-
-    async def deployment(self, name: str) -> Object:
-        async def found() -> Object | None:
-            with contextlib.suppress(NotFound):
-                return await self.client.get(DEPLOYMENTS, f"{name}-predictor", HERE)
-            return None
-
-        return dict(await until(found, f"the Deployment of {name}"))
-
-    async def replica_set(self, name: str) -> Object:
-        deployment = await self.deployment(name)
-        selector, template = deployment["spec"]["selector"], deployment["spec"]["template"]
-        return await self.client.create(
-            REPLICA_SETS,
-            {
-                "apiVersion": "apps/v1",
-                "kind": "ReplicaSet",
-                "metadata": {
-                    "name": f"{name}-predictor-1",
-                    "namespace": HERE,
-                    "labels": template["metadata"]["labels"],
-                    "ownerReferences": [controller_ref(deployment)],
-                },
-                "spec": {"replicas": 1, "selector": selector, "template": template},
-            },
-        )
-
-    async def pod(self, name: str, status: Object) -> Object:
-        pod = await self.client.create(PODS, pod_of(await self.replica_set(name)))
-        await self._status(PODS, name_of(pod), {"phase": "Pending", **status})
-        return pod
-
-    async def event(self, obj: Object, reason: str, message: str) -> None:
-        involved = {"kind": obj["kind"], "name": name_of(obj), "namespace": HERE, "uid": obj["metadata"]["uid"]}
-        event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{name_of(obj)}.{reason.lower()}", "namespace": HERE},
-            "involvedObject": involved,
-            "type": "Warning",
-            "reason": reason,
-            "message": message,
-        }
-        await self.client.create(EVENTS, event)
-
-    async def available(self, name: str) -> None:
-        deployment = await self.deployment(name)
-        conditions = [
-            {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": "available"},
-            {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "message": "complete"},
-        ]
-        counts = {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 1}
-        await self._status(DEPLOYMENTS, name_of(deployment), {**counts, "conditions": conditions})
-
-    async def route(self, name: str) -> Object | None:
-        with contextlib.suppress(NotFound):
-            return await self.client.get(HTTP_ROUTES, name, HERE)
-        return None
-
-    async def routes(self, name: str, kind: str, status: str, count: int = 2) -> None:
-        """The routes of a service, with what a gateway says about them."""
-        for each in (f"{name}-predictor", name)[:count]:
-            route = await until(partial(self.route, each), f"HTTPRoute {each}")
-            condition = {
-                "type": kind,
-                "status": status,
-                "reason": "NoMatchingListenerHostname",
-                "message": "no listener",
-            }
-            parent = {"parentRef": route["spec"]["parentRefs"][0], "controllerName": "x", "conditions": [condition]}
-            await self._status(HTTP_ROUTES, each, {"parents": [parent]})
-
-    async def is_ready(self, name: str) -> bool:
-        service = await self.client.get(INFERENCE_SERVICES, name, HERE)
-        return any(c["type"] == "Ready" and c["status"] == "True" for c in dig(service, "status", "conditions") or ())
-
-    async def _status(self, resource: Resource, name: str, status: Object, namespace: str = HERE) -> bool:
-        try:
-            await self.client.patch(resource, name, {"status": status}, namespace, subresource="status")
-        except NotFound:
-            return False
-        return True
-
-
-def runtime(name: str, model_format: str) -> Object:
-    limits = {"cpu": "1", "memory": "1Gi"}
-    server = {"name": "kserve-container", "image": "server:1", "resources": {"limits": limits, "requests": limits}}
-    return {
-        "apiVersion": CLUSTER_SERVING_RUNTIMES.api_version,
-        "kind": CLUSTER_SERVING_RUNTIMES.kind,
-        "metadata": {"name": name},
-        "spec": {
-            "supportedModelFormats": [{"name": model_format, "version": "1", "autoSelect": True}],
-            "protocolVersions": ["v1"],
-            "containers": [server],
-        },
-    }
-
-
-def somebodys_deployment(name: str) -> Object:
-    labels = {"app": "somebody"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": HERE},
-        "spec": {"selector": {"matchLabels": labels}, "template": template},
-    }
-
-
-def pod_of(replica_set: Object) -> Object:
-    template = replica_set["spec"]["template"]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"{name_of(replica_set)}-a",
-            "namespace": HERE,
-            "labels": dict(template["metadata"]["labels"]),
-            "ownerReferences": [controller_ref(replica_set)],
-        },
-        "spec": {"containers": template["spec"]["containers"]},
-    }
-
-
-def container(name: str, **more: Any) -> Object:
-    return {"name": name, "image": "server:1", "imageID": "", "ready": False, "restartCount": 0, **more}
-
-
-def waiting(reason: str, message: str) -> Object:
-    return {"state": {"waiting": {"reason": reason, "message": message}}}

@@ -23,8 +23,9 @@ NOT_READY = 1
 @click.command()
 @click.argument("name", required=False)
 @cluster_options(all_namespaces=True)
+@click.option("--system-namespace", default="", help="Where the configuration and presets are.  [default: looked for]")
 @output_option(JSON, YAML)
-def command(cluster: Cluster, name: str | None, output: str | None) -> None:
+def command(cluster: Cluster, name: str | None, system_namespace: str, output: str | None) -> None:
     """Say why a service is not ready, or what is odd about one that is.
 
     NAME is an InferenceService, LLMInferenceService, InferenceGraph or TrainedModel; llmisvc/NAME says which. Without a
@@ -33,7 +34,7 @@ def command(cluster: Cluster, name: str | None, output: str | None) -> None:
     The first line is the root cause. Exit code 1 when a service is not ready.
     """
     with Progress("looking at children, pods and events"):
-        explained = cluster.run(lambda client: _explained(client, cluster, name))
+        explained = cluster.run(lambda client: _explained(client, cluster, name, system_namespace))
     if output:
         print_value([_value(service, findings) for service, findings in explained], output)
     elif not explained:
@@ -44,7 +45,9 @@ def command(cluster: Cluster, name: str | None, output: str | None) -> None:
         sys.exit(NOT_READY)
 
 
-async def _explained(client: Client, cluster: Cluster, name: str | None) -> list[tuple[Object, list[Finding]]]:
+async def _explained(
+    client: Client, cluster: Cluster, name: str | None, system: str
+) -> list[tuple[Object, list[Finding]]]:
     from isvc.diagnosis.gather import examine
     from isvc.diagnosis.snapshot import take
     from isvc.kube.objects import namespace_of
@@ -55,9 +58,9 @@ async def _explained(client: Client, cluster: Cluster, name: str | None) -> list
         if not scope:
             raise click.UsageError("a service cannot be named across all namespaces; say -n instead of -A")
         _, service = await kinds.find(client, name, scope)
-        return [(service, await examine(client, service))]
+        return [(service, await examine(client, service, await take(client, scope, system)))]
     unready = [each for each in await kinds.list_all(client, scope) if not _is_ready(each)]
-    snapshots = {place: await take(client, place) for place in sorted(set(map(namespace_of, unready)))}
+    snapshots = {place: await take(client, place, system) for place in sorted(set(map(namespace_of, unready)))}
     return [(each, await examine(client, each, snapshots[namespace_of(each)])) for each in unready]
 
 

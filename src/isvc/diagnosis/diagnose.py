@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from isvc.diagnosis import container_causes as container
+from isvc.diagnosis import edit_causes as edits
 from isvc.diagnosis import service_causes as service
 from isvc.diagnosis import traffic_causes as traffic
 from isvc.diagnosis import workload_causes as workload
@@ -46,6 +47,8 @@ SUSPICIOUS: Final[tuple[Cause, ...]] = (
     traffic.gateway,
     service.bad_config,
     service.not_reconciled,
+    edits.children_outdated,
+    edits.pods_outdated,
 )
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from isvc.diagnosis.finding import Finding
 from isvc.engine.plan import Child
 from isvc.kube.conditions import TRUE, find
 from isvc.kube.objects import Key, Object, dig, name_of, uid_of
+
+
+class Outdated(NamedTuple):
+    """An object, and the fields that would change."""
+
+    live: Object
+    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,8 @@ class Evidence:
     `problem`   why planning came to a halt, if it did
     `config`    what is wrong with the configuration, if anything is
     `gateways`  the gateways that routes name; None for one that does not exist
+    `sources`   what else the service is planned from: the configuration, its runtime, presets
+    `outdated`  children and pods that would be something else if they were written now
     """
 
     service: Object
@@ -38,6 +48,8 @@ class Evidence:
     suspicions: Sequence[Finding] = ()
     config: str = ""
     gateways: Mapping[Key, Object | None] = field(default_factory=dict)
+    sources: Sequence[Object] = ()
+    outdated: Sequence[Outdated] = ()
 
     @property
     def kind(self) -> str:
@@ -74,6 +86,13 @@ class Evidence:
 
 def condition(obj: Object, kind: str) -> Object:
     return find(dig(obj, "status", "conditions") or (), kind) or {}
+
+
+def last_written(obj: Object) -> str:
+    """When somebody last wrote to an object, its status aside."""
+    entries = dig(obj, "metadata", "managedFields") or ()
+    times = [str(each.get("time") or "") for each in entries if not each.get("subresource")]
+    return max(times, default="") or str(dig(obj, "metadata", "creationTimestamp") or "")
 
 
 def said(obj: Object) -> str:

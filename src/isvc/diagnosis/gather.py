@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.diagnosis.diagnose import diagnose
+from isvc.diagnosis.dry_runs import outdated_children, outdated_pods, refusals
 from isvc.diagnosis.evidence import Evidence
 from isvc.diagnosis.finding import Finding, Place
-from isvc.diagnosis.plans import inferencegraph, inferenceservice, llmisvc
+from isvc.diagnosis.plans import inferencegraph, inferenceservice, llmisvc, trainedmodel
 from isvc.diagnosis.plans.intent import Intent
 from isvc.diagnosis.pods import pods_of
 from isvc.diagnosis.snapshot import OWNED, Snapshot, take
 from isvc.diagnosis.traffic_causes import parents
 from isvc.engine.apply import is_taken, taken
 from isvc.engine.plan import Child
-from isvc.kube.errors import AlreadyExists, ApiError
-from isvc.kube.objects import Key, Object, name_of, namespace_of, uid_of
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Key, Object, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import EVENTS, PODS
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
@@ -31,6 +31,7 @@ _INTENTS: Final[Mapping[str, Callable[[Client, Snapshot, Object], Awaitable[Inte
     INFERENCE_SERVICES.kind: inferenceservice.intent,
     LLM_INFERENCE_SERVICES.kind: llmisvc.intent,
     INFERENCE_GRAPHS.kind: inferencegraph.intent,
+    TRAINED_MODELS.kind: trainedmodel.intent,
 }
 
 
@@ -58,11 +59,16 @@ async def gather(client: Client, service: Object, snapshot: Snapshot) -> Evidenc
         problem=intent.problem,
         suspicions=intent.suspicions,
         config=intent.config,
+        sources=snapshot.found(intent.sources),
         gateways=_gateways(snapshot),
     )
-    if evidence.is_ready or evidence.problem or evidence.taken:
+    if evidence.problem or evidence.taken:
         return evidence
-    return replace(evidence, refused=await _refused(client, snapshot, intent.children))
+    if not evidence.is_ready:
+        return replace(evidence, refused=await refusals(client, snapshot, intent.children))
+    children = await outdated_children(client, service, snapshot, intent.children)
+    pods = await outdated_pods(client, snapshot, evidence.pods, evidence.sources)
+    return replace(evidence, outdated=(*children, *pods))
 
 
 def _owned(service: Object, snapshot: Snapshot) -> list[Object]:
@@ -78,13 +84,8 @@ def _owned(service: Object, snapshot: Snapshot) -> list[Object]:
 
 
 def _taken(service: Object, snapshot: Snapshot, children: Sequence[Child]) -> list[str]:
-    reader = snapshot.reader(())
-    found = ((child, reader.get(child.resource, name_of(child.manifest), _place(child, service))) for child in children)
+    found = ((child, snapshot.live(child)) for child in children)
     return [taken(child.resource, live) for child, live in found if live and is_taken(service, child, live)]
-
-
-def _place(child: Child, service: Object) -> str:
-    return namespace_of(child.manifest) or namespace_of(service)
 
 
 def _gateways(snapshot: Snapshot) -> dict[Key, Object | None]:
@@ -94,34 +95,6 @@ def _gateways(snapshot: Snapshot) -> dict[Key, Object | None]:
     there: dict[Key, Object | None] = {Key.of(gateway): gateway for gateway in snapshot.objects.get(GATEWAYS, ())}
     named = {key: None for route in snapshot.objects.get(HTTP_ROUTES, ()) for key in parents(route)}
     return {**named, **there}
-
-
-async def _refused(client: Client, snapshot: Snapshot, children: Sequence[Child]) -> dict[str, str]:
-    """What the API server says to children that are not there, asked with a dry run."""
-    reader = snapshot.reader(())
-    missing = [
-        child
-        for child in children
-        if child.resource in OWNED
-        and child.resource not in snapshot.unread
-        and reader.get(child.resource, name_of(child.manifest), namespace_of(child.manifest)) is None
-    ]
-    said = await asyncio.gather(*(_refusal(client, child) for child in missing))
-    return {
-        f"{child.resource.kind} {name_of(child.manifest)}": message
-        for child, message in zip(missing, said, strict=True)
-        if message
-    }
-
-
-async def _refusal(client: Client, child: Child) -> str:
-    try:
-        await client.create(child.resource, child.manifest, dry_run=True)
-    except AlreadyExists:
-        return ""
-    except ApiError as error:
-        return "" if "cannot create resource" in error.message else error.message  # it is this user who may not
-    return ""
 
 
 async def _log(client: Client, place: Place, namespace: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
@@ -17,8 +17,9 @@ from isvc.api.resources import (
     SERVING_RUNTIMES,
     TRAINED_MODELS,
 )
+from isvc.engine.plan import Child
 from isvc.kube.errors import Forbidden, NotFound
-from isvc.kube.objects import Object, namespace_of
+from isvc.kube.objects import Key, Object, namespace_of
 from isvc.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -49,6 +50,8 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
+
+Source: TypeAlias = tuple[Resource, Key]
 
 SYSTEM_NAMESPACE: Final = "kserve"
 #: Kinds whose objects a service may own, which lead from it to its pods.
@@ -97,6 +100,17 @@ class Snapshot:
         found = ((resource, obj) for resource, objects in self.objects.items() for obj in objects)
         return MemoryReader(found, reads=reads, absent=self.absent)
 
+    def live(self, child: Child) -> Object | None:
+        """A child as it is now, if it is there and can be read."""
+        return self._named(child.resource, Key.of(child.manifest))
+
+    def found(self, sources: Iterable[Source]) -> list[Object]:
+        """The objects that these name, as far as they can be read."""
+        return [obj for resource, key in sources if (obj := self._named(resource, key)) is not None]
+
+    def _named(self, resource: Resource, key: Key) -> Object | None:
+        return next((obj for obj in self.objects.get(resource, ()) if Key.of(obj) == key), None)
+
 
 @dataclass(slots=True)
 class _Lists:
@@ -116,11 +130,15 @@ class _Lists:
             self.objects.setdefault(resource, []).extend(found)
 
 
-async def take(client: Client, namespace: str) -> Snapshot:
-    """Reads a namespace, and of the rest of the cluster what services in it depend on."""
+async def take(client: Client, namespace: str, system: str = "") -> Snapshot:
+    """Reads a namespace, and of the rest of the cluster what services in it depend on.
+
+    The configuration is looked for in all namespaces, unless `system` says where it is.
+    """
     lists = _Lists(client)
-    await lists.add(CONFIG_MAPS, fields=f"metadata.name={CONFIG_MAP}")
-    system = next(map(namespace_of, lists.objects.get(CONFIG_MAPS, ())), SYSTEM_NAMESPACE)
+    await lists.add(CONFIG_MAPS, system, f"metadata.name={CONFIG_MAP}")
+    if not system:
+        system = next(map(namespace_of, lists.objects.get(CONFIG_MAPS, ())), SYSTEM_NAMESPACE)
     if CONFIG_MAPS in lists.unread:
         await lists.add(CONFIG_MAPS, system, f"metadata.name={CONFIG_MAP}")
     jobs = [lists.add(resource, namespace) for resource in _OF_THE_NAMESPACE]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+from isvc.kube.changed_fields import changed_fields
 from isvc.kube.objects import Object, name_of, namespace_of
-from isvc.kube.patch import merge_patch
 from isvc.kube.resource import CONTROLLER_REVISIONS, Resource
 from isvc.operations import kinds
 from isvc.operations.failure import NotPossible
@@ -62,17 +61,9 @@ async def history(client: Client, resource: Resource, service: Object) -> Histor
 
 def summary(before: Any, after: Any) -> str:
     """Which fields changed from one spec to the next."""
-    paths = [*_paths(merge_patch.diff(before, after))]
+    paths = [*changed_fields(before, after, "spec")]
     more = f" and {len(paths) - _FIELDS_SHOWN} more" if len(paths) > _FIELDS_SHOWN else ""
     return ", ".join(paths[:_FIELDS_SHOWN]) + more
-
-
-def _paths(patch: Any, path: str = "spec") -> Iterator[str]:
-    if isinstance(patch, dict) and patch:
-        for key, value in patch.items():
-            yield from _paths(value, f"{path}.{key}")
-    else:
-        yield path
 
 
 def undo_patch(history: History, revision: Object) -> list[Object]:

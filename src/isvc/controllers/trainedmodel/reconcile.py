@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import logging
 
-from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
-from isvc.api.completion import read, read_other
-from isvc.api.frameworks import with_model
-from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
-from isvc.api.trainedmodel import TrainedModel
+from isvc.api.resources import TRAINED_MODELS
 from isvc.controllers.trainedmodel.model_list import FILE
-from isvc.controllers.trainedmodel.plan import FINALIZER, SHARD, Observed, Plan, plan
+from isvc.controllers.trainedmodel.observe import observe
+from isvc.controllers.trainedmodel.plan import FINALIZER, Observed, Plan, plan
 from isvc.controllers.trainedmodel.status import unreadable
 from isvc.engine.commit import Commit
-from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted
+from isvc.kube.objects import Key, finalizers_of
 from isvc.kube.resource import CONFIG_MAPS
-from isvc.serving import names
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
@@ -44,7 +39,7 @@ class Reconciler:
         if model is None:
             return None
         try:
-            observed = await self._observe(model)
+            observed = await observe(self._cache, self._client, model, timestamp(self._clock.now()))
         except DecodeError as error:
             unread = unreadable(model.get("status") or {}, str(error), timestamp(self._clock.now()))
             await self._commit.status(TRAINED_MODELS, model, unread)
@@ -58,27 +53,6 @@ class Reconciler:
             log.info("%s waits: %s", key, wanted.waits_for)
             return Result(requeue_after=LOOK_AGAIN)
         return None
-
-    async def _observe(self, model: Object) -> Observed:
-        model, typed = read(TrainedModel, model)
-        namespace, parent = typed.metadata.namespace, typed.spec.inference_service
-        going = is_being_deleted(model)  # which nothing but the list of models is needed for
-        service = None if going else self._cache.get(INFERENCE_SERVICES, parent, namespace)
-        siblings = () if going else self._cache.list(TRAINED_MODELS, namespace)
-        return Observed(
-            raw=model,
-            model=typed,
-            service=None if service is None else read_other(InferenceService, with_model(service)),
-            siblings=tuple(map(TrainedModel.decode, siblings)),
-            config_map=await self._model_list(parent, namespace),
-            now=timestamp(self._clock.now()),
-        )
-
-    async def _model_list(self, parent: str, namespace: str) -> Object | None:
-        try:
-            return await self._client.get(CONFIG_MAPS, names.model_config(parent, SHARD), namespace)
-        except NotFound:
-            return None
 
     async def _apply(self, observed: Observed, wanted: Plan) -> None:
         """The finalizer comes before the list is touched and goes after: a listed model is never forgotten."""

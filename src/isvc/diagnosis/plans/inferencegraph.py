@@ -6,7 +6,7 @@ from isvc.api.codec import DecodeError
 from isvc.controllers.inferencegraph.observe import observe
 from isvc.controllers.inferencegraph.plan import plan
 from isvc.diagnosis.finding import Finding
-from isvc.diagnosis.plans.intent import Intent, invalid, unconfigured
+from isvc.diagnosis.plans.intent import Intent, configuration, invalid, unconfigured
 from isvc.diagnosis.snapshot import Snapshot
 from isvc.engine.plan import Hold
 from isvc.kube.objects import Key, Object
@@ -23,10 +23,10 @@ _REMEDIES = {
 
 async def intent(client: Client, snapshot: Snapshot, graph: Object) -> Intent:
     clock, reader = SystemClock(), snapshot.reader(())
-    configuration = Configuration(reader, snapshot.system_namespace)
-    config = configuration.in_force()
+    current = Configuration(reader, snapshot.system_namespace)
+    config = current.in_force()
     if config is None:
-        return unconfigured(snapshot, configuration.problem)
+        return unconfigured(snapshot, current.problem)
     try:
         knative = KnativeSettings(client, clock)
         observed = await observe(reader, knative, config, Key.of(graph), timestamp(clock.now()))
@@ -37,4 +37,4 @@ async def intent(client: Client, snapshot: Snapshot, graph: Object) -> Intent:
     planned = plan(observed)
     held = next((part.answer for part in planned.parts if isinstance(part.answer, Hold)), None)
     problem = Finding(held.reason, held.message, _REMEDIES.get(held.reason, "")) if held else None
-    return Intent.of(planned, problem)
+    return Intent.of(planned, problem, sources=(configuration(snapshot),))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from isvc.api.codec import DecodeError
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, SERVING_RUNTIMES
 from isvc.controllers.inferenceservice.observe import Gatherer, Observer
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
@@ -13,10 +14,10 @@ from isvc.controllers.inferenceservice.planned import Planned
 from isvc.controllers.inferenceservice.status.explanations import explain_stop
 from isvc.controllers.inferenceservice.watches import reads
 from isvc.diagnosis.finding import Finding, Level
-from isvc.diagnosis.plans.intent import Intent, invalid, unconfigured, unreadable
-from isvc.diagnosis.snapshot import Snapshot
+from isvc.diagnosis.plans.intent import Intent, configuration, invalid, unconfigured, unreadable
+from isvc.diagnosis.snapshot import Snapshot, Source
 from isvc.kube.errors import Forbidden
-from isvc.kube.objects import Object
+from isvc.kube.objects import Key, Object
 from isvc.serving.knative_settings import KnativeSettings
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock, timestamp
@@ -42,7 +43,18 @@ async def intent(client: Client, snapshot: Snapshot, service: Object) -> Intent:
     if planned.stop is not None:
         why = explain_stop(planned.stop)
         problem = Finding(why.reason, planned.stop.message, planned.stop.remedy or "change the service accordingly")
-    return Intent.of(planned.plan, problem, _rivals(observed, planned))
+    sources = (configuration(snapshot), *_sources(snapshot, observed, planned))
+    return Intent.of(planned.plan, problem, _rivals(observed, planned), sources)
+
+
+def _sources(snapshot: Snapshot, observed: Observed, planned: Planned) -> Iterator[Source]:
+    """The runtime, and what downloads models."""
+    if planned.runtime is not None and planned.runtime.cluster:
+        yield CLUSTER_SERVING_RUNTIMES, Key("", planned.runtime.name)
+    elif planned.runtime is not None:
+        yield SERVING_RUNTIMES, Key(observed.namespace, planned.runtime.name)
+    for container in snapshot.objects.get(CLUSTER_STORAGE_CONTAINERS, ()):
+        yield CLUSTER_STORAGE_CONTAINERS, Key.of(container)
 
 
 def _model_mesh(observed: Observed) -> Finding:

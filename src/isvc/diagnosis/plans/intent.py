@@ -7,25 +7,40 @@ from dataclasses import dataclass
 from typing import Self
 
 from isvc.diagnosis.finding import Finding, Level
-from isvc.diagnosis.snapshot import Snapshot
+from isvc.diagnosis.snapshot import Snapshot, Source
 from isvc.engine.plan import Child, Plan, Want
+from isvc.kube.objects import Key
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving.config import CONFIG_MAP
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """`children` should exist; `problem` says why there are not more; `config` what is wrong with the configuration."""
+    """`children` should exist; `problem` says why there are not more; `config` what is wrong with the configuration.
+
+    `sources` are what they were planned from, besides the service itself.
+    """
 
     children: tuple[Child, ...] = ()
     problem: Finding | None = None
     suspicions: tuple[Finding, ...] = ()
     config: str = ""
+    sources: tuple[Source, ...] = ()
 
     @classmethod
-    def of(cls, plan: Plan, problem: Finding | None = None, suspicions: Iterable[Finding] = ()) -> Self:
+    def of(
+        cls,
+        plan: Plan,
+        problem: Finding | None = None,
+        suspicions: Iterable[Finding] = (),
+        sources: Iterable[Source] = (),
+    ) -> Self:
         wanted = (child for part in plan.parts if isinstance(part.answer, Want) for child in part.answer.children)
-        return cls(tuple(wanted), problem, tuple(suspicions))
+        return cls(tuple(wanted), problem, tuple(suspicions), sources=tuple(sources))
+
+
+def configuration(snapshot: Snapshot) -> Source:
+    return CONFIG_MAPS, Key(snapshot.system_namespace, CONFIG_MAP)
 
 
 def unconfigured(snapshot: Snapshot, problem: str) -> Intent:

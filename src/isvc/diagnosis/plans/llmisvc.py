@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS
 from isvc.controllers.llmisvc.observe import Environment, Observer, Reads
 from isvc.controllers.llmisvc.observed import Certificate, CertificateNeeded, Merged, Observed
 from isvc.controllers.llmisvc.plan import plan
@@ -12,7 +13,7 @@ from isvc.controllers.llmisvc.planned import Planned
 from isvc.controllers.llmisvc.presets import NotCombined
 from isvc.controllers.llmisvc.watches import reads as declared_reads
 from isvc.diagnosis.finding import Finding
-from isvc.diagnosis.plans.intent import Intent, unconfigured
+from isvc.diagnosis.plans.intent import Intent, configuration, unconfigured
 from isvc.diagnosis.snapshot import Snapshot
 from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.objects import Key, Object, namespace_of
@@ -41,7 +42,8 @@ async def intent(client: Client, snapshot: Snapshot, service: Object) -> Intent:
     planned = await _plan(client, observed)
     stop = next((area.stop for area in planned.areas.values() if area.stop), None)
     problem = Finding(stop.reason, stop.message, "change the service accordingly") if stop else None
-    return Intent.of(planned.plan, problem)
+    presets = ((LLM_INFERENCE_SERVICE_CONFIGS, Key(each.namespace, each.name)) for each in merged.applied)
+    return Intent.of(planned.plan, problem, sources=(configuration(snapshot), *presets))
 
 
 async def _merge(client: Client, observer: Observer, service: Object, config: Config) -> tuple[Reads, Merged]:
