@@ -1,7 +1,8 @@
 """The controllers of Kubernetes itself that serving needs, on the same toolkit as ours.
 
-Deployment → ReplicaSet → Pod, Service → EndpointSlice, claims that are folders, and a default ServiceAccount for every
-namespace. Names, conditions and words are those of kube-controller-manager.
+Deployment → ReplicaSet → Pod; Jobs, CronJobs, StatefulSets and DaemonSets; Service → EndpointSlice;
+claims that are folders, and a default ServiceAccount for every namespace. Names, conditions and words are those of
+kube-controller-manager.
 """
 
 from __future__ import annotations
@@ -9,15 +10,30 @@ from __future__ import annotations
 from isvc.local.controllers import (
     accounts,
     claims,
+    daemon_sets,
     deployments,
     endpoints,
     leader_worker_sets,
     replicasets,
+    stateful_sets,
 )
 from isvc.local.controllers.context import Context
+from isvc.local.controllers.jobs import controller as jobs
+from isvc.local.controllers.jobs import cron
 from isvc.toolkit.controller import Controller
 
-_PARTS = (deployments, replicasets, endpoints, accounts, claims, leader_worker_sets)
+_PARTS = (
+    deployments,
+    replicasets,
+    stateful_sets,
+    daemon_sets,
+    jobs,
+    cron,
+    endpoints,
+    accounts,
+    claims,
+    leader_worker_sets,
+)
 
 
 def controllers(context: Context) -> list[Controller]:

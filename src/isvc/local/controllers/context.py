@@ -31,9 +31,17 @@ class Context:
         before = obj.get("status") or {}
         if status == before:
             return
-        gone = {key: None for key in before if key not in status}
-        patch = {"metadata": {"uid": uid_of(obj)}, "status": {**gone, **status}}
+        patch = {"metadata": {"uid": uid_of(obj)}, "status": _replacing(before, status)}
         try:
             await self.patch(resource, obj, patch, subresource="status")
         except NotFound:
             return
+
+
+def _replacing(before: Object, after: Object) -> Object:
+    """The merge patch that leaves nothing of `before` where `after` is silent."""
+    gone = {key: None for key in before if key not in after}
+    return gone | {
+        key: _replacing(before[key], value) if isinstance(value, dict) and isinstance(before.get(key), dict) else value
+        for key, value in after.items()
+    }

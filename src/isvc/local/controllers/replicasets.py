@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from isvc.kube.errors import ApiError, NotFound
-from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
-from isvc.kube.owners import controller_ref
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, uid_of
 from isvc.kube.resource import PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
 from isvc.local.controllers.context import Context
+from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, pod_of, typed
 from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
-
-_BURST = 500
 
 
 def controller(context: Context) -> Controller:
@@ -43,7 +41,7 @@ class ReplicaSets:
         failure: ApiError | None = None
         if not is_being_deleted(replica_set):
             try:
-                await claim(self._context, PODS, {"apiVersion": "apps/v1", "kind": "ReplicaSet", **replica_set})
+                await claim(self._context, PODS, typed(replica_set, REPLICA_SETS))
                 await self._scale(replica_set)
             except ApiError as error:
                 failure = error
@@ -61,46 +59,11 @@ class ReplicaSets:
     async def _scale(self, replica_set: Object) -> None:
         active = [pod for pod in self._pods(replica_set) if is_active(pod)]
         missing = (dig(replica_set, "spec", "replicas") or 0) - len(active)
-        for _ in range(min(missing, _BURST)):
-            await self._create(replica_set)
+        for _ in range(min(missing, BURST)):
+            pod = pod_of(replica_set, REPLICA_SETS, dig(replica_set, "spec", "template") or {})
+            await create_pod(self._context, replica_set, pod)
         for pod in first_to_go(active)[: -missing if missing < 0 else 0]:
-            await self._delete(replica_set, pod)
-
-    async def _create(self, replica_set: Object) -> None:
-        try:
-            pod = await self._context.client.create(PODS, pod_of(replica_set))
-        except ApiError as error:
-            self._context.recorder.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
-            raise
-        self._cache.note(PODS, pod)
-        self._context.recorder.event(replica_set, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
-
-    async def _delete(self, replica_set: Object, pod: Object) -> None:
-        try:
-            answer = await self._context.client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod))
-        except NotFound:
-            return
-        if answer.get("kind") == "Pod" and dig(answer, "metadata", "deletionGracePeriodSeconds"):
-            self._cache.note(PODS, answer)
-        self._context.recorder.event(replica_set, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
-
-
-def pod_of(replica_set: Object) -> Object:
-    template = deep_copy(dig(replica_set, "spec", "template") or {})
-    metadata = template.get("metadata") or {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "generateName": f"{name_of(replica_set)}-",
-            "namespace": namespace_of(replica_set),
-            "labels": metadata.get("labels") or {},
-            "annotations": metadata.get("annotations") or {},
-            "finalizers": metadata.get("finalizers") or [],
-            "ownerReferences": [controller_ref({"apiVersion": "apps/v1", "kind": "ReplicaSet", **replica_set})],
-        },
-        "spec": template.get("spec") or {},
-    }
+            await delete_pod(self._context, replica_set, pod)
 
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}

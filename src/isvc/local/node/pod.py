@@ -18,13 +18,24 @@ from typing import Any
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError, NotFound
-from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import (
+    Object,
+    annotations_of,
+    dig,
+    finalizers_of,
+    is_being_deleted,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from isvc.kube.resource import PODS
 from isvc.local.node import volumes
 from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.container import Container
 from isvc.local.node.environment import Missing
 from isvc.local.node.files import exists, files_of
+from isvc.local.node.first_states import first_states, is_lost, lose, pretend
 from isvc.local.node.image_volumes import fetch_images
 from isvc.local.node.images import ImageTable
 from isvc.local.node.lacking import lacking, references
@@ -32,7 +43,7 @@ from isvc.local.node.launch import PodContext
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import PORTS_ANNOTATION, Ports
 from isvc.local.node.process import Reaper
-from isvc.local.node.status import ContainerState, pod_status
+from isvc.local.node.status import pod_status
 from isvc.local.node.translate import container_ports
 from isvc.local.node.warm import WarmServers
 from isvc.serving.annotations import SERVICE
@@ -79,8 +90,8 @@ class PodWorker:
         self.containers: list[Container] = []
         self._node = node
         self._started = dig(pod, "status", "startTime") or timestamp(node.clock.now())
-        self._init_states = self._first_states("initContainers", "initContainerStatuses")
-        self._main_states = self._first_states("containers", "containerStatuses")
+        self._init_states = first_states(pod, "initContainers", "initContainerStatuses")
+        self._main_states = first_states(pod, "containers", "containerStatuses")
         self._written: Object | None = None
         self._dirty = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
@@ -90,25 +101,13 @@ class PodWorker:
         self._telling: asyncio.Task[None] | None = None
         self.local_ports: dict[int, int] = {}  # by the container's port
 
-    def _first_states(self, specs: str, statuses: str) -> list[ContainerState]:
-        """States of a pod's containers; one that ran before the node was started again has one restart more."""
-        before = {item["name"]: item for item in dig(self.pod, "status", statuses) or []}
-        states = []
-        for spec in dig(self.pod, "spec", specs) or []:
-            state = ContainerState(spec["name"], spec.get("image", ""))
-            earlier = before.get(spec["name"])
-            if earlier and (earlier.get("containerID") or earlier.get("restartCount")):
-                state.restarts = earlier.get("restartCount", 0) + (1 if specs == "containers" else 0)
-                state.last_terminated = dig(earlier, "state", "terminated") or dig(earlier, "lastState", "terminated")
-            states.append(state)
-        return states
-
     # -- what the node calls ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._writer = asyncio.create_task(self._guarded(self._write_status()), name=f"status of pod {self._title}")
-        if self._is_lost():
-            self._lose()
+        if is_lost(self.pod):
+            lose(self.pod, self._init_states, self._main_states, self._now())
+            self._touch()
             return
         if dig(self.pod, "status", "containerStatuses"):
             self._touch()  # it ran before this node was started: what was ready then is not now
@@ -156,7 +155,8 @@ class PodWorker:
         await self._claim()
         await self._warn()
         if self._is_pretended():
-            self._pretend()
+            pretend(self._init_states, self._main_states, self._now())
+            self._touch()
             return
         context = await self._context()
         policy = dig(self.pod, "spec", "restartPolicy") or "Always"
@@ -173,37 +173,10 @@ class PodWorker:
         await self._stop_containers(self._grace())  # the sidecars, which have nobody left to serve
         self._touch()
 
-    def _is_lost(self) -> bool:
-        """A pod that is to run once, and was running when the node ended."""
-        before = dig(self.pod, "status", "containerStatuses") or []
-        return dig(self.pod, "spec", "restartPolicy") == "Never" and any(item.get("containerID") for item in before)
-
-    def _lose(self) -> None:
-        now = timestamp(self._node.clock.now())
-        unknown = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "isvc was stopped while it ran"}
-        before = {item["name"]: item for item in dig(self.pod, "status", "containerStatuses") or []}
-        for state in self._init_states:
-            state.end({"exitCode": 0, "reason": "Completed"})
-        for state in self._main_states:
-            earlier = before.get(state.name) or {}
-            began = dig(earlier, "state", "running", "startedAt") or now
-            state.restarts, state.last_terminated = earlier.get("restartCount", 0), None
-            state.end(dig(earlier, "state", "terminated") or {**unknown, "startedAt": began, "finishedAt": now})
-        self._touch()
-
     def _is_pretended(self) -> bool:
         """With --simulate, a pod with a container that cannot run here is pretended as a whole."""
         images = [state.image for state in (*self._init_states, *self._main_states)]
         return self._node.simulate and any(self._node.images.find(image) is None for image in images)
-
-    def _pretend(self) -> None:
-        now = timestamp(self._node.clock.now())
-        for state in self._init_states:
-            state.end({"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now})
-        for state in self._main_states:
-            state.run(now, 0)
-            state.ready = state.started = True
-        self._touch()
 
     async def _warn(self) -> None:
         """Says what the pod asks for that is not there; it runs without it."""
@@ -295,7 +268,13 @@ class PodWorker:
         await self._cancel()
         await self._clean_up()
         with contextlib.suppress(NotFound):
+            if finalizers_of(self.pod):  # somebody wants to know how it ended
+                await self._until_possible(lambda: self._put(self._last_status()))
             await self._until_possible(self._delete)
+
+    def _last_status(self) -> Object:
+        status = pod_status(self.pod, self._init_states, self._main_states, self._started, self._now())
+        return {**status, "phase": "Succeeded" if status["phase"] == "Succeeded" else "Failed"}
 
     async def _delete(self) -> None:
         name, namespace = name_of(self.pod), namespace_of(self.pod)
@@ -322,6 +301,9 @@ class PodWorker:
         self._node.ports.release(self.local_ports.values())
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
+    def _now(self) -> str:
+        return timestamp(self._node.clock.now())
+
     # -- the status ---------------------------------------------------------------------------------------------------
 
     def _touch(self) -> None:
@@ -347,7 +329,7 @@ class PodWorker:
         while True:
             await self._dirty.wait()
             self._dirty.clear()
-            now = timestamp(self._node.clock.now())
+            now = self._now()
             known = {**self.pod, "status": self._written} if self._written else self.pod
             status = pod_status(known, self._init_states, self._main_states, self._started, now)
             if status == self._written:

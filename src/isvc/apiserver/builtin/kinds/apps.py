@@ -8,16 +8,16 @@ from isvc.apiserver.builtin import prepare, strategies, warnings
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.validation import workloads as rules
 from isvc.apiserver.tables import workloads
-from isvc.kube.resource import DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, Resource
+from isvc.kube.resource import CONTROLLER_REVISIONS, DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS
 
 KINDS: Final = (
     Kind(
-        resource=Resource("apps", "v1", "controllerrevisions", "ControllerRevision"),
+        resource=CONTROLLER_REVISIONS,
         columns=workloads.CONTROLLER_REVISIONS,
         check_update=rules.revision_update,
     ),
     Kind(
-        resource=Resource("apps", "v1", "daemonsets", "DaemonSet"),
+        resource=DAEMON_SETS,
         short_names=("ds",),
         categories=("all",),
         columns=workloads.DAEMON_SETS,

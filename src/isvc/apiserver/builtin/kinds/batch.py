@@ -8,11 +8,11 @@ from isvc.apiserver.builtin import prepare, warnings
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.validation import workloads as rules
 from isvc.apiserver.tables import workloads
-from isvc.kube.resource import JOBS, Resource
+from isvc.kube.resource import CRON_JOBS, JOBS
 
 KINDS: Final = (
     Kind(
-        resource=Resource("batch", "v1", "cronjobs", "CronJob"),
+        resource=CRON_JOBS,
         short_names=("cj",),
         categories=("all",),
         columns=workloads.CRON_JOBS,

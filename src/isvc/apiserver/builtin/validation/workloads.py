@@ -145,8 +145,17 @@ def stateful_set(obj: Object) -> Errors:
     if spec.get("serviceName"):
         yield from named("spec.serviceName", spec["serviceName"], names.dns_label)
     yield from _selected(spec, "statefulset")
-    yield from template("spec.template", spec["template"])
+    yield from template("spec.template", _with_claims(spec))
     yield from _always(spec, "StatefulSet")
+
+
+def _with_claims(spec: Object) -> Object:
+    """The template with the volumes that its pods will have from claims of their own."""
+    claimed = [each["metadata"].get("name", "") for each in spec.get("volumeClaimTemplates") or ()]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claimed]
+    pod = spec["template"]["spec"]
+    others = [each for each in pod.get("volumes") or () if each.get("name") not in claimed]
+    return {**spec["template"], "spec": {**pod, "volumes": [*others, *volumes]}}
 
 
 def revision_update(new: Object, old: Object) -> Errors:

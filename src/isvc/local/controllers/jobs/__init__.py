@@ -1,0 +1,1 @@
+"""Job → Pods that run to their end, and CronJob → Jobs."""

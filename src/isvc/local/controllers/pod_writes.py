@@ -1,0 +1,69 @@
+"""Creates and deletes pods for the controllers that own them, with the events that tell of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isvc.kube.errors import ApiError, NotFound
+from isvc.kube.objects import Object, deep_copy, dig, finalizers_of, name_of, namespace_of, uid_of
+from isvc.kube.owners import controller_ref
+from isvc.kube.resource import PODS, Resource
+from isvc.local.controllers.context import Context
+
+BURST: Final = 500  # at most so many pods in one reconcile, as kube-controller-manager does it
+
+
+def pod_of(owner: Object, resource: Resource, template: Object) -> Object:
+    """A pod of this template, controlled by its owner, whose name the API server completes."""
+    template = deep_copy(template)
+    metadata = template.get("metadata") or {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": f"{name_of(owner)}-",
+            "namespace": namespace_of(owner),
+            "labels": metadata.get("labels") or {},
+            "annotations": metadata.get("annotations") or {},
+            "finalizers": metadata.get("finalizers") or [],
+            "ownerReferences": [controller_ref(typed(owner, resource))],
+        },
+        "spec": template.get("spec") or {},
+    }
+
+
+def typed(obj: Object, resource: Resource) -> Object:
+    """An object with its kind, which those of a list do not carry."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+
+
+async def create_pod(context: Context, owner: Object, pod: Object) -> Object:
+    try:
+        made = await context.client.create(PODS, pod)
+    except ApiError as error:
+        context.recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error.message}")
+        raise
+    context.cache.note(PODS, made)
+    context.recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(made)}")
+    return made
+
+
+async def delete_pod(context: Context, owner: Object, pod: Object) -> None:
+    """Asks for a pod's end; one that is gone already is none of our business."""
+    try:
+        answer = await context.client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod))
+    except NotFound:
+        return
+    if answer.get("kind") == "Pod" and dig(answer, "metadata", "deletionGracePeriodSeconds"):
+        context.cache.note(PODS, answer)
+    context.recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+
+
+async def remove_finalizer(context: Context, pod: Object, finalizer: str) -> None:
+    if finalizer not in finalizers_of(pod):
+        return
+    others = [each for each in finalizers_of(pod) if each != finalizer]
+    try:
+        await context.patch(PODS, pod, {"metadata": {"uid": uid_of(pod), "finalizers": others or None}})
+    except NotFound:
+        return

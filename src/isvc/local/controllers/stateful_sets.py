@@ -1,0 +1,177 @@
+"""StatefulSet → Pods with names that last: one after the other, or all at once; updated from the last to the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from isvc.kube.errors import AlreadyExists
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, uid_of
+from isvc.kube.resource import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
+from isvc.local.controllers.context import Context
+from isvc.local.controllers.pod_writes import create_pod, delete_pod, typed
+from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
+from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions, revisions
+from isvc.local.controllers.rollout import replicas_of
+from isvc.local.controllers.stateful_pods import claims_of, ordinal_of, stateful_pod
+from isvc.toolkit.cache import OWNER
+from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+
+
+def controller(context: Context) -> Controller:
+    def orphaned(pod: Object) -> Iterable[Key]:
+        return possible_owners(context.cache, STATEFUL_SETS, pod)
+
+    watches = [
+        Watch(STATEFUL_SETS),
+        Watch(PODS, to=owner_of(STATEFUL_SETS)),
+        Watch(PODS, to=orphaned, when=is_orphan_now),
+        Watch(CONTROLLER_REVISIONS, to=owner_of(STATEFUL_SETS)),
+    ]
+    return Controller("statefulset", StatefulSets(context).reconcile, watches, workers=2, clock=context.clock)
+
+
+class StatefulSets:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._cache = context.cache
+
+    async def reconcile(self, key: Key) -> Result | None:
+        stateful_set = self._cache.get(STATEFUL_SETS, key.name, key.namespace)
+        if stateful_set is None or is_being_deleted(stateful_set):
+            return None
+        await claim(self._context, PODS, typed(stateful_set, STATEFUL_SETS))
+        update = await current_revision(self._context, stateful_set, STATEFUL_SETS)
+        current = self._current(stateful_set, update)
+        now = self._context.clock.now()
+        step = next_step(stateful_set, self._pods(stateful_set), name_of(update), now)
+        for ordinal in step.create:
+            revision = current if ordinal < _first(stateful_set) + _partition(stateful_set) else update
+            await self._create(stateful_set, ordinal, revision)
+        for pod in step.delete:
+            await delete_pod(self._context, stateful_set, pod)
+        pods = self._pods(stateful_set)
+        status = stateful_set_status(stateful_set, pods, name_of(current), name_of(update), now)
+        await self._context.write_status(STATEFUL_SETS, stateful_set, status)
+        used = {labels_of(pod).get(HASH, "") for pod in pods.values()}
+        await forget_revisions(
+            self._context, stateful_set, used | {status["currentRevision"], status["updateRevision"]}
+        )
+        seconds = dig(stateful_set, "spec", "minReadySeconds") or 0
+        waits = [wait for pod in pods.values() if (wait := seconds_until_available(pod, seconds, now))]
+        return Result(requeue_after=min(waits)) if waits else None
+
+    def _pods(self, stateful_set: Object) -> dict[int, Object]:
+        found = self._cache.by_index(PODS, OWNER, uid_of(stateful_set))
+        return {number: pod for pod in found if (number := ordinal_of(stateful_set, pod)) is not None}
+
+    def _current(self, stateful_set: Object, update: Object) -> Object:
+        """The revision before the update that is under way, if one is."""
+        name = dig(stateful_set, "status", "currentRevision")
+        return next((item for item in revisions(self._context, stateful_set) if name_of(item) == name), update)
+
+    async def _create(self, stateful_set: Object, ordinal: int, revision: Object) -> None:
+        for wanted in claims_of(stateful_set, ordinal):
+            try:
+                made = await self._context.client.create(PERSISTENT_VOLUME_CLAIMS, wanted)
+            except AlreadyExists:
+                continue
+            words = f"create Claim {name_of(made)} Pod {name_of(stateful_set)}-{ordinal} success"
+            self._context.recorder.event(stateful_set, "Normal", "SuccessfulCreate", words)
+        try:
+            await create_pod(self._context, stateful_set, stateful_pod(stateful_set, ordinal, revision))
+        except AlreadyExists:  # one that is still going, which the cache has lost sight of, or another's
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do now; the pods' events bring the next step."""
+
+    create: Sequence[int] = ()
+    delete: Sequence[Object] = ()
+
+
+def next_step(stateful_set: Object, pods: Mapping[int, Object], update: str, now: datetime) -> Step:
+    """Ordered: one pod at a time, each only when those before it are available. Parallel: all at once."""
+    first = _first(stateful_set)
+    wanted = range(first, first + replicas_of(stateful_set))
+    ordered = dig(stateful_set, "spec", "podManagementPolicy") != "Parallel"
+    missing = [number for number in wanted if number not in pods]
+    ended = [pods[number] for number in wanted if number in pods and _has_ended(pods[number])]
+    surplus = [pods[number] for number in sorted(pods, reverse=True) if number not in wanted]
+    if not ordered and (missing or ended or any(map(is_active, surplus))):
+        return Step(missing, [*ended, *filter(is_active, surplus)])
+    for number in wanted if ordered else ():
+        pod = pods.get(number)
+        if pod is None:
+            return Step(create=[number])
+        if _has_ended(pod):
+            return Step(delete=[pod])
+        if not _is_available(stateful_set, pod, now):
+            return Step()
+    if surplus:
+        return Step(delete=[pod for pod in surplus[:1] if is_active(pod)])
+    return _update(stateful_set, pods, wanted, update, now)
+
+
+def _update(stateful_set: Object, pods: Mapping[int, Object], wanted: range, update: str, now: datetime) -> Step:
+    """A rolling update replaces the last pod first, and waits for it."""
+    if dig(stateful_set, "spec", "updateStrategy", "type") == "OnDelete":
+        return Step()
+    for number in reversed(wanted):
+        pod = pods.get(number)
+        if pod is None or number < wanted.start + _partition(stateful_set):
+            return Step()
+        if labels_of(pod).get(HASH) != update:
+            return Step(delete=[pod] if is_active(pod) else [])
+        if not _is_available(stateful_set, pod, now):
+            return Step()
+    return Step()
+
+
+def _first(stateful_set: Object) -> int:
+    return int(dig(stateful_set, "spec", "ordinals", "start") or 0)
+
+
+def _partition(stateful_set: Object) -> int:
+    return int(dig(stateful_set, "spec", "updateStrategy", "rollingUpdate", "partition") or 0)
+
+
+def _has_ended(pod: Object) -> bool:
+    return dig(pod, "status", "phase") in ("Succeeded", "Failed") and not is_being_deleted(pod)
+
+
+def _is_available(stateful_set: Object, pod: Object, now: datetime) -> bool:
+    seconds = dig(stateful_set, "spec", "minReadySeconds") or 0
+    return is_active(pod) and seconds_until_available(pod, seconds, now) == 0
+
+
+def stateful_set_status(
+    stateful_set: Object, pods: Mapping[int, Object], current: str, update: str, now: datetime
+) -> Object:
+    active = [pod for pod in pods.values() if is_active(pod)]
+
+    def having(revision: str) -> int:
+        return sum(labels_of(pod).get(HASH) == revision for pod in active)
+
+    replicas = replicas_of(stateful_set)
+    settled = having(update) == replicas == len(pods) and all(is_ready(pod) for pod in active)
+    if settled:
+        current = update
+    counts = {
+        "readyReplicas": sum(is_ready(pod) for pod in active),
+        "currentReplicas": having(current),
+        "updatedReplicas": having(update),
+    }
+    return {
+        "observedGeneration": dig(stateful_set, "metadata", "generation") or 0,
+        "replicas": len(pods),
+        "availableReplicas": sum(_is_available(stateful_set, pod, now) for pod in active),
+        **{key: value for key, value in counts.items() if value},
+        "currentRevision": current,
+        "updateRevision": update,
+        "collisionCount": 0,
+    }
