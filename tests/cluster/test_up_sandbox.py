@@ -108,11 +108,12 @@ def test_a_model_in_a_forked_server_reaches_no_more(here: Machine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as service:
         (folder / "model.pkl").write_bytes(pickle.dumps(Stolen(theft(here, service))))
         here.apply(local_machine.service("thief", "pvc://models/thief"))
-        until(lambda: "end" in logs(here), "the model to be loaded")
-    said = logs(here)
-    assert succeeded(said[: said.index("end")]) == {"own", "temporary"}, said
+        said = until(lambda: logs_to_the_end(here), "the model to be loaded")
+    assert succeeded(said) == {"own", "temporary"}, said
     here.kubectl("delete", "isvc", "thief")
 
 
-def logs(here: Machine) -> list[str]:
-    return here.kubectl("logs", "deploy/thief-predictor", check=False).splitlines()
+def logs_to_the_end(here: Machine) -> list[str]:
+    """What the program said when it has come to its end, and nothing before: the server fails then, and starts anew."""
+    said = here.kubectl("logs", "deploy/thief-predictor", check=False).splitlines()
+    return said[: said.index("end") + 1] if "end" in said else []
