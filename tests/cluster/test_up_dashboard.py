@@ -114,3 +114,45 @@ def test_pages_allow_no_foreign_script_and_no_other_host(visitor):
     assert [visitor.status(path) for path in ("/static/../server.py", "/static/%2e%2e%2fserver.py", "/nothing")] == [
         404
     ] * 3
+
+
+def test_the_page_of_a_service_leads_to_the_broken_pod(visitor):
+    def broken() -> list[dict]:
+        nodes = visitor.json("/services/isvc/default/broken")["tree"]
+        return [node for node in _all(nodes) if node["kind"] == "Pod" and node["health"] == "broken"]
+
+    pod = until(broken, "the broken pod")[0]
+    assert visitor.json(pod["path"])["spec"]["containers"]
+    assert "no file that ends in" in visitor.json("/services/isvc/default/broken")["findings"][0]["message"]
+
+
+def _all(nodes: list[dict]) -> list[dict]:
+    return [each for node in nodes for each in (node, *_all(node["children"]))]
+
+
+def test_what_a_service_runs_with_and_what_was_edited(here, visitor):
+    here.kubectl("patch", "isvc", "broken", "--type=merge", "-p", '{"spec":{"predictor":{"timeout":77}}}')
+    fields = visitor.json("/services/isvc/default/iris/configuration")
+    assert {"service", "controller"} <= {field["source"] for field in fields}
+    until(lambda: visitor.json("/services/isvc/default/broken/history")["edits"], "the edit to be recorded")
+    assert "timeout: 77" in visitor.json("/services/isvc/default/broken/history")["edits"][0]["diff"]
+    for page in ("", "/configuration", "/history", "/logs"):
+        assert visitor.status(f"/services/isvc/default/iris{page}") == 200
+
+
+def test_logs_are_shown_and_followed(visitor):
+    with visitor.open("/services/isvc/default/iris/logs/live") as events:
+        assert _read_until(events, b"serving iris on port")
+    assert "serving iris on port" in "".join(line["text"] for line in visitor.json("/services/isvc/default/iris/logs"))
+
+
+def test_what_is_not_there_is_a_page_that_says_so(visitor):
+    for path in (
+        "/services/isvc/default/nobody",
+        "/services/pods/default/x",
+        "/objects/Secret.v1/default/x",
+        "/objects/x/y/z",
+    ):
+        assert visitor.status(path) == 404
+    with visitor.open("/services/isvc/default/broken/live") as events:
+        assert _read_until(events, b"kserve-container")

@@ -11,7 +11,9 @@ from isvc.dashboard.causes import Causes
 from isvc.dashboard.changes import Changes
 from isvc.dashboard.views.overview import Overview, Question, overview
 from isvc.dashboard.views.rows import Place, Row, row
-from isvc.diagnosis.snapshot import reads
+from isvc.diagnosis.evidence import Evidence
+from isvc.diagnosis.gather import gather
+from isvc.diagnosis.snapshot import from_cache, reads
 from isvc.kube.objects import Object, namespace_of
 from isvc.kube.resource import Resource
 from isvc.operations import kinds
@@ -31,7 +33,8 @@ class ClusterView:
         self.client = client
         self.clock: Final = clock or SystemClock()
         self.cache = Cache(client, self.clock, namespaces)
-        self.changes = Changes()
+        self.changes = Changes()  # of the rows
+        self._changes_in: dict[str, Changes] = {}
         self.rows: dict[Place, Row] = {}
         self.causes = Causes(client, self.cache, self.clock, self._cause_found)
         self._tasks: list[asyncio.Task[None]] = []
@@ -68,13 +71,20 @@ class ClusterView:
         resource = kinds.resource_called(place.kind)
         return self.cache.get(resource, place.name, place.namespace) if resource else None
 
+    def changes_in(self, namespace: str) -> Changes:
+        """Changes of anything in a namespace."""
+        return self._changes_in.setdefault(namespace, Changes())
+
+    async def evidence(self, service: Object) -> Evidence:
+        return await gather(self.client, service, await from_cache(self.cache, namespace_of(service)))
+
     def forbidden(self) -> tuple[str, ...]:
         """The kinds that this user may not read."""
         return tuple(sorted(read.resource.kind for read in reads() if self.cache.forbids(read.resource)))
 
     def _service_changed(self, resource: Resource, before: Object | None, after: Object | None) -> None:
-        obj = after or before or {}
-        place = Place.of(resource, obj)
+        place = Place.of(resource, after or before or {})
+        self._notify(place.namespace)
         if after is None:
             self.rows.pop(place, None)
             self.causes.forget(place)
@@ -84,7 +94,13 @@ class ClusterView:
             self._update(resource, place, after)
 
     def _surroundings_changed(self, before: Object | None, after: Object | None) -> None:
-        self.causes.changed(namespace_of(after or before or {}))
+        namespace = namespace_of(after or before or {})
+        self._notify(namespace)
+        self.causes.changed(namespace)
+
+    def _notify(self, namespace: str) -> None:
+        if namespace in self._changes_in:
+            self._changes_in[namespace].notify()
 
     def _cause_found(self, place: Place) -> None:
         resource, service = kinds.resource_called(place.kind), self.service(place)

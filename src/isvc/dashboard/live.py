@@ -1,4 +1,4 @@
-"""Server-sent events: what has changed on a page that is open, as pieces of HTML.
+"""Server-sent events: pieces of HTML for a page that is open.
 
 Nothing is sent while nothing changes but a comment now and then, by which connections that have died are noticed. A
 reader that is slow gets fewer, newer pieces; one that does not read at all is disconnected.
@@ -13,22 +13,20 @@ from typing import Final, NamedTuple
 
 from aiohttp import web
 
-from isvc.dashboard.cluster_view import ClusterView
-from isvc.dashboard.pages import render
-from isvc.dashboard.views.overview import Overview, Question
-
-COALESCE: Final = 0.25  # seconds
 BEAT: Final = 20.0
 PATIENCE: Final = 30.0  # for a reader that does not read
 
 
 class Event(NamedTuple):
+    """`id` comes back as Last-Event-ID when the browser connects again."""
+
     name: str
     html: str
+    id: str = ""
 
     def encode(self) -> bytes:
         data = "".join(f"data: {line}\n" for line in self.html.splitlines())
-        return f"event: {self.name}\n{data}\n".encode()
+        return f"event: {self.name}\n{f'id: {self.id}{chr(10)}' if self.id else ''}{data}\n".encode()
 
 
 async def stream(request: web.Request, events: AsyncIterator[Event]) -> web.StreamResponse:
@@ -53,28 +51,3 @@ async def stream(request: web.Request, events: AsyncIterator[Event]) -> web.Stre
             with suppress(asyncio.CancelledError, StopAsyncIteration):
                 await waiting
     return response
-
-
-async def overview_events(view: ClusterView, question: Question, seen: str) -> AsyncIterator[Event]:
-    """Single rows where they alone have changed, else the list of the page. `seen` is the digest of what it shows."""
-    count, shown = view.changes.count, view.overview(question)
-    if digest(shown) != seen:
-        yield _list(shown)
-    while True:
-        await view.changes.since(count)
-        await view.clock.sleep(COALESCE)
-        count, now = view.changes.count, view.overview(question)
-        if [row.place for row in now.rows] != [row.place for row in shown.rows] or now.found != shown.found:
-            yield _list(now)
-        elif now.rows != shown.rows or now.counts != shown.counts:
-            changed = [row for row, before in zip(now.rows, shown.rows, strict=True) if row != before]
-            yield Event("rows", render("rows.html", shown=now, changed=changed))
-        shown = now
-
-
-def digest(shown: Overview) -> str:
-    return f"{hash((shown.rows, shown.found)) & 0xFFFFFFFFFFFF:x}"
-
-
-def _list(shown: Overview) -> Event:
-    return Event("list", render("list.html", shown=shown, live=True))

@@ -11,10 +11,12 @@ from typing import Final
 
 from aiohttp import web
 
-from isvc.dashboard import guard, live
+from isvc.dashboard import guard
+from isvc.dashboard.log_pages import LogPages
+from isvc.dashboard.overview_page import OverviewPage
 from isvc.dashboard.pages import Page, respond
+from isvc.dashboard.service_pages import ServicePages
 from isvc.dashboard.sign_in import LinkSignIn
-from isvc.dashboard.views.overview import Question
 from isvc.dashboard.views_in_use import ViewsInUse
 from isvc.kube.errors import ApiError
 from isvc.operations.failure import NotPossible
@@ -59,8 +61,9 @@ class Dashboard:
         app.add_routes(
             [
                 web.get("/static/{name}", _asset),
-                web.get("/", self._overview),
-                web.get("/live", self._overview_live),
+                *OverviewPage(self._views).routes(),
+                *ServicePages(self._views).routes(),
+                *LogPages(self._views).routes(),
             ]
         )
         return app
@@ -86,19 +89,6 @@ class Dashboard:
         if not self._sign_in.is_signed_in(request):
             return respond(request, _problem(HTTPStatus.UNAUTHORIZED, "open the link that was printed at the start"))
         return await handler(request)
-
-    # -- pages ------------------------------------------------------------------------------------------------------
-
-    async def _overview(self, request: web.Request) -> web.Response:
-        async with self._views.use() as view:
-            shown = view.overview(Question.of(dict(request.query)))
-            around = {"digest": live.digest(shown), "forbidden": view.forbidden()}
-            return respond(request, Page("overview.html", "Services", shown, around=around))
-
-    async def _overview_live(self, request: web.Request) -> web.StreamResponse:
-        question, seen = Question.of(dict(request.query)), request.query.get("seen", "")
-        async with self._views.use() as view:
-            return await live.stream(request, live.overview_events(view, question, seen))
 
 
 async def _asset(request: web.Request) -> web.StreamResponse:

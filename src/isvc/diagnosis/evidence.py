@@ -73,7 +73,7 @@ class Evidence:
             for event in self.events
             if event.get("type") == "Warning" and dig(event, "involvedObject", "uid") == uid_of(obj)
         ]
-        return iter(sorted(found, key=_when, reverse=True))
+        return iter(sorted(found, key=when, reverse=True))
 
     def chain_to(self, obj: Object) -> tuple[str, ...]:
         """From the service to one of the objects that it owns, link by link."""
@@ -97,24 +97,26 @@ def last_written(obj: Object) -> str:
 
 def said(obj: Object) -> str:
     """An object on one line, with what it says about itself."""
-    return f"{obj.get('kind')} {name_of(obj)}{_state(obj)}"
+    state = state_of(obj)
+    return f"{obj.get('kind')} {name_of(obj)}{f': {state}' if state else ''}"
 
 
-def _state(obj: Object) -> str:
+def state_of(obj: Object) -> str:
+    """What an object says about itself; nothing, if it has nothing to say."""
     status = obj.get("status") or {}
     match obj.get("kind"):
         case "Deployment":
             wanted = dig(obj, "spec", "replicas")
             counted = f"{status.get('availableReplicas', 0)} of {1 if wanted is None else wanted} replicas available"
             worst = next((c for c in status.get("conditions") or () if _is_bad(c)), None)
-            return f": {counted}" + (f" ({worst.get('reason')})" if worst else "")
+            return counted + (f" ({worst.get('reason')})" if worst else "")
         case "ReplicaSet":
-            return f": {status.get('readyReplicas', 0)} of {dig(obj, 'spec', 'replicas') or 0} ready"
+            return f"{status.get('readyReplicas', 0)} of {dig(obj, 'spec', 'replicas') or 0} ready"
         case "Pod":
-            return f": {status.get('phase') or 'not seen by a node yet'}"
+            return f"{status.get('phase') or 'not seen by a node yet'}"
         case _:
             failing = next((c for c in status.get("conditions") or () if c.get("status") == "False"), None)
-            return f": {failing.get('type')} is False ({failing.get('reason')})" if failing else ""
+            return f"{failing.get('type')} is False ({failing.get('reason')})" if failing else ""
 
 
 def _is_bad(each: Object) -> bool:
@@ -126,7 +128,8 @@ def _owner(obj: Object) -> str:
     return next((str(each.get("uid")) for each in references if each.get("controller")), "")
 
 
-def _when(event: Object) -> str:
+def when(event: Object) -> str:
+    """The last time that an event happened."""
     return str(
         event.get("lastTimestamp") or event.get("eventTime") or dig(event, "metadata", "creationTimestamp") or ""
     )

@@ -38,9 +38,14 @@ _INTENTS: Final[Mapping[str, Callable[[Client, Snapshot, Object], Awaitable[Inte
 async def examine(client: Client, service: Object, snapshot: Snapshot | None = None) -> list[Finding]:
     """What is wrong with a service, the root cause first and with the last log lines of a container it leads to."""
     snapshot = snapshot or await take(client, namespace_of(service))
-    findings = diagnose(await gather(client, service, snapshot))
+    return await explain(client, await gather(client, service, snapshot))
+
+
+async def explain(client: Client, evidence: Evidence) -> list[Finding]:
+    """The findings that follow from the evidence, and the last log lines of a container that the first leads to."""
+    findings = diagnose(evidence)
     if findings and findings[0].place is not None:
-        log = await _log(client, findings[0].place, namespace_of(service))
+        log = await _log(client, findings[0].place, namespace_of(evidence.service))
         findings[0] = replace(findings[0], log=log)
     return findings
 

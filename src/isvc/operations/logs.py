@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from typing import NamedTuple
 
 from isvc.diagnosis.pods import pods_of
@@ -23,11 +23,14 @@ class Stream(NamedTuple):
 
 
 async def streams(client: Client, service: Object) -> list[Stream]:
-    """The containers of a service that have started, init containers first."""
-    pods = pods_of(service, (await client.list(PODS, namespace_of(service))).items)
+    return started(service, (await client.list(PODS, namespace_of(service))).items)
+
+
+def started(service: Object, pods: Iterable[Object]) -> list[Stream]:
+    """The containers of a service that have started, those of older pods and init containers first."""
     return [
         Stream(name_of(pod), str(status["name"]), int(status.get("restartCount") or 0), component_of(pod))
-        for pod in reversed(pods)
+        for pod in reversed(pods_of(service, pods))
         for field in ("initContainerStatuses", "containerStatuses")
         for status in dig(pod, "status", field) or ()
         if any(dig(status, when, how) for when in ("state", "lastState") for how in ("running", "terminated"))
@@ -35,12 +38,14 @@ async def streams(client: Client, service: Object) -> list[Stream]:
 
 
 async def lines(
-    client: Client, namespace: str, stream: Stream, *, tail: int, follow: bool
+    client: Client, namespace: str, stream: Stream, *, tail: int, follow: bool, since: str = ""
 ) -> AsyncGenerator[str, None]:
-    """What a container has logged, beginning with the last `tail` lines; with all of them if that is negative."""
+    """What a container has logged: its last `tail` lines, or all if that is negative, since a time if one is given."""
     params = {"container": stream.container, **({"tailLines": str(tail)} if tail >= 0 else {})}
     if follow:
         params["follow"] = "true"
+    if since:
+        params["sinceTime"] = since
     async for line in client.lines(f"{PODS.path(namespace, stream.pod)}/log", params):
         yield line.decode(errors="replace").rstrip()
 

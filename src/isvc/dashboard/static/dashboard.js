@@ -37,6 +37,19 @@
     })
   })
 
+  // A log that is read at its end stays there; its oldest lines go.
+  const MOST_LINES = 2000
+  document.addEventListener('htmx:sseBeforeMessage', (event) => {
+    const log = event.target.closest('.log')
+    if (log) log.dataset.atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40
+  })
+  document.addEventListener('htmx:sseMessage', (event) => {
+    const log = event.target.closest('.log')
+    if (!log) return
+    while (log.childElementCount > MOST_LINES) log.firstElementChild.remove()
+    if (log.dataset.atEnd === 'true') log.scrollTop = log.scrollHeight
+  })
+
   // A stream whose page has been hidden for a while is closed, and the page read again when it is looked at.
   const PATIENCE = 60000
   let hiding = 0

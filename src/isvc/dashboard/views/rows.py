@@ -9,6 +9,7 @@ from typing import Final
 
 from isvc.api.annotations import is_stopped
 from isvc.api.resources import LLM_INFERENCE_SERVICES
+from isvc.dashboard.views.secrets import masked_text
 from isvc.diagnosis.evidence import condition
 from isvc.diagnosis.finding import Finding, Level
 from isvc.kube.conditions import FALSE
@@ -97,9 +98,9 @@ def state(service: Object, findings: Sequence[Finding] | None) -> State:
 
 def cause(service: Object, findings: Sequence[Finding] | None) -> str:
     if findings:
-        return findings[0].message
+        return masked_text(findings[0].message)
     ready = condition(service, "Ready")
-    return str(ready.get("message") or ready.get("reason") or "")
+    return masked_text(str(ready.get("message") or ready.get("reason") or ""))
 
 
 def _model(resource: Resource, service: Object) -> str:

@@ -1,0 +1,38 @@
+"""Which service or object a request is about."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+
+from isvc.dashboard.cluster_view import ClusterView
+from isvc.dashboard.views.rows import Place
+from isvc.diagnosis.snapshot import reads
+from isvc.kube.objects import GVK, Object
+from isvc.kube.resource import Resource
+from isvc.operations import kinds
+
+SERVICE: Final = "/services/{kind}/{namespace}/{name}"
+OBJECT: Final = "/objects/{type}/{namespace}/{name}"
+_BY_KIND: Final[dict[GVK, Resource]] = {read.resource.gvk: read.resource for read in reads()}
+
+
+def addressed_service(view: ClusterView, request: web.Request) -> tuple[Resource, Object]:
+    """Raises 404 for what is not there, any more or at all."""
+    matched = request.match_info
+    resource = kinds.resource_called(matched["kind"])
+    service = view.service(Place(matched["kind"], matched["namespace"], matched["name"]))
+    if resource is None or service is None:
+        raise web.HTTPNotFound
+    return resource, service
+
+
+def addressed_resource(request: web.Request) -> Resource:
+    """The kind in `/objects/Deployment.v1.apps/…`."""
+    kind, _, rest = request.match_info["type"].partition(".")
+    version, _, group = rest.partition(".")
+    resource = _BY_KIND.get(GVK(group, version, kind))
+    if resource is None:
+        raise web.HTTPNotFound
+    return resource

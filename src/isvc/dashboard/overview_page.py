@@ -1,0 +1,60 @@
+"""The overview over HTTP: services of all kinds, and what has changed about them since."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from aiohttp import web
+
+from isvc.dashboard.cluster_view import ClusterView
+from isvc.dashboard.live import Event, stream
+from isvc.dashboard.pages import Page, render, respond
+from isvc.dashboard.views.overview import Overview, Question
+from isvc.dashboard.views_in_use import ViewsInUse
+
+COALESCE: Final = 0.25  # seconds in which several changes become one event
+
+
+class OverviewPage:
+    def __init__(self, views: ViewsInUse) -> None:
+        self._views = views
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/", self._page), web.get("/live", self._live)]
+
+    async def _page(self, request: web.Request) -> web.Response:
+        async with self._views.use() as view:
+            shown = view.overview(Question.of(dict(request.query)))
+            around = {"digest": digest(shown), "forbidden": view.forbidden()}
+            return respond(request, Page("overview.html", "Services", shown, around=around))
+
+    async def _live(self, request: web.Request) -> web.StreamResponse:
+        question, seen = Question.of(dict(request.query)), request.query.get("seen", "")
+        async with self._views.use() as view:
+            return await stream(request, overview_events(view, question, seen))
+
+
+async def overview_events(view: ClusterView, question: Question, seen: str) -> AsyncIterator[Event]:
+    """Single rows where they alone have changed, else the list of the page. `seen` is the digest of what it shows."""
+    count, shown = view.changes.count, view.overview(question)
+    if digest(shown) != seen:
+        yield _list(shown)
+    while True:
+        await view.changes.since(count)
+        await view.clock.sleep(COALESCE)
+        count, now = view.changes.count, view.overview(question)
+        if [row.place for row in now.rows] != [row.place for row in shown.rows] or now.found != shown.found:
+            yield _list(now)
+        elif now.rows != shown.rows or now.counts != shown.counts:
+            changed = [row for row, before in zip(now.rows, shown.rows, strict=True) if row != before]
+            yield Event("rows", render("rows.html", shown=now, changed=changed))
+        shown = now
+
+
+def digest(shown: Overview) -> str:
+    return f"{hash((shown.rows, shown.found)) & 0xFFFFFFFFFFFF:x}"
+
+
+def _list(shown: Overview) -> Event:
+    return Event("list", render("list.html", shown=shown, live=True))

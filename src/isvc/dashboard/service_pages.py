@@ -1,0 +1,132 @@
+"""The pages of one service over HTTP: how it is doing, what it runs with, how it came to that, and its objects."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from aiohttp import web
+
+from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+from isvc.dashboard.addressed import OBJECT, SERVICE, addressed_resource, addressed_service
+from isvc.dashboard.cluster_view import ClusterView
+from isvc.dashboard.live import Event, stream
+from isvc.dashboard.pages import Page, render, respond
+from isvc.dashboard.views.history import history_page
+from isvc.dashboard.views.rows import row
+from isvc.dashboard.views.secrets import masked_field, shown
+from isvc.dashboard.views.service import ServicePage, service_page
+from isvc.dashboard.views_in_use import ViewsInUse
+from isvc.diagnosis.gather import explain
+from isvc.kube.objects import Object, name_of
+from isvc.kube.resource import Resource
+from isvc.operations.failure import NotPossible
+from isvc.operations.history import history
+from isvc.operations.text import as_yaml
+from isvc.programs.options import Options
+from isvc.rendering.effective import effective
+from isvc.serving.refused import Refused
+
+COALESCE: Final = 0.5  # seconds
+REST: Final = 4  # times as long as the last look took
+MERGED: Final = (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES)
+
+
+class ServicePages:
+    def __init__(self, views: ViewsInUse) -> None:
+        self._views = views
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get(SERVICE, self._service),
+            web.get(SERVICE + "/live", self._live),
+            web.get(SERVICE + "/configuration", self._configuration),
+            web.get(SERVICE + "/history", self._history),
+            web.get(OBJECT, self._object),
+        ]
+
+    async def _service(self, request: web.Request) -> web.Response:
+        async with self._views.use() as view:
+            resource, service = addressed_service(view, request)
+            found = await _look(view, resource, service)
+            return respond(
+                request, Page("service.html", name_of(service), found, around=around(view, resource, service))
+            )
+
+    async def _live(self, request: web.Request) -> web.StreamResponse:
+        async with self._views.use() as view:
+            addressed_service(view, request)
+            return await stream(request, service_events(view, request))
+
+    async def _configuration(self, request: web.Request) -> web.Response:
+        """The effective spec, with the source of each field."""
+        async with self._views.use() as view:
+            resource, service = addressed_service(view, request)
+            if resource not in MERGED:
+                raise NotPossible(f"nothing is merged for a {resource.kind}")
+            try:
+                fields = await effective(view.client, resource, service, Options())
+            except Refused as error:
+                raise NotPossible(error.message) from None
+            rows = [masked_field(field._asdict()) for field in fields]
+            return respond(
+                request, Page("configuration.html", name_of(service), rows, around=around(view, resource, service))
+            )
+
+    async def _history(self, request: web.Request) -> web.Response:
+        async with self._views.use() as view:
+            resource, service = addressed_service(view, request)
+            found = history_page(await history(view.client, resource, service))
+            return respond(
+                request, Page("history.html", name_of(service), found, around=around(view, resource, service))
+            )
+
+    async def _object(self, request: web.Request) -> web.Response:
+        resource = addressed_resource(request)
+        namespace = request.match_info["namespace"] if resource.namespaced else ""
+        async with self._views.use() as view:
+            obj = await view.client.get(resource, request.match_info["name"], namespace)
+        fit = shown({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+        more = {"yaml": as_yaml(fit), "kind": resource.kind, "managed": _managers(obj)}
+        return respond(request, Page("object.html", f"{resource.kind} {name_of(obj)}", fit, around=more))
+
+
+def page_of(view: ClusterView, resource: Resource, service: Object, template: str, shown: Any) -> Page:
+    return Page(template, name_of(service), shown, around=around(view, resource, service))
+
+
+def around(view: ClusterView, resource: Resource, service: Object) -> dict[str, Any]:
+    """What the head of all pages of a service shows."""
+    found = row(resource, service, None)
+    return {"head": view.rows.get(found.place, found), "merged": resource in MERGED}
+
+
+async def service_events(view: ClusterView, request: web.Request) -> AsyncIterator[Event]:
+    """The page anew, whenever something in its namespace has changed it."""
+    changes = view.changes_in(request.match_info["namespace"])
+    before: ServicePage | None = None
+    while True:
+        count, started = changes.count, view.clock.monotonic()
+        try:
+            resource, service = addressed_service(view, request)
+        except web.HTTPNotFound:
+            yield Event("page", render("gone.html"))
+            return
+        now = await _look(view, resource, service)
+        if now != before:
+            yield Event("page", render("service_body.html", shown=now, **around(view, resource, service)))
+        before = now
+        rest = REST * (view.clock.monotonic() - started)
+        await changes.since(count)
+        await view.clock.sleep(max(COALESCE, rest))
+
+
+async def _look(view: ClusterView, resource: Resource, service: Object) -> ServicePage:
+    evidence = await view.evidence(service)
+    return service_page(resource, evidence, await explain(view.client, evidence))
+
+
+def _managers(obj: Object) -> list[str]:
+    """Who wrote the object, in place of managedFields."""
+    fields = obj.get("metadata", {}).get("managedFields") or ()
+    return sorted({f"{each.get('manager')} ({each.get('operation')})" for each in fields})

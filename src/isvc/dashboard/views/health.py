@@ -1,0 +1,87 @@
+"""How an object of a service is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+from isvc.diagnosis.evidence import condition
+from isvc.kube.conditions import FALSE, TRUE
+from isvc.kube.objects import Object, dig
+from isvc.serving import http_routes
+
+_FAILING: Final = frozenset(
+    {"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError"}
+    | {"CreateContainerError", "RunContainerError", "ErrImageNeverPull"}
+)
+
+
+class Health(StrEnum):
+    """The worst first. An object that has nothing to report is `present`."""
+
+    BROKEN = "broken"
+    WAITING = "waiting"
+    READY = "ready"
+    PRESENT = "present"
+
+
+def worst(healths: Iterable[Health]) -> Health:
+    order = list(Health)
+    return min(healths, key=order.index, default=Health.PRESENT)
+
+
+def health(obj: Object) -> Health:
+    match obj.get("kind"):
+        case "Pod":
+            return _of_pod(obj)
+        case "Deployment" | "ReplicaSet" | "StatefulSet":
+            return _of_workload(obj)
+        case "HTTPRoute":
+            refused = http_routes.rejection(obj)
+            if refused is None:
+                return Health.READY
+            return Health.WAITING if refused.reason == "ParentStatusNotAvailable" else Health.BROKEN
+        case "HorizontalPodAutoscaler":
+            return _of_autoscaler(obj)
+        case _:
+            return _of_conditions(obj)
+
+
+def _of_pod(pod: Object) -> Health:
+    phase = dig(pod, "status", "phase")
+    if phase == "Succeeded" or condition(pod, "Ready").get("status") == TRUE:
+        return Health.READY
+    statuses = [
+        each for field in ("initContainerStatuses", "containerStatuses") for each in dig(pod, "status", field) or ()
+    ]
+    failing = any(dig(each, "state", "waiting", "reason") in _FAILING for each in statuses)
+    ended = any(dig(each, "state", "terminated", "exitCode") for each in statuses)
+    unschedulable = condition(pod, "PodScheduled").get("status") == FALSE
+    return Health.BROKEN if phase == "Failed" or failing or ended or unschedulable else Health.WAITING
+
+
+def _of_workload(workload: Object) -> Health:
+    status = workload.get("status") or {}
+    wanted = dig(workload, "spec", "replicas")
+    there = status.get("availableReplicas", status.get("readyReplicas", 0))
+    if there >= (1 if wanted is None else wanted):
+        return Health.READY
+    failed = condition(workload, "ReplicaFailure").get("status") == TRUE
+    return Health.BROKEN if failed or condition(workload, "Progressing").get("status") == FALSE else Health.WAITING
+
+
+def _of_autoscaler(autoscaler: Object) -> Health:
+    """One without metrics leaves the replicas as they are."""
+    if condition(autoscaler, "AbleToScale").get("status") == FALSE:
+        return Health.BROKEN
+    return Health.WAITING if condition(autoscaler, "ScalingActive").get("status") == FALSE else Health.READY
+
+
+def _of_conditions(obj: Object) -> Health:
+    conditions = [each for each in dig(obj, "status", "conditions") or () if not each.get("severity")]
+    if not conditions:
+        return Health.PRESENT
+    if any(each.get("status") == FALSE for each in conditions):
+        return Health.BROKEN
+    return Health.READY if all(each.get("status") != "Unknown" for each in conditions) else Health.WAITING

@@ -1,0 +1,50 @@
+"""The specs that a service had, and what each edit changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isvc.dashboard.views.secrets import masked
+from isvc.kube.objects import dig
+from isvc.operations.history import History, summary
+from isvc.operations.text import difference
+from isvc.serving.revisions import generation_of
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """`revision` was replaced by the next one at `when`; `diff` is what that changed."""
+
+    revision: int
+    when: str
+    summary: str
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """The latest edit first."""
+
+    current: int
+    edits: tuple[Edit, ...]
+
+
+def history_page(history: History) -> HistoryPage:
+    specs, numbers = history.specs, [int(each["revision"]) for each in history.earlier]
+    current = generation_of(history.service)
+    following = [*numbers[1:], current]
+    edits = [
+        Edit(
+            revision=numbers[place],
+            when=str(dig(revision, "metadata", "creationTimestamp") or ""),
+            summary=summary(specs[place], specs[place + 1]),
+            diff=difference(
+                masked({"spec": specs[place]}),
+                masked({"spec": specs[place + 1]}),
+                f"revision {numbers[place]}",
+                f"revision {following[place]}",
+            ),
+        )
+        for place, revision in enumerate(history.earlier)
+    ]
+    return HistoryPage(current, tuple(reversed(edits)))

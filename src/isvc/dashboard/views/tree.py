@@ -1,0 +1,119 @@
+"""What belongs to a service, as a tree: component → workload → pods; route → gateway and backends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from isvc.dashboard.views.health import Health, health, worst
+from isvc.diagnosis.evidence import Evidence, state_of
+from isvc.diagnosis.traffic_causes import parents
+from isvc.kube.objects import GVK, Object, dig, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.owners import controller_of
+from isvc.serving.llm.labels import COMPONENT, LLM
+
+MOST_PODS: Final = 12  # of one workload; more are counted, the worst shown
+TRAFFIC: Final = "traffic"
+_ROUTES: Final = ("HTTPRoute", "Ingress", "VirtualService")
+_IDLE: Final = "ReplicaSet"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One object, or a group of them. `path` leads to the object's YAML; a group has none."""
+
+    kind: str
+    name: str
+    health: Health
+    says: str = ""
+    path: str = ""
+    children: tuple[Node, ...] = ()
+
+
+def tree(evidence: Evidence) -> tuple[Node, ...]:
+    """The groups below a service, each with what belongs to it."""
+    known = {uid_of(each): each for each in (*evidence.owned, *evidence.pods)}
+    below: dict[str, list[Object]] = {}
+    for each in known.values():
+        below.setdefault(str((controller_of(each) or {}).get("uid")), []).append(each)
+    owned = below.get(uid_of(evidence.service), [])
+    strays = [pod for pod in evidence.pods if (controller_of(pod) or {}).get("uid") not in known]
+    groups: dict[str, list[Node]] = {}
+    for each in (*owned, *strays):
+        node = _route(evidence, each) if each["kind"] in _ROUTES else _node(each, below)
+        groups.setdefault(_group(each), []).append(node)
+    return tuple(
+        Node("group", name, worst(node.health for node in nodes), children=_sorted(nodes))
+        for name, nodes in sorted(groups.items(), key=lambda group: (group[0] == TRAFFIC, group[0]))
+    )
+
+
+def _group(obj: Object) -> str:
+    """The component that an object is of; routes and what has no component are for the traffic to all of them."""
+    if obj["kind"] in _ROUTES:
+        return TRAFFIC
+    labels = labels_of(obj)
+    selector = dig(obj, "spec", "selector") or {}
+    component = labels.get("component") or labels.get(COMPONENT) or selector.get("component") or ""
+    return str(component).removeprefix(f"{LLM}-") or TRAFFIC
+
+
+def _node(obj: Object, below: dict[str, list[Object]]) -> Node:
+    found = [_node(each, below) for each in below.get(uid_of(obj), ()) if not _is_idle(each, below)]
+    own = health(obj)
+    if own is not Health.READY and found:
+        own = worst((own, *(node.health for node in found)))
+    return Node(str(obj["kind"]), name_of(obj), own, state_of(obj), object_path(obj), tuple(_limited(_sorted(found))))
+
+
+def _is_idle(obj: Object, below: dict[str, list[Object]]) -> bool:
+    """A ReplicaSet of an earlier revision, which has nothing to do any more."""
+    return obj["kind"] == _IDLE and not dig(obj, "spec", "replicas") and not below.get(uid_of(obj))
+
+
+def _route(evidence: Evidence, route: Object) -> Node:
+    node = _node(route, {})
+    return replace(node, children=(*_gateways(evidence, route), *_backends(evidence, route)))
+
+
+def _gateways(evidence: Evidence, route: Object) -> Iterator[Node]:
+    for key in parents(route):
+        found = evidence.gateways.get(key)
+        if found is not None:
+            yield replace(_node(found, {}), name=str(key))
+        elif key in evidence.gateways:
+            yield Node("Gateway", str(key), Health.BROKEN, "does not exist")
+        else:
+            yield Node("Gateway", str(key), Health.PRESENT)
+
+
+def _backends(evidence: Evidence, route: Object) -> Iterator[Node]:
+    """Where a route leads, with the share of each where there are several."""
+    references = [each for rule in dig(route, "spec", "rules") or () for each in rule.get("backendRefs") or ()]
+    weights = {(each.get("kind", "Service"), each["name"]): each.get("weight", 1) for each in references}
+    total = sum(weights.values()) or 1
+    for (kind, name), weight in weights.items():
+        found = next((each for each in evidence.of_kind(kind) if name_of(each) == name), None)
+        share = f"{100 * weight // total} % of requests" if len(weights) > 1 else ""
+        path = object_path(found) if found else ""
+        yield Node(kind, name, health(found) if found else Health.PRESENT, share, path)
+
+
+def object_path(obj: Object) -> str:
+    """The page with the object's YAML."""
+    group, version, kind = GVK.of(obj)
+    named = ".".join(part for part in (kind, version, group) if part)
+    return f"/objects/{named}/{namespace_of(obj) or '-'}/{name_of(obj)}"
+
+
+def _sorted(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    order = list(Health)
+    return tuple(sorted(nodes, key=lambda node: (order.index(node.health), node.kind, node.name)))
+
+
+def _limited(nodes: Sequence[Node]) -> Iterator[Node]:
+    yield from nodes[:MOST_PODS]
+    if len(nodes) > MOST_PODS:
+        rest = nodes[MOST_PODS:]
+        yield Node("group", f"and {len(rest)} more", worst(node.health for node in rest))
