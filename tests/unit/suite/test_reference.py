@@ -1,0 +1,73 @@
+"""The reference pages name everything there is, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from isvc.serving.config import Config, configmap
+from isvc.serving.config.sections import Section
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
+
+
+def tables(page: str) -> dict[str, dict[str, list[str]]]:
+    """Heading -> first cell of a row without its backticks -> the other cells."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for section in (REFERENCE / page).read_text().split("\n## ")[1:]:
+        heading, _, text = section.partition("\n")
+        rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if line.startswith("| `")]
+        found[heading.strip("`")] = {row[0].strip(" `"): [cell.strip() for cell in row[1:]] for row in rows}
+    return found
+
+
+def keys(section: type[Section], path: str = "") -> Iterator[tuple[str, str]]:
+    """The keys of a section with their defaults, as they are written in a table."""
+    for info in msgspec.structs.fields(section):
+        name = f"{path}{info.encode_name}"
+        inner = [each for each in get_args(info.type) or (info.type,) if each is not NoneType]
+        if isinstance(inner[0], type) and issubclass(inner[0], Section):
+            yield from keys(inner[0], f"{name}.")
+        else:
+            yield name, _written(info.default)
+
+
+def _written(default: Any) -> str:
+    if default in ("", None, (), msgspec.NODEFAULT):
+        return ""
+    text = ", ".join(default) if isinstance(default, tuple) else str(default)
+    return f"`{text.lower() if isinstance(default, bool) else text}`"
+
+
+def sections() -> dict[str, type[Section]]:
+    """Sections by their keys in the ConfigMap: whatever `Config.parse` asks for."""
+    asked: dict[str, type[Section]] = {}
+
+    class Everything(dict[str, str]):
+        def __contains__(self, name: object) -> bool:
+            return True
+
+    def note(data: Any, name: str, kind: type[Section]) -> Section:
+        asked[name] = kind
+        return kind()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(configmap, "_section", note)
+        Config.parse(Everything())
+    return asked
+
+
+def test_every_section_of_the_configuration_is_described() -> None:
+    assert set(tables("configuration.md")) == set(sections())
+
+
+@pytest.mark.parametrize("section", sections())
+def test_every_key_of_the_configuration_is_described_with_its_default(section: str) -> None:
+    described = {key: cells[0] for key, cells in tables("configuration.md")[section].items()}
+    assert described == dict(keys(sections()[section]))
