@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from isvc.api.annotations import INTERNAL
+from isvc.api.resources import GROUP
 from isvc.serving.config import Config, configmap
 from isvc.serving.config.sections import Section
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
+ROOT = Path(__file__).parents[3]
+REFERENCE, SOURCE = ROOT / "docs" / "reference", ROOT / "src" / "isvc"
 
 
 def tables(page: str) -> dict[str, dict[str, list[str]]]:
@@ -71,3 +75,40 @@ def test_every_section_of_the_configuration_is_described() -> None:
 def test_every_key_of_the_configuration_is_described_with_its_default(section: str) -> None:
     described = {key: cells[0] for key, cells in tables("configuration.md")[section].items()}
     assert described == dict(keys(sections()[section]))
+
+
+ANNOTATION = re.compile(r"(?:[a-z]+\.)*kserve\.io/[A-Za-z][A-Za-z0-9-]+")
+
+
+def test_every_annotation_and_label_is_described() -> None:
+    described = {name for rows in tables("annotations.md").values() for name in rows if "kserve.io/" in name}
+    assert described == annotations_of_the_code()
+
+
+def annotations_of_the_code() -> set[str]:
+    """Every string of the controllers and webhooks that is written like one."""
+    names = {"GROUP": GROUP, "INTERNAL": INTERNAL}
+    found = {
+        text
+        for part in ("api", "serving", "controllers", "webhooks")
+        for path in (SOURCE / part).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if ANNOTATION.fullmatch(text := _text(node, names))
+    }
+    of_s3 = re.findall(r'read\(\s*"(s3-[a-z-]+)"', (SOURCE / "serving" / "credentials" / "s3.py").read_text())
+    versions = {f"{GROUP}/{version}" for version in ("v1alpha1", "v1alpha2", "v1beta1")}
+    samples = {f"{GROUP}/model-uri"}
+    return (found | {f"{GROUP}/{name}" for name in of_s3}) - versions - samples
+
+
+def _text(node: ast.AST, names: dict[str, str]) -> str:
+    """A string literal, with constants of other modules filled in."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(_text(part, names) for part in parts)
+        case ast.FormattedValue(value=ast.Name(id=name)):
+            return names.get(name, "{}")
+        case _:
+            return "{}"
