@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from tools.site.kinds import kinds
+from tools.site.metrics import alerts, llmserver_metrics, manager_metrics, modelserver_metrics
 from tools.site.programs import commands, programs
 
 ROOT: Final = Path(__file__).parents[2]
@@ -22,8 +24,13 @@ def decisions() -> str:
 
 
 GENERATED: Final[Mapping[str, Callable[[], str]]] = {
+    "alerts": alerts,
     "commands": commands,
     "decisions": decisions,
+    "kinds": kinds,
+    "llmserver_metrics": llmserver_metrics,
+    "manager_metrics": manager_metrics,
+    "modelserver_metrics": modelserver_metrics,
     "programs": programs,
 }
 

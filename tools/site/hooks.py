@@ -21,12 +21,13 @@ sys.path.insert(0, str(ROOT))
 
 from tools.site.generated import filled_in  # noqa: E402
 
+EXAMPLES: Final = ROOT / "examples"
 PROJECT_PAGES: Final = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 _LINK: Final = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    shown = [ROOT / name for name in PROJECT_PAGES] + sorted((ROOT / "examples").iterdir())
+    shown = [ROOT / name for name in PROJECT_PAGES] + sorted(path for path in EXAMPLES.rglob("*") if path.is_file())
     for source in shown:
         files.append(File.generated(config, str(source.relative_to(ROOT)), abs_src_path=str(source)))
     return files

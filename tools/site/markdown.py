@@ -11,7 +11,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    """Text in one line, in which nothing but what stands between backticks is taken literally."""
+    pieces = " ".join(text.split()).replace("|", "\\|").split("`")
+    return "`".join(piece if literal % 2 else piece.replace("<", "&lt;") for literal, piece in enumerate(pieces))
 
 
 def code(text: str) -> str:

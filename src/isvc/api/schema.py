@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import itertools
+import sys
 from functools import cache
 from importlib import resources
 from types import NoneType, UnionType
@@ -17,6 +18,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 import orjson
 
+from isvc.api import pod_fields
 from isvc.api.fields import LOOSE, QUANTITY_PATTERN, REQUIRED, SCHEMALESS, Definition, Inline, Spec, Templated
 from isvc.api.fields import Schema as Marks
 from isvc.api.meta import Kind, ObjectMeta
@@ -29,6 +31,7 @@ _SCALARS: dict[Any, Schema] = {
     bool: {"type": "boolean"},
 }
 _OPEN: Schema = {"x-kubernetes-preserve-unknown-fields": True}
+_OF_ALL_KINDS = {"apiVersion": "Group and version of the object.", "kind": "Kind of the object."}
 _INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
 
@@ -36,14 +39,14 @@ _INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x
 def schema_for(kind: type[Spec], described: bool = False) -> Schema:
     """The schema of a struct; with its docstrings as descriptions, which takes reading the source."""
     hints = get_type_hints(kind, include_extras=True)
-    notes = _notes(kind) if described else {}
+    notes = field_notes(kind) if described else {}
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for info in msgspec.structs.fields(kind):
-        hint, marks = _unwrapped(hints[info.name])
+        hint, marks = unwrapped(hints[info.name])
         inline = next((mark for mark in marks if isinstance(mark, Inline)), None)
         if inline is not None:
-            properties = _inlined(inline) | properties
+            properties = _inlined(inline, described) | properties
             required += inline.required
             continue
         schema = _schema(hint, marks, described)
@@ -56,14 +59,15 @@ def schema_for(kind: type[Spec], described: bool = False) -> Schema:
     if described:
         result["description"] = " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].split())
     if issubclass(kind, Kind):
-        properties |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+        notes_of_all = {name: {"description": note} if described else {} for name, note in _OF_ALL_KINDS.items()}
+        properties |= {name: {"type": "string"} | note for name, note in notes_of_all.items()}
     result["properties"] = dict(sorted(properties.items()))
     if required:
         result["required"] = sorted(required)
     return result | getattr(kind, "__schema__", {})
 
 
-def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     """A hint without its annotations and without None, and the annotations found."""
     marks: tuple[Any, ...] = ()
     while True:
@@ -94,7 +98,7 @@ def _base(hint: Any, marks: tuple[Any, ...], described: bool) -> Schema:
         return _OPEN
     named = next((mark for mark in marks if isinstance(mark, Definition)), None)
     if named is not None:
-        return _defined(named)
+        return _defined(named, described)
     if hint in _SCALARS:
         return _SCALARS[hint]
     if hint is ObjectMeta:
@@ -102,25 +106,29 @@ def _base(hint: Any, marks: tuple[Any, ...], described: bool) -> Schema:
     if isinstance(hint, type) and issubclass(hint, Spec):
         return schema_for(hint, described)
     if get_origin(hint) is list:
-        return {"type": "array", "items": _schema(*_unwrapped(get_args(hint)[0]), described)}
+        return {"type": "array", "items": _schema(*unwrapped(get_args(hint)[0]), described)}
     if get_origin(hint) is dict:
-        inner, inner_marks = _unwrapped(get_args(hint)[1])
+        inner, inner_marks = unwrapped(get_args(hint)[1])
         if inner is Any:
             return {"type": "object", **_OPEN}
         return {"type": "object", "additionalProperties": _schema(inner, inner_marks, described)}
     return {}
 
 
-def _inlined(inline: Inline) -> dict[str, Schema]:
+def _inlined(inline: Inline, described: bool) -> dict[str, Schema]:
     properties: dict[str, Schema] = structural(inline.definition)["properties"]
+    if described:
+        properties = pod_fields.described(inline.definition, properties)
     chosen = {name: properties[name] for name in inline.only or properties}
     for name in inline.plain:
         chosen[name] = {key: value for key, value in chosen[name].items() if not key.startswith("x-kubernetes-")}
     return chosen
 
 
-def _defined(named: Definition) -> Schema:
+def _defined(named: Definition, described: bool) -> Schema:
     schema = structural(named.name)
+    if described and "properties" in schema:
+        schema = schema | {"properties": pod_fields.described(named.name, schema["properties"])}
     if named.required is not None:
         schema = {key: value for key, value in schema.items() if key != "required"}
         if named.required:
@@ -223,18 +231,23 @@ def _structural(schema: Schema, inside: str) -> Schema:
 
 
 @cache
-def _notes(kind: type[Spec]) -> dict[str, str]:
+def field_notes(kind: type[Spec]) -> dict[str, str]:
     """Docstrings of fields, own and inherited."""
     notes: dict[str, str] = {}
     for cls in reversed(kind.__mro__):
         if not issubclass(cls, Spec) or cls is Spec:
             continue
-        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for before, after in zip(body.body, body.body[1:], strict=False):
+        body = _classes(cls.__module__)[cls.__name__].body
+        for before, after in itertools.pairwise(body):
             match before, after:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(note))):
                     notes[name] = " ".join(note.split())
                 case _:
                     pass
     return notes
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}

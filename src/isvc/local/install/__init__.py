@@ -57,7 +57,7 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
     wanted = {"digest": _digest(manifests), "conversions": _hash(orjson.dumps(conversions))}
     if installed.get("digest") != wanted["digest"]:
         await _remove_webhooks(client)  # those of an earlier start would be asked about the runtimes
-        kinds = [*(_converted(crd, conversions) for crd in crds(described=False)), *third_party_crds()]
+        kinds = [*(_converted(crd, conversions) for crd in crds(described=True)), *third_party_crds()]
         await asyncio.gather(*(_ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True) for crd in kinds))
         objects = [*_objects(manifests), *local_presets(SYSTEM_NAMESPACE)]
         await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in objects))
