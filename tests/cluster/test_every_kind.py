@@ -122,9 +122,7 @@ class Play:
 
     def _table(self) -> tuple[int, Any]:
         path = f"{self.collection}?fieldSelector=metadata.name={self.name}&includeObject=None"
-        headers, self.wire.headers = self.wire.headers, {**self.wire.headers, "Accept": TABLE}
-        code, table = self.wire.ask("GET", path)
-        self.wire.headers = headers
+        code, table = self.wire.ask("GET", path, accept=TABLE)
         columns = [(each["name"], each["type"], each["priority"]) for each in table["columnDefinitions"]]
         rows = [[re.sub(r"^\d+s$", "AGE", str(cell)) for cell in row["cells"]] for row in table["rows"]]
         return code, {"columns": columns, "rows": rows}

@@ -27,8 +27,8 @@ class Registry:
     def has_group_version(self, group: str, version: str) -> bool:
         return any(key[:2] == (group, version) for key in self._served)
 
-    def has_group(self, group: str) -> bool:
-        return any(key[0] == group for key in self._served)
+    def has_builtin_group(self, group: str) -> bool:
+        return any(each.resource.group == group and not each.custom for each in self)
 
     def __iter__(self) -> Iterator[Description]:
         return iter(self._served.values())

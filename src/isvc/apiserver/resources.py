@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 
 from isvc.apiserver.admission.caller import Caller
+from isvc.apiserver.crd.acceptance import is_established
 from isvc.apiserver.registry import Registry
 from isvc.apiserver.store.entry import DELETED, Entry, Event
 from isvc.apiserver.store.store import Store
+from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
 
 log = logging.getLogger(__name__)
 
-COLLECTION = "customresourcedefinitions.apiextensions.k8s.io"
+COLLECTION = str(CUSTOM_RESOURCE_DEFINITIONS)
 
 
 class CustomResources:
@@ -35,7 +37,9 @@ class CustomResources:
         from isvc.apiserver.crd import descriptions
 
         crd = entry.parse()
-        names = (crd.get("status") or {}).get("acceptedNames")
+        if not is_established(crd):
+            return
+        names = crd["status"]["acceptedNames"]
         if self._specs.get(entry.name) == (crd["spec"], names):
             return  # metadata or conditions changed: watches may go on
         try:

@@ -168,7 +168,7 @@ def _require_namespace(call: Call) -> None:
 
 
 def nothing_here(registry: Registry, group: str) -> Response:
-    """What is not served: a Status within a known group, else a plain 404."""
-    if registry.has_group(group):
+    """What is not served: a Status within a built-in group, else a plain 404."""
+    if registry.has_builtin_group(group):
         return Response.error(refusals.unknown_resource())
     return Response.text("404 page not found\n", 404)

@@ -22,12 +22,13 @@ from isvc.apiserver.admission import Admission
 from isvc.apiserver.admission.plugins import OFF_BY_DEFAULT, chosen
 from isvc.apiserver.admission.policies import Policies
 from isvc.apiserver.admission.quota import ResourceQuota
-from isvc.apiserver.background.definitions import DefinitionFinalizer
+from isvc.apiserver.background.definitions import DefinitionFinalizer, NameAcceptance
 from isvc.apiserver.background.expiry import EventExpiry
 from isvc.apiserver.background.garbage import GarbageCollector
 from isvc.apiserver.background.namespaces import NamespaceFinalizer
 from isvc.apiserver.background.quotas import QuotaStatus
 from isvc.apiserver.builtin.catalog import descriptions
+from isvc.apiserver.claims import Claims
 from isvc.apiserver.credentials import Credentials
 from isvc.apiserver.http.connection import Connection
 from isvc.apiserver.http.response import Response
@@ -101,9 +102,9 @@ class Server:
         self._hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self._host]))
         self.identity = identity.load(self._folder / "pki", self._hosts)
         self.store = Store(None if self._ephemeral else self._folder, durable=self._durable)
-        addresses = ServiceAddresses(self._service_network)
-        addresses.follow(self.store)
-        self.registry = Registry(descriptions(addresses))
+        claims = Claims(ServiceAddresses(self._service_network))
+        claims.follow(self.store)
+        self.registry = Registry(descriptions(claims))
         reader = Reader(self.store)
         plugins = chosen(reader, self._without_plugins)
         policies = Policies(reader, self.registry)
@@ -128,8 +129,12 @@ class Server:
             backlog=512,
         )
         address, self._port = self._listener.sockets[0].getsockname()[:2]
-        await bootstrap.create_missing(self.api, addresses.kubernetes, address, self._port)
-        self._background: list[Background] = [DefinitionFinalizer(self.api), EventExpiry(self.api)]
+        await bootstrap.create_missing(self.api, claims.addresses.kubernetes, address, self._port)
+        self._background: list[Background] = [
+            DefinitionFinalizer(self.api),
+            NameAcceptance(self.api, claims.names),
+            EventExpiry(self.api),
+        ]
         if self._controllers:
             self._background += [GarbageCollector(self.api), NamespaceFinalizer(self.api), QuotaStatus(self.api)]
         for each in self._background:

@@ -8,6 +8,7 @@ import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
+JSON = "application/json"
 Answer = tuple[int, Any]
 
 
@@ -17,7 +18,6 @@ class Wire:
         self.headers = {
             "Authorization": f"Bearer {token}",
             "User-Agent": "differential/1",
-            "Accept": "application/json",
         }
         self._connection = self._connect()
         #: The warnings that came with the last answer.
@@ -26,9 +26,9 @@ class Wire:
     def _connect(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self.host, context=ssl._create_unverified_context(), timeout=60)
 
-    def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
+    def ask(self, method: str, path: str, body: Any = None, content_type: str = JSON, accept: str = JSON) -> Answer:
         sent = None if body is None else json.dumps(body, separators=(",", ":"))
-        self._connection.request(method, path, sent, {**self.headers, "Content-Type": content_type})
+        self._connection.request(method, path, sent, {**self.headers, "Content-Type": content_type, "Accept": accept})
         response = self._connection.getresponse()
         content = response.read()
         self.warnings = response.headers.get_all("Warning") or []

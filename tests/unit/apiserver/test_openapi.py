@@ -1,8 +1,8 @@
 import orjson
 
 from isvc.apiserver import openapi
-from isvc.apiserver.addresses import ServiceAddresses
 from isvc.apiserver.builtin.catalog import descriptions
+from isvc.apiserver.claims import Claims
 from isvc.apiserver.crd import descriptions as custom_descriptions
 
 CRD = {
@@ -25,8 +25,9 @@ CRD = {
             }
         ],
     },
+    "status": {"acceptedNames": {"plural": "widgets", "kind": "Widget"}},
 }
-SERVED = [*descriptions(ServiceAddresses()), *custom_descriptions(CRD)]
+SERVED = [*descriptions(Claims()), *custom_descriptions(CRD)]
 
 
 def test_every_reference_leads_somewhere():

@@ -1,15 +1,17 @@
-"""The end of a CustomResourceDefinition: its objects go first. This is the server's own duty, not a controller's."""
+"""What CustomResourceDefinitions wait for: the names of others, and at their end that their objects go first.
+
+This is the server's own duty, not a controller's.
+"""
 
 from __future__ import annotations
 
 from isvc.apiserver.background.follower import Follower
+from isvc.apiserver.crd.acceptance import settled_status
+from isvc.apiserver.crd.claimed_names import DEFINITIONS, ClaimedNames
 from isvc.apiserver.crd.definition import INSTANCES_FINALIZER
 from isvc.apiserver.store.entry import Event
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import Object
-from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
-
-DEFINITIONS = str(CUSTOM_RESOURCE_DEFINITIONS)
 
 
 class DefinitionFinalizer(Follower):
@@ -48,3 +50,24 @@ class DefinitionFinalizer(Follower):
 def _release(crd: Object) -> None:
     meta = crd["metadata"]
     meta["finalizers"] = [each for each in meta.get("finalizers") or () if each != INSTANCES_FINALIZER]
+
+
+class NameAcceptance(Follower):
+    """Definitions that have not got all of their names try again when another definition changes or goes."""
+
+    def __init__(self, api: Api, names: ClaimedNames) -> None:
+        super().__init__(api, "apiextensions-apiserver")
+        self._names = names
+
+    def on_event(self, event: Event) -> None:
+        if event.entry.collection == DEFINITIONS:
+            for name in self._names.waiting:
+                self._worker.add(name)
+
+    async def work(self, name: str) -> None:
+        definition = self._store.get(DEFINITIONS, "", name)
+        if definition:
+            await self._actor.change(definition, self._settle, "status")
+
+    def _settle(self, crd: Object) -> None:
+        crd["status"] = settled_status(crd, crd.get("status") or {}, self._names.taken(crd))

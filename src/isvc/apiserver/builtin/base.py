@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from isvc.apiserver.addresses import ServiceAddresses
 from isvc.apiserver.builtin.kind import Kind
+from isvc.apiserver.claims import Claims
 from isvc.apiserver.request import User
 from isvc.apiserver.strategy import FieldError, Strategy
 from isvc.kube.builtin.defaults import DEFAULTS, Default
@@ -17,9 +17,9 @@ from isvc.kube.schemas import schema_of
 
 
 class BuiltIn(Strategy):
-    def __init__(self, kind: Kind, addresses: ServiceAddresses) -> None:
+    def __init__(self, kind: Kind, claims: Claims) -> None:
         self.kind = kind
-        self.addresses = addresses
+        self.claims = claims
         self.resource = kind.resource
         self.generation = kind.generation
         self.create_on_update = kind.created_by_update

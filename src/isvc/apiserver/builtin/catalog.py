@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from isvc.apiserver.addresses import ServiceAddresses
 from isvc.apiserver.builtin.base import BuiltIn
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.kinds import (
@@ -20,6 +19,7 @@ from isvc.apiserver.builtin.kinds import (
     network,
     storage,
 )
+from isvc.apiserver.claims import Claims
 from isvc.apiserver.description import Description, Scale
 from isvc.apiserver.strategy import Strategy
 from isvc.kube.resource import Resource
@@ -39,14 +39,14 @@ KINDS: Final[tuple[Kind, ...]] = (
 )
 
 
-def descriptions(addresses: ServiceAddresses) -> Iterator[Description]:
-    return (describe(kind, addresses) for kind in KINDS)
+def descriptions(claims: Claims) -> Iterator[Description]:
+    return (describe(kind, claims) for kind in KINDS)
 
 
-def describe(kind: Kind, addresses: ServiceAddresses) -> Description:
+def describe(kind: Kind, claims: Claims) -> Description:
     return Description(
         resource=kind.resource,
-        strategy=(kind.strategy or BuiltIn)(kind, addresses),
+        strategy=(kind.strategy or BuiltIn)(kind, claims),
         short_names=kind.short_names,
         categories=kind.categories,
         verbs=kind.verbs,
@@ -64,4 +64,4 @@ def describe(kind: Kind, addresses: ServiceAddresses) -> Description:
 
 def strategy_of(resource: Resource) -> Strategy:
     kind = next(each for each in KINDS if each.resource == resource)
-    return describe(kind, ServiceAddresses()).strategy
+    return describe(kind, Claims()).strategy

@@ -65,10 +65,10 @@ class Services(BuiltIn):
 
     def allocate(self, new: Object, old: Object | None, dry_run: bool) -> Release:
         try:
-            reserved = self.addresses.assign(new, old, dry_run)
+            reserved = self.claims.addresses.assign(new, old, dry_run)
         except Unassignable as refused:
             raise refusals.invalid(self.resource.gvk, new["metadata"].get("name", ""), [refused.error]) from None
-        return lambda: self.addresses.settle(reserved)
+        return lambda: self.claims.addresses.settle(reserved)
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
         errors = super().validate_update(new, old, subresource)

@@ -17,6 +17,7 @@ from isvc.apiserver.crd.prune import prune
 from isvc.apiserver.crd.rules import Rules
 from isvc.apiserver.crd.scale import check_scale
 from isvc.apiserver.crd.validate import validate
+from isvc.apiserver.crd.values import whole_numbers
 from isvc.apiserver.request import User
 from isvc.apiserver.strategy import FieldError, Strategy
 from isvc.kube.builtin.shape import WrongType, shape_metadata
@@ -68,6 +69,7 @@ class Custom(Strategy):
         if not self._preserve:
             prune(obj, self.own_schema, unknown)
         apply_defaults(obj, self.own_schema)
+        whole_numbers(obj)
         return obj
 
     def read(self, obj: Object) -> Object:

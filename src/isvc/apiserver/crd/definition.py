@@ -1,12 +1,20 @@
-"""CustomResourceDefinitions themselves: their defaults, their rules, and the status that says they are served."""
+"""CustomResourceDefinitions themselves: their defaults, their rules, and what is refused."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.base import BuiltIn
+from isvc.apiserver.crd.acceptance import (
+    APPROVAL,
+    condition,
+    is_approved,
+    is_protected,
+    settled_status,
+    storage_versions,
+)
 from isvc.apiserver.crd.structure import check_structure
 from isvc.apiserver.names import dns_1035, subdomain
 from isvc.apiserver.request import User
@@ -14,7 +22,8 @@ from isvc.apiserver.strategy import FieldError
 from isvc.kube.objects import Object, annotations_of, dig, name_of
 
 INSTANCES_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-_APPROVAL = "api-approved.kubernetes.io"
+_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_SEE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 class Definitions(BuiltIn):
@@ -25,13 +34,16 @@ class Definitions(BuiltIn):
             names["singular"] = names.get("kind", "").lower()
         if not names.get("listKind") and names.get("kind"):
             names["listKind"] = names["kind"] + "List"
+        status = obj.get("status") or {}
+        if "storedVersions" in status and not status["storedVersions"]:
+            status["storedVersions"] = storage_versions(obj)
         conversion = spec.setdefault("conversion", {"strategy": "None"})
         service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
         if service is not None:
             service.setdefault("port", 443)
 
     def prepare_for_create(self, obj: Object, user: User) -> None:
-        obj["status"] = _accepted(obj, {})
+        obj["status"] = settled_status(obj, {}, self.claims.names.taken(obj))
 
     def begin_deletion(self, obj: Object) -> bool:
         """The objects of the kind go first."""
@@ -41,38 +53,18 @@ class Definitions(BuiltIn):
         message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
         conditions = obj.setdefault("status", {}).setdefault("conditions", [])
         conditions[:] = [each for each in conditions if each["type"] != "Terminating"]
-        conditions.append(_condition("Terminating", "InstanceDeletionPending", message))
+        conditions.append(condition("Terminating", "True", "InstanceDeletionPending", message))
         return True
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         if not subresource:
-            new["status"] = _accepted(new, old.get("status") or {})
+            new["status"] = settled_status(new, old.get("status") or {}, self.claims.names.taken(new))
 
     def validate_create(self, obj: Object) -> Sequence[FieldError]:
         return list(_check(obj, None))
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
         return [] if subresource else [*_check(new, old), *_check_unchanged(new, old)]
-
-
-def _accepted(crd: Object, before: Object) -> Object:
-    """Names are accepted as they are asked for: one server, no other claimants but other definitions."""
-    stored = list(before.get("storedVersions") or ())
-    storage = [each["name"] for each in crd["spec"].get("versions") or () if each.get("storage")]
-    conditions = before.get("conditions") or [
-        _condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-        _condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-    ]
-    return {
-        "conditions": conditions,
-        "acceptedNames": crd["spec"]["names"],
-        "storedVersions": stored + [each for each in storage[:1] if each not in stored],
-    }
-
-
-def _condition(kind: str, reason: str, message: str) -> Object:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
 
 
 def _check(crd: Object, old: Object | None) -> Iterator[FieldError]:
@@ -102,16 +94,15 @@ def _check(crd: Object, old: Object | None) -> Iterator[FieldError]:
 
 
 def _check_approval(crd: Object, group: str) -> Iterator[FieldError]:
-    """Groups that belong to Kubernetes need a mark that somebody reviewed them."""
-    if group.endswith((".k8s.io", ".kubernetes.io")) or group in ("k8s.io", "kubernetes.io"):
-        value = annotations_of(crd).get(_APPROVAL, "")
-        path = f"metadata.annotations[{_APPROVAL}]"
-        if not value:
-            words = (
-                f'protected groups must have approval annotation "{_APPROVAL}",'
-                " see https://github.com/kubernetes/enhancements/pull/1111"
-            )
-            yield field_errors.required(path, words)
+    mark = annotations_of(crd).get(APPROVAL, "")
+    if not is_protected(group) or is_approved(mark) or mark.startswith("unapproved"):
+        return
+    path, words = f"metadata.annotations[{APPROVAL}]", f'protected groups must have approval annotation "{APPROVAL}"'
+    if mark:
+        words = f'{words} with either a URL or a reason starting with "unapproved", {_SEE}'
+        yield field_errors.invalid(path, mark, words)
+    else:
+        yield field_errors.required(path, f"{words}, {_SEE}")
 
 
 def _check_names(names: Object) -> Iterator[FieldError]:
@@ -150,8 +141,7 @@ def _check_versions(spec: Object, old: Object | None) -> Iterator[FieldError]:
         yield from _check_scale((version.get("subresources") or {}).get("scale"), f"{outer}.subresources.scale")
         for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
             yield from _check_column(column, f"{outer}.additionalPrinterColumns[{at}]")
-        for at, field in enumerate(version.get("selectableFields") or ()):
-            yield from _check_selectable(field, version, f"{outer}.selectableFields[{at}].jsonPath")
+        yield from _check_selectable(version.get("selectableFields") or [], schema or {}, f"{outer}.selectableFields")
         if version.get("deprecationWarning") is not None and not version.get("deprecated"):
             words = "can only be set for deprecated versions"
             yield field_errors.invalid(f"{path}.deprecationWarning", version["deprecationWarning"], words)
@@ -162,18 +152,32 @@ def _check_versions(spec: Object, old: Object | None) -> Iterator[FieldError]:
         yield field_errors.invalid("spec.versions", versions, words)
 
 
-def _check_selectable(field: Object, version: Object, path: str) -> Iterator[FieldError]:
-    """A selectable field is a single value of a plain type that the schema knows."""
-    json_path = field.get("jsonPath") or ""
-    schema = dig(version, "schema", "openAPIV3Schema") or {}
-    for step in json_path.lstrip(".").split("."):
-        schema = dig(schema, "properties", step)
-    if not isinstance(schema, dict):
-        yield field_errors.invalid(path, json_path, "is an invalid path: does not refer to a valid field")
-    elif schema.get("type") not in ("string", "boolean", "integer"):
+def _check_selectable(fields: list[Object], schema: Object, path: str) -> Iterator[FieldError]:
+    """A selectable field is a single value of a plain type that the schema knows, and is named once."""
+    seen = set()
+    for index, field in enumerate(fields):
+        where, json_path = f"{path}[{index}].jsonPath", str(field.get("jsonPath") or "")
+        if not json_path:
+            yield field_errors.required(where)
+        elif json_path in seen:
+            yield field_errors.duplicate(where, json_path)
+        elif problem := _unselectable(json_path, schema):
+            yield field_errors.invalid(where, json_path, problem)
+        seen.add(json_path)
+
+
+def _unselectable(json_path: str, schema: Object) -> str:
+    if not json_path.startswith("."):
+        return f"is an invalid path: expected [ or . but got: {re.split(r'[.[]', json_path)[0]}"
+    if re.search(r"\[\d+\]", json_path):
+        return "is an invalid path: array notation is not allowed"
+    found = dig(schema, *(part for step in json_path[1:].split(".") for part in ("properties", step)))
+    if not isinstance(found, dict):
+        return "is an invalid path: does not refer to a valid field"
+    if found.get("type") not in ("string", "boolean", "integer"):
         words = "must point to a field of type string, boolean or integer."
-        words += " Enum string fields and strings with formats are allowed."
-        yield field_errors.invalid(path, json_path, words)
+        return f"{words} Enum string fields and strings with formats are allowed."
+    return ""
 
 
 def _check_column(column: Object, path: str) -> Iterator[FieldError]:
@@ -184,6 +188,8 @@ def _check_column(column: Object, path: str) -> Iterator[FieldError]:
         yield field_errors.required(f"{path}.type", f"must be one of {','.join(kinds)}")
     elif column["type"] not in kinds:
         yield field_errors.invalid(f"{path}.type", column["type"], f"must be one of {','.join(kinds)}")
+    if column.get("format") and column["format"] not in _FORMATS:
+        yield field_errors.invalid(f"{path}.format", column["format"], f"must be one of {','.join(_FORMATS)}")
     if not column.get("jsonPath"):
         yield field_errors.required(f"{path}.JSONPath")
     elif not column["jsonPath"].startswith("."):

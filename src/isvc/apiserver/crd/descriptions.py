@@ -25,7 +25,7 @@ def _resource(crd: Object, version: Object) -> Resource:
 
 
 def _description(crd: Object, version: Object, storage: Resource, caller: Caller | None) -> Description:
-    names = crd["spec"]["names"]
+    names = crd["status"]["acceptedNames"]
     subresources = version.get("subresources") or {}
     return Description(
         resource=_resource(crd, version),

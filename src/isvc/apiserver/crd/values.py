@@ -1,5 +1,8 @@
-"""A value as CEL rules see it: property names that CEL cannot write are escaped, numbers are doubles, and what the
-schema does not describe is invisible."""
+"""Values of custom resources, as they are kept and as CEL rules see them.
+
+For rules, property names that CEL cannot write are escaped, numbers are doubles, and what the schema does not describe
+is invisible.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,22 @@ from typing import Any
 
 from isvc.kube.schemas import Schema
 
+_LARGEST = 2.0**63
 _RESERVED = frozenset({
     "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
     "namespace", "null", "package", "return", "true", "var", "void", "while",
 })  # fmt: skip
+
+
+def whole_numbers(value: Any) -> Any:
+    """The value with `1.0` as `1`, in place: JSON has one sort of number, and Go writes it in the shortest form."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _LARGEST else value
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in pairs:
+        if isinstance(item, float | dict | list):
+            value[key] = whole_numbers(item)
+    return value
 
 
 def cel_value(value: Any, schema: Schema, *, is_root: bool = False) -> Any:

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from isvc.apiserver import refusals
+from isvc.apiserver import forms, refusals
 from isvc.apiserver.description import Description, Scale
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call
 from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.tables.columns import NAME, Column, age, at
 from isvc.apiserver.verbs import body, patch, read, update
 from isvc.apiserver.verbs.pipeline import Api, from_stored
-from isvc.kube.errors import BadRequest
+from isvc.kube.errors import BadRequest, InternalError
 from isvc.kube.objects import GVK, Object, dig
 from isvc.kube.selectors import LabelSelector
 
 SCALE = GVK("autoscaling", "v1", "Scale")
+COLUMNS = (
+    NAME,
+    at("Desired", "spec", "replicas", default=0, kind="integer"),
+    at("Available", "status", "replicas", default=0, kind="integer"),
+    Column("Age", age, "date"),
+)
 
 
 async def get(api: Api, call: Call) -> Response:
     obj = await from_stored(call.description, read.find(api, call))
-    return Response.json(scale_of(call.description, obj))
+    _require_replicas(call.description, obj)
+    scale, form = scale_of(call.description, obj), forms.of(call.request)
+    if form == forms.OBJECT:
+        return Response.json(scale)
+    shown = replace(call, description=replace(call.description, columns=COLUMNS))
+    return Response.json(forms.single(form, shown, scale))
 
 
 async def put(api: Api, call: Call) -> Response:
@@ -44,7 +57,7 @@ async def _change(api: Api, call: Call, edit: patch.Edit) -> Response:
         before = scale_of(description, live)
         after = _check(edit(before))
         replicas = (after.get("spec") or {}).get("replicas") or 0
-        if replicas < 0:
+        if replicas < 0 and not description.custom:  # whose schema says the same
             why = f"Invalid value: {replicas}: must be greater than or equal to 0"
             raise refusals.invalid(SCALE, call.name, [FieldError("FieldValueInvalid", "spec.replicas", why)])
         _set(live, path, replicas)
@@ -56,6 +69,15 @@ async def _change(api: Api, call: Call, edit: patch.Edit) -> Response:
 
     response = await update.change(api, call, scaled)
     return Response.json(scale_of(description, orjson.loads(response.body)))
+
+
+def _require_replicas(description: Description, obj: Object) -> None:
+    """A custom resource that does not say how many it wants has no scale."""
+    assert description.scale is not None
+    path = description.scale.spec_replicas
+    if description.custom and _at(obj, path) is None:
+        why = f'the spec replicas field ".{path}" does not exist'
+        raise InternalError(f"Internal error occurred: {why}", details={"causes": [{"message": why}]})
 
 
 def _check(value: Any) -> Object:

@@ -37,7 +37,8 @@ def test_ages_read_as_in_kubectl(seconds, text):
         (".spec.none", "string", None),
         (".status.conditions[?(@.type=='Ready')].status", "string", "True"),
         ('.status.conditions[?(@.type=="Other")].status', "string", None),
-        (".status.list[*]", "string", "a,b"),
+        (".status.list[*]", "string", "a"),
+        (".status.list[-1:]", "string", "b"),
         (".status.list[0]", "string", "a"),
         (".status.list", "string", '["a","b"]'),
         (".metadata.annotations.x\\.io/key", "string", "v"),
@@ -54,6 +55,15 @@ def test_printer_columns(path, kind, cell):
     }
     column = custom.columns([{"name": "C", "type": kind, "jsonPath": path}])[1]
     assert column.cell(obj) == cell
+
+
+@pytest.mark.parametrize("path", [".spec[?(@.a", ".spec.list[", ".spec[?(a)]"])
+def test_a_printer_column_with_a_broken_path_hides_all_of_them(path):
+    printed = [
+        {"name": "Good", "type": "string", "jsonPath": ".spec.a"},
+        {"name": "C", "type": "string", "jsonPath": path},
+    ]
+    assert [column.name for column in custom.columns(printed)] == ["Name", "Age"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+"""Which names the committed CustomResourceDefinitions have: the store knows, and this follows it."""
+
+from __future__ import annotations
+
+from isvc.apiserver.crd.acceptance import Taken
+from isvc.apiserver.store.entry import DELETED, Event
+from isvc.apiserver.store.store import Store
+from isvc.kube.conditions import is_true
+from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
+
+DEFINITIONS = str(CUSTOM_RESOURCE_DEFINITIONS)
+
+
+class ClaimedNames:
+    def __init__(self) -> None:
+        self._accepted: dict[str, tuple[str, Object]] = {}
+        #: Definitions that have not got all of their names.
+        self.waiting: set[str] = set()
+
+    def follow(self, store: Store) -> None:
+        for entry in store.list(DEFINITIONS):
+            self._note(entry.name, entry.parse())
+        store.subscribe(DEFINITIONS, self._on_event)
+
+    def taken(self, crd: Object) -> Taken:
+        group = crd["spec"].get("group")
+        others = [names for name, (its, names) in self._accepted.items() if its == group and name != name_of(crd)]
+        return Taken(
+            frozenset(each for names in others for each in _resources(names)),
+            frozenset(each for names in others for each in _kinds(names)),
+        )
+
+    def _on_event(self, event: Event) -> None:
+        if event.type == DELETED:
+            self._accepted.pop(event.entry.name, None)
+            self.waiting.discard(event.entry.name)
+        else:
+            self._note(event.entry.name, event.entry.parse())
+
+    def _note(self, name: str, crd: Object) -> None:
+        self._accepted[name] = crd["spec"]["group"], dig(crd, "status", "acceptedNames") or {}
+        accepted = is_true(dig(crd, "status", "conditions") or (), "NamesAccepted")
+        (self.waiting.discard if accepted else self.waiting.add)(name)
+
+
+def _resources(names: Object) -> list[str]:
+    return [each for each in (names.get("plural"), names.get("singular"), *(names.get("shortNames") or ())) if each]
+
+
+def _kinds(names: Object) -> list[str]:
+    return [each for each in (names.get("kind"), names.get("listKind")) if each]
