@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import orjson
+
 from isvc.kube.patch.merge_patch import same
 from isvc.kube.quantity import Quantity, QuantityError
 
@@ -56,8 +58,15 @@ def same_scalar(live: Any, desired: Any, field: str = "", parent: str = "") -> b
 
 
 def equivalent(one: Any, other: Any) -> bool:
-    """Whether two statuses say the same: equal, but for entries that are null or empty, which say nothing."""
-    return same(_meaningful(one), _meaningful(other))
+    """Whether two statuses say the same: equal, but for entries that are null or empty, which say nothing.
+
+    Mostly they are the same to the letter, which is seen at a fraction of the cost.
+    """
+    return _text(one) == _text(other) or same(_meaningful(one), _meaningful(other))
+
+
+def _text(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def _meaningful(value: Any) -> Any:

@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
-import cryptography.x509  # noqa: F401 - every service gets a certificate: loaded at the start, not with the first one
 
+from isvc.api.defaults.llm import default_llm_service
 from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc import watches
 from isvc.controllers.llmisvc.config import watches as config_watches
@@ -22,9 +23,12 @@ from isvc.programs.migration import migrate_stored_versions, remove_variant_auto
 from isvc.programs.options import LLMOptions, Options
 from isvc.programs.program import Context, Program
 from isvc.programs.webhooks import LLM_WEBHOOKS
-from isvc.serving.llm.presets import PREFIX
+from isvc.serving.config import Config
+from isvc.serving.llm.presets import PREFIX, Settings, render_preset
+from isvc.serving.llm.sample import sample_service
 from isvc.toolkit import kubeconfig, logs
 from isvc.toolkit.address import Address
+from isvc.toolkit.certificates import issue_self_signed
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager
@@ -52,6 +56,17 @@ def _revisions(context: Context) -> Controller:
     return revisions.controller(context.client, LLM_INFERENCE_SERVICES, context.options.revision_history_limit)
 
 
+def _prepare() -> None:
+    """Build what the first service would wait for: decoders, tables of types, and the parts of cryptography."""
+    service = {
+        **sample_service(),
+        "apiVersion": LLM_INFERENCE_SERVICES.api_version,
+        "kind": LLM_INFERENCE_SERVICES.kind,
+    }
+    render_preset({"spec": service["spec"]}, default_llm_service(service), Settings.of(Config(), "kserve"))
+    issue_self_signed(("localhost",), datetime.now(UTC), timedelta(days=1))
+
+
 PROGRAM: Final = Program(
     name="llmisvc-manager",
     lease="llminferenceservice-kserve-controller-manager",
@@ -62,6 +77,7 @@ PROGRAM: Final = Program(
     controllers=(_llm_inference_services, _llm_inference_service_configs, _revisions),
     tasks=(migrate_stored_versions, remove_variant_autoscalings),
     defaults=Options(metrics=Address("", 8443), metrics_secure=True),
+    prepare=_prepare,
 )
 
 

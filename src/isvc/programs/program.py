@@ -60,6 +60,7 @@ class Program:
     controllers: tuple[MakeController, ...] = ()
     tasks: tuple[Task, ...] = ()  # run once by the leader, beside its controllers; one that fails ends the manager
     defaults: Options = field(default_factory=Options)
+    prepare: Callable[[], None] = lambda: None  # run in a thread at the start, so that the first service is served fast
 
 
 def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
@@ -94,6 +95,7 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
         metrics=metrics,
         metrics_address=options.metrics,
         metrics_protection=protection(client, options.tls) if options.metrics_secure else None,
+        prepare=program.prepare,
     )
 
 

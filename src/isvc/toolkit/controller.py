@@ -67,7 +67,8 @@ def spec_changed(before: Object | None, after: Object | None) -> bool:
 class Watch:
     """Reconcile `to(obj)` (the object itself, if not given) when an object changes and `when(before, after)` agrees.
 
-    `on_change` takes the place of both where the keys depend on what changed.
+    `on_change` takes the place of both where the keys depend on what changed. With `delay`, changes that come within
+    so many seconds are reconciled together.
     """
 
     resource: Resource
@@ -75,6 +76,7 @@ class Watch:
     when: Predicate | None = None
     optional: bool = False
     on_change: ChangeMapper | None = None
+    delay: float = 0.0
 
     @property
     def needs_before(self) -> bool:
@@ -153,7 +155,7 @@ class Controller:
                 if key in self._heard:  # decided when the reconcile is over: its own write, or another's
                     self._heard[key].add(resource_version_of(after) if after else "")
                 else:
-                    self.queue.add(key)
+                    self.queue.add_after(key, watch.delay)
 
         return enqueue
 

@@ -60,7 +60,9 @@ class Manager:
         metrics_address: Address | None = None,
         metrics_protection: Protection | None = None,
         metrics: Metrics | None = None,
+        prepare: Callable[[], None] = lambda: None,
     ) -> None:
+        """`prepare` is called in a thread while the cache is filled, for what the first request should not wait for."""
         self.client = client
         self.cache = cache
         self.controllers = tuple(controllers)
@@ -74,6 +76,7 @@ class Manager:
         self._tasks = tuple(tasks)
         self._health_probes, self._metrics_address = health_probes, metrics_address
         self._metrics_protection = metrics_protection
+        self._prepare = prepare
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -108,7 +111,7 @@ class Manager:
             stack.push_async_callback(service.stop)
             await service.start()
         self.cache.start()
-        await self.cache.synced()
+        await asyncio.gather(self.cache.synced(), asyncio.to_thread(self._prepare))
 
     async def _contact(self) -> None:
         await self.client.request("GET", "/version", within=FIRST_CONTACT_SECONDS)

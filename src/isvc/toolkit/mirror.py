@@ -39,6 +39,8 @@ class Mirror:
             informer.note(obj)
 
     def get(self, key: Key) -> Object | None:
+        if len(self._stores) == 1:
+            return self._stores[0].get(key)
         return self._newest(key).get(key) if self._stores else None
 
     def keys(self, index_name: str, value: str) -> Sequence[Key]:

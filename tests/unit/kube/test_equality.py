@@ -44,3 +44,5 @@ def test_equivalence_goes_both_ways():
     assert not equivalent({"a": 1, "b": 1}, {"b": 1})
     assert not equivalent({"copies": {"failed": 0}}, {"copies": {}})
     assert not equivalent({"stopped": False}, {})
+    assert not equivalent({"ready": True}, {"ready": 1})
+    assert equivalent({"a": 1, "b": {"c": [], "d": 2}}, {"b": {"d": 2}, "a": 1})

@@ -4,11 +4,14 @@ import asyncio
 import logging
 
 import pytest
+from tests.manual_clock import ManualClock
 
 from isvc.kube.errors import Conflict
-from isvc.kube.objects import Key
-from isvc.kube.resource import DEPLOYMENTS, SERVICES
+from isvc.kube.objects import Key, Object
+from isvc.kube.resource import DEPLOYMENTS, SERVICES, Resource
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.informer import Handler
+from isvc.toolkit.own_writes import OwnWrites
 
 
 def deployment(name: str, **metadata: object) -> dict:
@@ -44,6 +47,38 @@ class TestWatch:
         watch = Watch(DEPLOYMENTS, when=lambda before, after: before is None)
         assert list(watch.keys(None, deployment("a")))
         assert not list(watch.keys(deployment("a"), deployment("a")))
+
+
+class Changes:
+    """The part of a cache that tells of changes; a test makes them."""
+
+    def __init__(self) -> None:
+        self.own_writes = OwnWrites()
+        self.handlers: list[Handler] = []
+
+    def subscribe(self, resource: Resource, handler: Handler, *, before: bool) -> None:
+        self.handlers.append(handler)
+
+    def change(self, obj: Object) -> None:
+        for handler in self.handlers:
+            handler(None, obj)
+
+
+async def test_changes_within_the_delay_of_a_watch_are_reconciled_together():
+    clock, changes = ManualClock(), Changes()
+    controller = Controller("test", Attempts(None), [Watch(DEPLOYMENTS, delay=2)], clock=clock)
+    controller.connect(changes)  # type: ignore[arg-type]
+    for _ in range(2):
+        changes.change(deployment("a"))
+        clock.advance(1)
+        controller.queue.tick()
+    assert len(controller.queue) == 1  # two seconds after the first change, not after the last
+    assert await controller.queue.take() == Key("ns", "a")
+    controller.queue.done(Key("ns", "a"))
+    clock.advance(10)
+    controller.queue.tick()
+    assert len(controller.queue) == 0
+    controller.queue.close()
 
 
 class Attempts:

@@ -25,7 +25,7 @@ class AppliedConfig:
     source: str  # Preset or UserRef, as status.appliedConfigs says it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Merged:
     """Presets, base references and the service's own spec, merged and rendered: what is planned from."""
 

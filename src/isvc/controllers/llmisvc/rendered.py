@@ -11,6 +11,7 @@ import asyncio
 import re
 from collections.abc import Iterable
 from typing import Final
+from weakref import WeakSet
 
 import orjson
 
@@ -36,11 +37,14 @@ class RenderedSpecs:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._checked: WeakSet[Merged] = WeakSet()  # a service's merge stays the same object until something changes
         self._good: dict[int, None] = {}
         self._asking: dict[int, asyncio.Lock] = {}
 
     async def check(self, raw: Object, merged: Merged) -> None:
         """Raises `NotCombined` for a spec that is refused, and `ApiError` where nobody could say."""
+        if merged in self._checked:
+            return
         spec = storable(merged.spec)
         fingerprint = hash(_anonymous(spec, raw))
         async with self._asking.setdefault(fingerprint, asyncio.Lock()):  # many may come up with the same at once
@@ -48,6 +52,7 @@ class RenderedSpecs:
                 if fingerprint not in self._good and not _was_good(raw, merged):
                     await self._dry_run(raw, merged, spec)
                 self._good[fingerprint] = None
+                self._checked.add(merged)
             finally:
                 self._asking.pop(fingerprint, None)
         if len(self._good) > _MOST:

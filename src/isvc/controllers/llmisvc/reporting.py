@@ -19,7 +19,7 @@ from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Result
 from isvc.toolkit.recorder import EventRecorder
 
-MOMENT: Final = 1.0
+MOMENT: Final = 2.0
 
 
 class Report(NamedTuple):
@@ -48,6 +48,8 @@ class Reporter:
             if pause > 0:
                 return Result(requeue_after=pause)
         self._due.pop(key, None)
+        if not is_news:
+            return report.after
         await self._commit.status(LLM_INFERENCE_SERVICES, raw, report.status)
         because = [condition for condition in failing(report.status) if condition != READY]
         for event in readiness_events(

@@ -54,6 +54,7 @@ from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import EventRecorder
 
 WORKERS: Final = 64  # most of them wait for the API server
+TOGETHER: Final = 0.05  # the children of a service, twelve of them, often change at the same time
 OURS: Final = f"{PART_OF}={LLM}"
 
 
@@ -138,8 +139,8 @@ def _watches(cache: Memory, dependencies: Dependencies, system_namespace: str) -
         Watch(LLM_INFERENCE_SERVICES, to=members, when=_traffic_changed),
         Watch(LLM_INFERENCE_SERVICES, to=namesakes, when=_models_changed),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=users, when=spec_changed),
-        *(Watch(resource, to=owner) for resource in owned),
-        *(Watch(resource, to=owner, optional=True) for resource in (*owned_if_there, *shared)),
+        *(Watch(resource, to=owner, delay=TOGETHER) for resource in owned),
+        *(Watch(resource, to=owner, optional=True, delay=TOGETHER) for resource in (*owned_if_there, *shared)),
         *(Watch(resource, to=dependents(resource), optional=True) for resource in (*shared, GATEWAYS, GATEWAY_CLASSES)),
         Watch(SERVICES, to=dependents(SERVICES)),
         Watch(SERVICES, to=behind_gateway),

@@ -7,6 +7,7 @@ The whole configuration is one template, the text of its JSON: that is what make
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import orjson
 
@@ -86,7 +87,7 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
     Raises `DecodeError` when one of them is not of its types, and `PresetError` when the templates cannot be filled in.
     """
     kind = go_type("llm.LLMInferenceServiceConfig")
-    text = gojson.text_of(config, kind)
+    text = _template(orjson.dumps(config))
     try:
         filled = fill(text, template_values(config, service, settings), FUNCTIONS)
     except TemplateError as error:
@@ -98,6 +99,12 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
     except DecodeError as error:
         raise PresetError(error.path, f"{error.problem} when it is filled in") from error
     return rendered
+
+
+@lru_cache(maxsize=64)
+def _template(config: bytes) -> str:
+    """The text of a configuration, which many services fill in."""
+    return gojson.text_of(orjson.loads(config), go_type("llm.LLMInferenceServiceConfig"))
 
 
 def template_values(config: Object, service: Object, settings: Settings) -> Value:

@@ -19,6 +19,7 @@ from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import EventRecorder
 
 WORKERS = 4
+TOGETHER = 1.0  # services often come in numbers, and each of them concerns every preset
 
 
 def controller(
@@ -49,7 +50,7 @@ def controller(
     indexers = {CONFIG_INDEX: config_indexer(environment.preset_prefix), PLACE_INDEX: places_of}
     watches = (
         Watch(LLM_INFERENCE_SERVICE_CONFIGS),
-        Watch(LLM_INFERENCE_SERVICES, to=configs, when=usage_changed),
+        Watch(LLM_INFERENCE_SERVICES, to=configs, when=usage_changed, delay=TOGETHER),
     )
     return Controller(
         "llminferenceserviceconfig",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
@@ -43,7 +44,7 @@ class Discovered:
     @property
     def is_internal(self) -> bool:
         """Of no use outside: a name of the cluster or of a private network, or a private address."""
-        return _is_private(self.host) or self.host == "localhost" or self.host.lower().endswith(_INTERNAL_SUFFIXES)
+        return _is_internal(self.host)
 
 
 def discover(route: Object, network: Network, scheme: str, model_header: str) -> list[Discovered]:
@@ -121,6 +122,11 @@ def _url(host: str, scheme: str, port: int, path: str) -> str:
     if ":" in host:
         host = f"[{host}]"
     return f"{scheme}://{host}{path}" if port in (0, _STANDARD_PORTS[scheme]) else f"{scheme}://{host}:{port}{path}"
+
+
+@lru_cache(maxsize=1024)
+def _is_internal(host: str) -> bool:
+    return _is_private(host) or host == "localhost" or host.lower().endswith(_INTERNAL_SUFFIXES)
 
 
 def _is_private(host: str) -> bool:

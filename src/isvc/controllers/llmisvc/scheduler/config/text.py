@@ -81,6 +81,7 @@ def _sorted(value: Any) -> Any:
     return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
-def _order(key: str) -> list[tuple[bool, str]]:
+@lru_cache(maxsize=1024)
+def _order(key: str) -> tuple[tuple[bool, str], ...]:
     """Letters come after everything else."""
-    return [(letter.isalpha(), letter) for letter in str(key)]
+    return tuple((letter.isalpha(), letter) for letter in str(key))
