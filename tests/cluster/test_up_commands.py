@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, running, service, until
@@ -100,6 +109,10 @@ def test_status_names_the_cause_of_everything_that_does_not_run(here: Machine):
         raise AssertionError(json.dumps(last, indent=1)) from None
     assert "sklearn (kserve-sklearnserver" in here.isvc("explain", "willow").stdout
     assert here.isvc("explain", "willow").returncode == 1
+    strange = "default/strange is not ready: image example.com/strange:1 of container kserve-container"
+    until(lambda: strange in here.output.read_text(), "the terminal of isvc up says why")
+    gateway = json.loads((here.home / "run" / "up.json").read_text())["gateway"]
+    assert strange in here.run("curl", "-s", f"{gateway}/serving/default/strange/v1/models/strange:predict")
     here.kubectl("delete", "isvc", "silent", "strange")
 
 
@@ -136,6 +149,72 @@ def test_logs_of_all_pods_with_their_component(here: Machine):
     shown = here.isvc("logs", "iris").stdout
     assert "predictor/kserve-container" in shown
     assert "serving iris on port" in shown
+
+
+def test_logs_are_followed_from_pod_to_pod_until_ctrl_c(here: Machine):
+    assert here.isvc("wait", "iris").returncode == 0
+    command = [sys.executable, "-c", "from isvc.cli import main; main()", "logs", "iris", "-f"]
+    output = here.home.parent / "followed"
+    with output.open("wb") as file:
+        process = subprocess.Popen(command, env=here.env, stdout=file, stderr=file, preexec_fn=hear_ctrl_c)
+    try:
+        until(lambda: pods_in(output) >= 1, "the log of the pod")
+        here.kubectl("delete", "pod", "-l", "serving.kserve.io/inferenceservice=iris", "--wait=false")
+        until(lambda: pods_in(output) >= 2, "the log of its successor")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    finally:
+        process.kill()
+        process.wait()
+    assert "Traceback" not in output.read_text()
+
+
+def hear_ctrl_c() -> None:
+    """In the background of a shell, where this suite may run, Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def pods_in(output: Path) -> int:
+    lines = [line.split() for line in output.read_text().splitlines() if "serving iris on port" in line]
+    return len({words[1] for words in lines})
+
+
+def test_pods_that_are_older_than_the_configuration_are_told_of(here: Machine, models: Path):
+    with files_of(models / "iris") as address:
+        here.apply(service("fetched", f"{address}/model.joblib"))
+        here.wait_ready("fetched")
+        image = {"op": "replace", "path": "/spec/container/image", "value": "kserve/storage-initializer:next"}
+        here.kubectl("patch", "clusterstoragecontainer", "default", "--type=json", "-p", json.dumps([image]))
+        told = "(initContainers[storage-initializer].image) would be made differently since"
+        until(lambda: told in here.isvc("explain", "fetched").stdout, "the webhooks see the change")
+        assert "ClusterStorageContainer default" in here.isvc("explain", "fetched").stdout
+        here.kubectl("delete", "isvc", "fetched")
+
+
+@contextmanager
+def files_of(folder: Path) -> Iterator[str]:
+    handler = partial(SimpleHTTPRequestHandler, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_shells_complete_the_names_of_services_and_namespaces(here: Machine):
+    assert "plain,iris" in completed(here, "explain", "ir")
+    assert "plain,isvc/iris" in completed(here, "logs", "isvc/ir")
+    assert completed(here, "explain", "llmisvc/ir") == []
+    assert completed(here, "wait", "-n", "kserve", "ir") == []
+    assert "plain,kserve" in completed(here, "get", "-n", "ks")
+
+
+def completed(here: Machine, *words: str) -> list[str]:
+    environment = {**here.env, "_ISVC_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(("isvc", *words))}
+    environment["COMP_CWORD"] = str(len(words))
+    program = [sys.executable, "-c", "from isvc.cli import main; main(prog_name='isvc')"]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    return done.stdout.split()
 
 
 def test_get_lists_every_kind_as_kubectl_would(here: Machine):

@@ -71,7 +71,13 @@ def cluster_options(*, all_namespaces: bool = False) -> Callable[[Callable[..., 
             return function(cluster=Cluster(kubeconfig, context, namespace, all_namespaces), **rest)
 
         options = [
-            click.option("-n", "--namespace", default="", help="Namespace.  [default: the context's]"),
+            click.option(
+                "-n",
+                "--namespace",
+                default="",
+                shell_complete=_namespaces,
+                help="Namespace.  [default: the context's]",
+            ),
             click.option("--context", default="", help="Context of the kubeconfig.  [default: the current one]"),
             click.option("--kubeconfig", default="", metavar="FILE", help="Instead of $KUBECONFIG or ~/.kube/config."),
         ]
@@ -82,6 +88,12 @@ def cluster_options(*, all_namespaces: bool = False) -> Callable[[Callable[..., 
         return wrapped
 
     return decorate
+
+
+def _namespaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from isvc.cli.complete import namespaces
+
+    return namespaces(ctx, param, incomplete)
 
 
 def _running_here() -> str:

@@ -1,4 +1,4 @@
-"""`isvc completion`: the script that a shell reads to complete commands and options."""
+"""`isvc completion`: the script that a shell reads to complete commands, options and the names of services."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print the script that completes isvc's commands in SHELL.
+    """Print the script that completes isvc's commands, and the names of services and namespaces, in SHELL.
 
     \b
       bash: echo 'source <(isvc completion bash)' >> ~/.bashrc

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
+from isvc.cli.complete import services
 from isvc.cli.output import JSON, YAML, output_option, print_value
 from isvc.cli.progress import Progress
 
@@ -21,7 +22,7 @@ NOT_READY = 1
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=services)
 @cluster_options(all_namespaces=True)
 @click.option("--system-namespace", default="", help="Where the configuration and presets are.  [default: looked for]")
 @output_option(JSON, YAML)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
+from isvc.cli.complete import services
 from isvc.cli.output import JSON, YAML, output_option, print_objects, print_table
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=services)
 @cluster_options()
 @output_option(JSON, YAML)
 def command(cluster: Cluster, name: str, output: str | None) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
+from isvc.cli.complete import services
 from isvc.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=services)
 @click.option("-d", "--data", metavar="FILE", help="The request: a JSON file, - for stdin, or JSON itself.")
 @click.option("-p", "--prompt", help="Instead of -d: what to say to a language model.")
 @click.option("--path", default="", help="Path to send it to.  [default: found from the request's fields]")

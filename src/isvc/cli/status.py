@@ -43,27 +43,18 @@ async def _lines(client: Client) -> list[str]:
     from isvc.diagnosis.snapshot import take
     from isvc.kube.objects import namespace_of
     from isvc.operations import kinds
-    from isvc.operations.readiness import is_ready
 
     services = await kinds.list_all(client, "")
     places = sorted({namespace_of(each) for each in services})
     snapshots = {place: await take(client, place) for place in places}
     findings = [await examine(client, each, snapshots[namespace_of(each)]) for each in services]
-    return [_line(each, found, ready=is_ready(each)) for each, found in zip(services, findings, strict=True)]
+    return [*map(_line, services, findings)]
 
 
-def _line(service: Object, findings: list[Finding], *, ready: bool) -> str:
+def _line(service: Object, findings: list[Finding]) -> str:
     from isvc.api.resources import INFERENCE_SERVICES
-    from isvc.diagnosis.finding import Level
-    from isvc.kube.objects import Key, dig
+    from isvc.diagnosis.sentence import state
+    from isvc.kube.objects import Key
 
     kind = "" if service["kind"] == INFERENCE_SERVICES.kind else f"{service['kind']} "
-    subject, first = f"{kind}{Key.of(service)}", findings[0] if findings else None
-    if ready:
-        url = f"{subject} is ready at {dig(service, 'status', 'url')}"
-        return f"{url}, but {first.message}" if first else url
-    if first is None:
-        return f"{subject} is starting"
-    if first.level is Level.BLOCKS:
-        return f"{subject} is stopped" if first.cause == "Stopped" else f"{subject} is not ready: {first.message}"
-    return f"{subject} is starting: {first.message}"
+    return f"{kind}{Key.of(service)} {state(service, findings)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
+from isvc.cli.complete import services
 
 if TYPE_CHECKING:
     from isvc.kube.objects import Object
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=services)
 @cluster_options()
 @click.option("--to-revision", type=int, help="A revision that `isvc history` lists.  [default: the last one]")
 @click.option("--dry-run", is_flag=True, help="Show the change, and do not make it.")

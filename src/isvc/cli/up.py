@@ -100,6 +100,7 @@ async def _up(home: Home, choices: Choices, wanted: _Dashboard | None) -> int:
     from isvc.local.api_server import DidNotStart
     from isvc.local.stack import PortBusy, Stack
     from isvc.local.status_printer import StatusPrinter
+    from isvc.toolkit.clock import SystemClock
     from isvc.toolkit.failure import ClusterError
 
     stack = Stack(home, choices, _progress)
@@ -113,12 +114,14 @@ async def _up(home: Home, choices: Choices, wanted: _Dashboard | None) -> int:
             running = await _with_dashboard(stack, running, wanted)
         click.echo(f"ready in {stack.seconds:.1f} s")
         _next_steps(home, running)
-        stack.follow(StatusPrinter(click.echo).changed)
-        training = asyncio.create_task(_train(home))
+        printer = StatusPrinter(click.echo, stack.causes.state_of, SystemClock())
+        stack.follow(printer.changed)
+        background = [asyncio.create_task(printer.run()), asyncio.create_task(_train(home))]
         try:
             await stack.run()
         finally:
-            training.cancel()
+            for task in background:
+                task.cancel()
     except asyncio.CancelledError:
         click.echo("\nstopping")
         return 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
+from isvc.cli.complete import services
 from isvc.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ TIMED_OUT, NEVER = 1, 2
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=services)
 @click.option("--timeout", default=300.0, show_default=True, help="Seconds to wait.")
 @cluster_options()
 def command(cluster: Cluster, names: tuple[str, ...], timeout: float) -> None:

@@ -23,6 +23,7 @@ _NO_IMAGE = frozenset(
 )
 _NO_CONFIG = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 _MEMORY = "OOMKilled"
+_KILLED = (137, 143)  # by a probe, or to make room
 
 
 class Container(NamedTuple):
@@ -49,6 +50,11 @@ class Container(NamedTuple):
     @property
     def is_running(self) -> bool:
         return bool(dig(self.status, "state", "running"))
+
+    @property
+    def crashed(self) -> bool:
+        """Whether it runs again after it ended by itself, and is not ready yet."""
+        return self.is_running and not self.status.get("ready") and self.ended.get("exitCode") not in (None, *_KILLED)
 
     def __str__(self) -> str:
         return f"container {self.name} of pod {name_of(self.pod)}"
@@ -125,17 +131,16 @@ def memory(evidence: Evidence) -> Iterator[Finding]:
 def download(evidence: Evidence) -> Iterator[Finding]:
     for each in containers(evidence):
         if each.init and each.name.startswith(STORAGE_INITIALIZER) and each.ended:
-            source = next(iter(_spec(each).get("args") or ()), "the model")
             because = _because(_last_words(each))
             remedy = "correct the storageUri, or the credentials in the service account's secret"
             yield each.found(
-                evidence, "DownloadFailed", f"model {source} cannot be downloaded by {each}{because}", remedy
+                evidence, "DownloadFailed", f"model {_source(each)} cannot be downloaded by {each}{because}", remedy
             )
 
 
 def crash(evidence: Evidence) -> Iterator[Finding]:
     for each in containers(evidence):
-        if (each.ended and not each.is_running) or each.waiting.get("reason") == "CrashLoopBackOff":
+        if (each.ended and not each.is_running) or each.waiting.get("reason") == "CrashLoopBackOff" or each.crashed:
             code, count = each.ended.get("exitCode"), each.status.get("restartCount") or 0
             times = f" (restarted {count} times)" if count else ""
             message = f"{each} ends with exit code {code}{times}{_because(_last_words(each))}"
@@ -157,7 +162,7 @@ def starting(evidence: Evidence) -> Iterator[Finding]:
     """Nothing is wrong yet: which container is being waited for."""
     for each in containers(evidence):
         if each.is_running and (each.init or not each.status.get("ready")):
-            doing = "downloads the model" if each.name.startswith(STORAGE_INITIALIZER) else "is starting"
+            doing = f"downloads {_source(each)}" if each.name.startswith(STORAGE_INITIALIZER) else "is starting"
             finding = each.found(evidence, "Starting", f"{each} {doing}", "")
             yield Finding(finding.cause, finding.message, "wait", Level.WAITS, finding.chain, finding.place)
 
@@ -189,6 +194,10 @@ def _spec(container: Container) -> Object:
     found = (each for each in dig(container.pod, "spec", field) or () if each.get("name") == container.name)
     spec: Object = next(found, {})
     return spec
+
+
+def _source(initializer: Container) -> str:
+    return str(next(iter(_spec(initializer).get("args") or ()), "the model"))
 
 
 def _image(container: Container) -> str:

@@ -36,8 +36,9 @@ BLOCKING: Final[tuple[tuple[Cause, ...], ...]] = (
     (workload.pods_refused,),
     CONTAINERS,
     (traffic.gateway, traffic.route_refused),
-    (workload.autoscaler, workload.knative),
+    (workload.knative,),
     (service.not_reconciled, container.starting),
+    (workload.autoscaler,),
 )
 SUSPICIOUS: Final[tuple[Cause, ...]] = (
     workload.old_revision,

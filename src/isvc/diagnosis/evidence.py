@@ -34,6 +34,7 @@ class Evidence:
     `gateways`  the gateways that routes name; None for one that does not exist
     `sources`   what else the service is planned from: the configuration, its runtime, presets
     `outdated`  children and pods that would be something else if they were written now
+    `recently`  the time after which a change is so young that what it says may pass
     """
 
     service: Object
@@ -50,6 +51,7 @@ class Evidence:
     gateways: Mapping[Key, Object | None] = field(default_factory=dict)
     sources: Sequence[Object] = ()
     outdated: Sequence[Outdated] = ()
+    recently: str = "9999"
 
     @property
     def kind(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
@@ -24,9 +25,11 @@ from isvc.kube.owners import controller_of
 from isvc.kube.resource import EVENTS, PODS
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
 from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock, timestamp
 from isvc.toolkit.failure import ClusterError
 
 LOG_LINES: Final = 8
+RECENT: Final = timedelta(minutes=2)
 _INTENTS: Final[Mapping[str, Callable[[Client, Snapshot, Object], Awaitable[Intent]]]] = {
     INFERENCE_SERVICES.kind: inferenceservice.intent,
     LLM_INFERENCE_SERVICES.kind: llmisvc.intent,
@@ -65,6 +68,7 @@ async def gather(client: Client, service: Object, snapshot: Snapshot) -> Evidenc
         suspicions=intent.suspicions,
         config=intent.config,
         sources=snapshot.found(intent.sources),
+        recently=timestamp(SystemClock().now() - RECENT),
         gateways=_gateways(snapshot),
     )
     if evidence.problem or evidence.taken:

@@ -56,10 +56,14 @@ def knative(evidence: Evidence) -> Iterator[Finding]:
 
 
 def autoscaler(evidence: Evidence) -> Iterator[Finding]:
-    """An autoscaler that cannot read its metric scales nothing."""
+    """An autoscaler that cannot read its metric scales nothing. It keeps no pod from being ready."""
     for scaler in (*evidence.of_kind("HorizontalPodAutoscaler"), *evidence.of_kind("ScaledObject")):
         for kind in ("ScalingActive", "AbleToScale", "Ready"):
             found = condition(scaler, kind)
+            if (
+                found.get("lastTransitionTime", "") > evidence.recently
+            ):  # there are no metrics of pods that just started
+                continue
             if found.get("status") == "False" and found.get("reason") != "ScalingDisabled":
                 message = (
                     f"{scaler['kind']} {name_of(scaler)} does not scale: {found.get('message') or found.get('reason')}"
@@ -71,7 +75,7 @@ def autoscaler(evidence: Evidence) -> Iterator[Finding]:
                     "NoMetrics",
                     message,
                     remedy,
-                    Level.WARNS if evidence.is_ready else Level.BLOCKS,
+                    Level.WARNS,
                     evidence.chain_to(scaler),
                 )
                 break

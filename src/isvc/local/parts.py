@@ -11,6 +11,7 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
 from isvc.local.autoscaling import horizontal
 from isvc.local.autoscaling.metrics import no_external_metrics
+from isvc.local.causes import Causes
 from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
 from isvc.local.controllers import controllers, gateways, inference_pools
@@ -95,7 +96,8 @@ class Local:
         self._cache = Cache(client)
         recorder = Recorder(client, "isvc", clock)
         guard = Guard(frozenset(choices.allow_origins), reaches_this_machine=not choices.sandbox)
-        self._gateway = Gateway(self._cache, guard, gateway_port)
+        self.causes = Causes(client, clock)
+        self._gateway = Gateway(self._cache, guard, gateway_port, self.causes.state_of)
         self._node = Node(
             client,
             self._cache,

@@ -23,6 +23,7 @@ from isvc.local.node.process import Reaper
 
 if TYPE_CHECKING:
     from isvc.kube.objects import Object
+    from isvc.local.causes import Causes
     from isvc.programs.program import Program
     from isvc.toolkit.client import Client
     from isvc.toolkit.manager import Manager
@@ -51,6 +52,7 @@ class Stack:
         self._tasks: list[asyncio.Task[None]] = []
         self._managers: list[Manager] = []
         self.client: Client  # when it has started
+        self.causes: Causes  # likewise
         self._began = self._mark = time.perf_counter()
 
     async def start(self) -> Running:
@@ -77,6 +79,7 @@ class Stack:
         local = parts.Local(client, self.home, self._reaper, gateway_port, self._choices)
         await local.start()
         self._stack.push_async_callback(local.stop)
+        self.causes = local.causes
         self._managers = [
             parts.manager(program, client.config, port, self.home.certificates) for program, port in ports.items()
         ]
@@ -112,12 +115,12 @@ class Stack:
             self._stack.callback(each.stop)
 
     def follow(self, handler: Callable[[Object | None, Object | None], None]) -> None:
-        """Call the handler with each InferenceService that is there, and with every change."""
-        from isvc.api.resources import INFERENCE_SERVICES
+        """Call the handler with each service that is there, of whatever kind, and with every change."""
+        from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 
-        for manager in self._managers:
-            if manager.cache.serves(INFERENCE_SERVICES):
-                manager.cache.subscribe(INFERENCE_SERVICES, handler)
+        for kind in (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, INFERENCE_GRAPHS):
+            owner = next(manager for manager in self._managers if manager.cache.serves(kind))
+            owner.cache.subscribe(kind, handler)
 
     def on_stop(self, callback: Callable[[], Awaitable[None]]) -> None:
         """Call it before everything else is stopped."""

@@ -2,41 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
 
+from isvc.api.resources import INFERENCE_SERVICES
+from isvc.diagnosis.sentence import state
+from isvc.kube.conditions import find
 from isvc.kube.objects import Key, Object, dig
+from isvc.toolkit.clock import Clock
+
+FIRST_LOOK: Final = 3.0  # seconds after which a service that is not ready is looked into
+LONGEST_PAUSE: Final = 30.0
+_AT_ONCE: Final = 5  # looks in one turn; the machine has models to start
+_TURN: Final = 1.0
+
+Describe = Callable[[Object], Awaitable[str]]
+
+
+@dataclass(slots=True)
+class _Unready:
+    service: Object
+    due: float
+    pause: float = FIRST_LOOK
 
 
 class StatusPrinter:
-    """Prints one line when a service becomes ready, is blocked or is gone; never the same line twice in a row."""
+    """Prints one line when a service becomes ready, is blocked or is gone; never the same line twice in a row.
 
-    def __init__(self, echo: Callable[[str], None]) -> None:
-        self._echo = echo
-        self._printed: dict[Key, str] = {}
+    What blocks a service takes a while to find out, so `describe` is asked in the background, and less and less often.
+    """
+
+    def __init__(self, echo: Callable[[str], None], describe: Describe, clock: Clock) -> None:
+        self._echo, self._describe, self._clock = echo, describe, clock
+        self._printed: dict[str, str] = {}
+        self._unready: dict[str, _Unready] = {}
 
     def changed(self, before: Object | None, after: Object | None) -> None:
         if after is None:
-            if before is not None and Key.of(before) in self._printed:
-                del self._printed[Key.of(before)]
-                self._echo(f"{Key.of(before)} is gone")
+            self._gone(before)
             return
-        line = headline(after)
-        if line and self._printed.get(Key.of(after)) != line:
-            self._printed[Key.of(after)] = line
-            self._echo(f"{Key.of(after)} {line}")
+        name, ready = _name(after), find(dig(after, "status", "conditions") or (), "Ready")
+        if ready is not None and ready.get("status") == "True":
+            self._unready.pop(name, None)
+            self._print(name, state(after, ()))
+            return
+        known = self._unready.get(name)
+        due = self._clock.monotonic() + FIRST_LOOK
+        self._unready[name] = _Unready(after, min(known.due, due) if known else due)
+        if ready is not None and (known is None or name not in self._printed):
+            self._print(name, state(after, ()))
+
+    async def run(self) -> None:
+        """Looks into services that stay unready, for ever."""
+        while True:
+            await self._clock.sleep(_TURN)
+            now = self._clock.monotonic()
+            due = [name for name, unready in self._unready.items() if unready.due <= now]
+            for name in due[:_AT_ONCE]:
+                await self._look_into(name)
+
+    async def _look_into(self, name: str) -> None:
+        unready = self._unready.get(name)
+        if unready is None:  # ready or gone, while another one was looked into
+            return
+        text = await self._describe(unready.service)
+        if self._unready.get(name) is unready:  # it has not changed meanwhile
+            self._print(name, text)
+            unready.pause = min(2 * unready.pause, LONGEST_PAUSE)
+            unready.due = self._clock.monotonic() + unready.pause
+
+    def _gone(self, service: Object | None) -> None:
+        if service is not None:
+            self._unready.pop(_name(service), None)
+            if self._printed.pop(_name(service), None):
+                self._echo(f"{_name(service)} is gone")
+
+    def _print(self, name: str, text: str) -> None:
+        if self._printed.get(name) != text:
+            self._printed[name] = text
+            self._echo(f"{name} {text}")
 
 
-def headline(service: Object) -> str:
-    """The state of a service; nothing while there is nothing to say yet."""
-    ready = next((c for c in dig(service, "status", "conditions") or [] if c.get("type") == "Ready"), None)
-    if ready is None:
-        return ""
-    if ready.get("status") == "True":
-        return f"is ready at {dig(service, 'status', 'url')}"
-    state = dig(service, "status", "modelStatus", "transitionStatus")
-    failure = dig(service, "status", "modelStatus", "lastFailureInfo", "message")
-    if state == "BlockedByFailedLoad":
-        return f"does not load: {failure}"
-    if state == "InvalidSpec" or ready.get("reason") == "ReconcileFailed":
-        return f"cannot be served: {ready.get('message') or failure or ready.get('reason')}"
-    return "is starting"
+def _name(service: Object) -> str:
+    kind = service.get("kind", INFERENCE_SERVICES.kind)
+    return str(Key.of(service)) if kind == INFERENCE_SERVICES.kind else f"{kind} {Key.of(service)}"

@@ -143,6 +143,14 @@ def test_commands_are_completed():
     assert "plain,get" in listed.splitlines()
 
 
+def test_a_cluster_that_cannot_be_used_completes_nothing(tmp_path):
+    words = f"isvc explain --kubeconfig {tmp_path / 'none'} i"
+    environment = {**os.environ, "_ISVC_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "4"}
+    program = [sys.executable, "-c", "from isvc.cli import main; main(prog_name='isvc')"]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
 def test_kubectl_finds_it_as_a_plugin():
     scripts = {script.name: script.value for script in entry_points(group="console_scripts")}
     assert scripts["kubectl-isvc"] == scripts["isvc"]

@@ -143,3 +143,20 @@ def test_refusals_are_told_apart(message: str, cause: str):
     assert finding.cause == cause
     assert finding.message.startswith("Deployment d cannot be created")
     assert finding.remedy
+
+
+def test_an_autoscaler_without_metrics_is_no_cause_while_a_model_is_downloaded():
+    running = {"name": "storage-initializer", "state": {"running": {"startedAt": "now"}}}
+    loading = {**pod("a"), "spec": {"initContainers": [{"name": "storage-initializer", "args": ["gs://models/iris"]}]}}
+    loading["status"] = {"phase": "Pending", "initContainerStatuses": [running]}
+    scaler = autoscaler("ScalingActive", "False", "FailedGetResourceMetric")
+    (found,) = diagnose(Evidence(service(NOT_READY), owned=[scaler, loading], pods=[loading]))
+    assert (found.cause, found.level) == ("Starting", Level.WAITS)
+    assert "downloads gs://models/iris" in found.message
+
+
+@pytest.mark.parametrize(("exit_code", "cause"), [(1, "ContainerCrashes"), (137, "Starting")])
+def test_a_container_that_runs_again_after_a_crash_has_not_mended_itself(exit_code: int, cause: str):
+    ended = {"terminated": {"reason": "Error", "exitCode": exit_code}}
+    again = pod("a", state={"running": {"startedAt": "now"}}, lastState=ended, restartCount=2)
+    assert causes(Evidence(service(NOT_READY), pods=[again])) == [cause]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl
 
 from aiohttp import web
@@ -20,13 +20,17 @@ from isvc.local.gateway.target import BadTarget, Target, cluster_name, target_of
 _IDLE = 75.0  # how long a client may take to send a request's headers
 
 
+async def _nobody_knows(target: Target) -> None:
+    return None
+
+
 class Proxy:
     def __init__(
         self,
         table: Callable[[], RouteTable],
         backends: Backends,
         guard: Guard,
-        why_unready: Callable[[Target], str | None] = lambda target: None,
+        why_unready: Callable[[Target], Awaitable[str | None]] = _nobody_knows,
     ) -> None:
         """`why_unready` says what keeps the service at an address from answering, if there is one."""
         self._table = table
@@ -63,7 +67,7 @@ class Proxy:
         try:
             return await self._forwarder.forward(request, target, rule)
         except Unavailable as error:
-            cause = self._why_unready(target)
+            cause = await self._why_unready(target)
             return refusal(503, f"{error.reason}; {cause}" if cause else error.reason)
 
     def _route(self, request: web.BaseRequest, target: Target, *, from_pod: bool) -> Rule | None:
@@ -93,7 +97,7 @@ class Proxy:
             answer.headers["Proxy-Authenticate"] = 'Basic realm="pods"'
             return answer
         table = self._table()
-        if cause := self._why_unready(target):
+        if cause := await self._why_unready(target):
             return refusal(503, cause)
         if table.names(target.route_host):
             return refusal(404, f"no route of host {target.host} matches {request.method} {target.path}")

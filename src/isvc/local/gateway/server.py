@@ -20,6 +20,7 @@ from isvc.local.gateway.graphs import graph_routes
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
+from isvc.local.status_printer import Describe
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
     GATEWAYS,
@@ -70,12 +71,12 @@ def observed_gateways(reader: Reader, port: int) -> Gateways:
 class Gateway:
     """Routes of a cache, served on a port. Compiling the table waits until the next request after a change."""
 
-    def __init__(self, cache: Cache, guard: Guard, port: int) -> None:
+    def __init__(self, cache: Cache, guard: Guard, port: int, describe: Describe) -> None:
         self._cache = cache
         self._port = port
         self._table: RouteTable | None = None
         self.backends = Backends(cache)
-        self._proxy = Proxy(self.table, self.backends, guard, partial(unready.why_unready, cache))
+        self._proxy = Proxy(self.table, self.backends, guard, partial(unready.why_unready, cache, describe))
         self._runner: web.ServerRunner | None = None
         cache.declare("gateway", *READS, *unready.READS)
         cache.subscribe(ENDPOINT_SLICES, lambda old, new: self.backends.changed(), before=False)

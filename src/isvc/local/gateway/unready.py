@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
-from isvc.kube.objects import Key, Object, name_of, namespace_of
+from isvc.kube.conditions import is_true
+from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.local.gateway.target import Target
-from isvc.local.status_printer import headline
+from isvc.local.status_printer import Describe
 from isvc.toolkit.reads import Read
 
 ADDRESS_OF_SERVICE: Final = "address"
@@ -31,13 +32,12 @@ class Reader(Protocol):
     def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]: ...
 
 
-def why_unready(reader: Reader, target: Target) -> str | None:
+async def why_unready(reader: Reader, describe: Describe, target: Target) -> str | None:
     """What keeps the service behind an address from answering, in one sentence; None for no service, or a ready one."""
     path = _PATH.match(target.path)
     wanted = [target.route_host, *([path[0]] if path and target.is_this_machine else [])]
     for kind, address in ((kind, address) for kind in _KINDS for address in wanted):
         for service in reader.by_index(kind, ADDRESS_OF_SERVICE, address):
-            line = headline(service) or "is not reconciled yet"
-            if not line.startswith("is ready"):
-                return f"{kind.kind} {Key.of(service)} {line}"
+            if not is_true(dig(service, "status", "conditions") or (), "Ready"):
+                return f"{kind.kind} {Key.of(service)} {await describe(service)}"
     return None

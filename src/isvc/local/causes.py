@@ -1,0 +1,53 @@
+"""What keeps services from being ready, for the gateway's answers and the lines of `isvc up`.
+
+It is the diagnosis that `isvc explain` prints. Clients that try again and again do not cause one each: what was found
+is kept for a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, NamedTuple
+
+from isvc.diagnosis.gather import examine
+from isvc.diagnosis.sentence import state
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Object, resource_version_of, uid_of
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock
+from isvc.toolkit.failure import ClusterError
+
+FRESH: Final = 2.0  # seconds
+WITHIN: Final = 5.0  # seconds, after which the status has to do
+_MOST_KEPT: Final = 1000
+
+
+class _Found(NamedTuple):
+    version: str
+    at: float
+    text: asyncio.Task[str]
+
+
+class Causes:
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client, self._clock = client, clock
+        self._found: dict[str, _Found] = {}
+
+    async def state_of(self, service: Object) -> str:
+        """One sentence without its subject: `is not ready: …`, `is starting: …`."""
+        now, version = self._clock.monotonic(), resource_version_of(service)
+        found = self._found.get(uid_of(service))
+        if found is None or found.version != version or now - found.at > FRESH:
+            found = _Found(version, now, asyncio.create_task(self._look(service)))
+            self._found.pop(uid_of(service), None)
+            self._found[uid_of(service)] = found
+            if len(self._found) > _MOST_KEPT:
+                del self._found[next(iter(self._found))]
+        return await asyncio.shield(found.text)
+
+    async def _look(self, service: Object) -> str:
+        try:
+            async with asyncio.timeout(WITHIN):
+                return state(service, await examine(self._client, service))
+        except (ApiError, ClusterError, TimeoutError):
+            return state(service, ())
