@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
+from tests.cluster.load import load
 from tests.cluster.local_machine import HAS_TOOLS, machine, running, until
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
@@ -36,27 +33,6 @@ def test_kubectl_top_shows_what_pods_and_nodes_use(here):
     assert "not found" in here.kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes/other", check=False)
     assert "No resources found" in here.kubectl("top", "pods", "-l", "app=other", check=False)
     here.kubectl("delete", "-f", "examples/iris.yaml")
-
-
-@contextmanager
-def load(url: str, clients: int = 4) -> Iterator[None]:
-    """Clients that ask again and again."""
-    over = threading.Event()
-    body = json.dumps({"instances": [[6.8, 2.8, 4.8, 1.4]]}).encode()
-
-    def ask() -> None:
-        while not over.is_set():
-            urllib.request.urlopen(urllib.request.Request(url, body), timeout=60).read()
-
-    threads = [threading.Thread(target=ask) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
 
 
 def test_replicas_follow_the_load(here):

@@ -9,6 +9,7 @@ from typing import Final
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
+from isvc.local import knative
 from isvc.local.autoscaling import horizontal
 from isvc.local.autoscaling.metrics import no_external_metrics
 from isvc.local.causes import Causes
@@ -20,7 +21,9 @@ from isvc.local.gateway.backends import Endpoint
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.server import Gateway
 from isvc.local.home import Home
-from isvc.local.install import conversions, install, install_webhooks
+from isvc.local.install import SYSTEM_NAMESPACE, conversions, install, install_webhooks
+from isvc.local.install.gateway import GATEWAY_NAME
+from isvc.local.knative.activator import Activator
 from isvc.local.node.node import Node
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.process import Reaper
@@ -111,6 +114,8 @@ class Local:
             sandbox=Sandbox(gateway_port) if choices.sandbox else None,
         )
         context = Context(client, self._cache, recorder, clock)
+        activator = Activator(self._cache, self._gateway.backends, clock)
+        self._gateway.backends.line_of = activator.line
         self.manager = Manager(
             client,
             self._cache,
@@ -118,6 +123,7 @@ class Local:
                 *controllers(context),
                 *gateways.controllers(context, gateway_port),
                 *inference_pools.controllers(context, gateway_port),
+                *knative.controllers(context, activator, f"{SYSTEM_NAMESPACE}/{GATEWAY_NAME}", gateway_port),
                 horizontal.controller(context, no_external_metrics),
             ],
             services=[recorder],

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -54,9 +55,18 @@ class Unavailable(Exception):
     reason: str
 
 
+class Line(Protocol):
+    """Where requests for a Service wait that may have no pods, or pods that take only so many requests at a time."""
+
+    def admitted(self) -> AbstractAsyncContextManager[Endpoint]:
+        """An endpoint that counts the request as running there meanwhile. Raises Unavailable."""
+        ...
+
+
 class Backends:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
+        self.line_of: Callable[[str, str], Line | None] = lambda namespace, service: None
         self._running: Counter[Endpoint] = Counter()
         self._news = asyncio.Event()
 

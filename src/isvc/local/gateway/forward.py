@@ -17,7 +17,7 @@ from aiohttp import web
 
 from isvc.local.gateway import pools
 from isvc.local.gateway.answers import BEGUN, broken_off, refusal
-from isvc.local.gateway.backends import Backends, Endpoint, Unavailable
+from isvc.local.gateway.backends import Backends, Endpoint, Line, Unavailable
 from isvc.local.gateway.exchange import BUFFERED, Body, Outgoing, Unwanted, exchange, new_session, read_body
 from isvc.local.gateway.headers import request_headers
 from isvc.local.gateway.mirrors import Mirrors
@@ -32,6 +32,9 @@ log = logging.getLogger("isvc.gateway")
 # Shorter than any server's, so that no request meets a connection its server is about to close (uvicorn: 5 s).
 _KEEP_ALIVE: Final = 4.0
 _KEPT: Final = 1 << 20  # bodies of up to this size are read whole where a prompt is looked for, a copy or a retry asked
+
+_TURNS: Final = 50  # of a request in line whose pods go before it reaches them
+_PAUSE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +117,46 @@ class Forwarder:
             raise _Failed(504, reason) from None
 
     async def _pass(self, request: web.BaseRequest, out: Outgoing, backend: Backend) -> web.StreamResponse:
+        line = self._backends.line_of(backend.namespace, backend.service) if backend.pool is None else None
+        if line is not None:
+            return await self._line_up(request, out, line)
         refused: Exception | None = None
         for endpoint in await self._candidates(backend, out.body):
             self._backends.started(endpoint)
             try:
-                return await exchange(self._inside(), request, f"http://{endpoint}", out)
+                return await self._send(request, out, endpoint)
             except aiohttp.ClientConnectorError as error:
                 refused = error
-            except (aiohttp.ClientError, ValueError) as error:  # ValueError: headers that are none
-                if request.transport is not None and not request.transport.is_closing():  # else it was the client
-                    log.warning("%s %s: %s: %s", request.method, request.path, endpoint, error)
-                reason = f"the endpoint {endpoint} ended the connection: {error or type(error).__name__}"
-                raise _Failed(502, reason) from error
             finally:
                 self._backends.ended(endpoint)
         raise Unavailable(f"no endpoint of {backend} accepts connections: {refused}")
+
+    async def _line_up(self, request: web.BaseRequest, out: Outgoing, line: Line) -> web.StreamResponse:
+        """To the pod whose turn it is; one that is gone meanwhile costs the request another turn, not its life."""
+        for _ in range(_TURNS - 1):
+            async with line.admitted() as endpoint:
+                try:
+                    return await self._send(request, out, endpoint)
+                except aiohttp.ClientConnectorError as error:
+                    log.debug("%s %s: %s", request.method, request.path, error)
+            await asyncio.sleep(_PAUSE)
+        async with line.admitted() as endpoint:
+            try:
+                return await self._send(request, out, endpoint)
+            except aiohttp.ClientConnectorError as error:
+                raise Unavailable(f"the endpoint {endpoint} accepts no connections: {error}") from None
+
+    async def _send(self, request: web.BaseRequest, out: Outgoing, endpoint: Endpoint) -> web.StreamResponse:
+        """Raises ClientConnectorError where the endpoint has seen nothing of the request."""
+        try:
+            return await exchange(self._inside(), request, f"http://{endpoint}", out)
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ClientError, ValueError) as error:  # ValueError: headers that are none
+            if request.transport is not None and not request.transport.is_closing():  # else it was the client
+                log.warning("%s %s: %s: %s", request.method, request.path, endpoint, error)
+            reason = f"the endpoint {endpoint} ended the connection: {error or type(error).__name__}"
+            raise _Failed(502, reason) from error
 
     async def _candidates(self, backend: Backend, body: Body) -> list[Endpoint]:
         """Endpoints to try, the best first."""

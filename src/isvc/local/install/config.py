@@ -12,6 +12,7 @@ import orjson
 
 from isvc.kube.objects import Object
 from isvc.local.install.gateway import GATEWAY_NAME
+from isvc.local.install.knative import LOCAL_GATEWAY_HOST
 
 _SMALL = {"memoryRequest": "100Mi", "memoryLimit": "1Gi", "cpuRequest": "100m", "cpuLimit": "1"}
 
@@ -35,13 +36,14 @@ _SECTIONS: dict[str, dict[str, Any]] = {
         "kserveIngressGateway": f"kserve/{GATEWAY_NAME}",
         "ingressGateway": "knative-serving/knative-ingress-gateway",
         "localGateway": "knative-serving/knative-local-gateway",
-        "localGatewayService": "knative-local-gateway.istio-system.svc.cluster.local",
+        "localGatewayService": LOCAL_GATEWAY_HOST,
+        "knativeLocalGatewayService": LOCAL_GATEWAY_HOST,
         "ingressClassName": "isvc",
         "domainTemplate": "{{ .Name }}-{{ .Namespace }}.{{ .IngressDomain }}",
         "pathTemplate": "/serving/{{ .Namespace }}/{{ .Name }}",
         "pathBasedURL": True,
         "urlScheme": "http",
-        "disableIstioVirtualHost": True,
+        "disableIstioVirtualHost": False,
         "disableIngressCreation": False,
     },
     "explainers": {"art": {"image": "kserve/art-explainer", "defaultImageVersion": "latest"}},

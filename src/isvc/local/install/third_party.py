@@ -14,12 +14,14 @@ from isvc.api.schema import structural
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.kube.schemas import Schema
+from isvc.local.knative.kinds import CONFIGURATIONS, REVISIONS, ROUTES
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
     GATEWAYS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INFERENCE_POOLS_V1ALPHA2,
+    KNATIVE_SERVICES,
     LEADER_WORKER_SETS,
     VIRTUAL_SERVICES,
 )
@@ -37,11 +39,22 @@ class _Kind:
     columns: tuple[Column, ...] = ()
     spec: str = ""  # the name of its schema
     other_versions: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
 
-def _condition(name: str) -> str:
-    return f".status.conditions[?(@.type=='{name}')].status"
+def _condition(name: str, field: str = "status") -> str:
+    return f".status.conditions[?(@.type=='{name}')].{field}"
 
+
+_READY: Final = (
+    ("Ready", "string", _condition("Ready")),
+    ("Reason", "string", _condition("Ready", "reason")),
+)
+_REVISIONS: Final = (
+    ("LatestCreated", "string", ".status.latestCreatedRevisionName"),
+    ("LatestReady", "string", ".status.latestReadyRevisionName"),
+)
+_KNATIVE: Final = ("all", "knative", "serving")
 
 _KINDS: Final = (
     _Kind(
@@ -84,6 +97,26 @@ _KINDS: Final = (
         spec="inference.networking.x-k8s.io/InferencePoolSpec",
     ),
     _Kind(
+        KNATIVE_SERVICES,
+        short_names=("kservice", "ksvc"),
+        columns=(("URL", "string", ".status.url"), *_REVISIONS, *_READY),
+        categories=_KNATIVE,
+    ),
+    _Kind(CONFIGURATIONS, short_names=("config", "cfg"), columns=(*_REVISIONS, *_READY), categories=_KNATIVE),
+    _Kind(
+        REVISIONS,
+        short_names=("rev",),
+        columns=(
+            ("Config Name", "string", r".metadata.labels['serving\.knative\.dev/configuration']"),
+            ("Generation", "string", r".metadata.labels['serving\.knative\.dev/configurationGeneration']"),
+            *_READY,
+            ("Actual Replicas", "integer", ".status.actualReplicas"),
+            ("Desired Replicas", "integer", ".status.desiredReplicas"),
+        ),
+        categories=_KNATIVE,
+    ),
+    _Kind(ROUTES, short_names=("rt",), columns=(("URL", "string", ".status.url"), *_READY), categories=_KNATIVE),
+    _Kind(
         VIRTUAL_SERVICES,
         short_names=("vs",),
         columns=(("Gateways", "string", ".spec.gateways"), ("Hosts", "string", ".spec.hosts"), _AGE),
@@ -125,6 +158,7 @@ def _crd(kind: _Kind) -> Object:
                 "plural": resource.plural,
                 "singular": resource.kind.lower(),
                 "shortNames": list(kind.short_names),
+                "categories": list(kind.categories),
             },
             "versions": [
                 _version(kind, version, stored=version == resource.version)

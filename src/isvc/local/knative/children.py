@@ -1,0 +1,51 @@
+"""Writing what an object of Knative is made of: created when it is missing, updated where it is not as wanted."""
+
+from __future__ import annotations
+
+from isvc.kube.equality import covers
+from isvc.kube.errors import AlreadyExists
+from isvc.kube.objects import Object, name_of, namespace_of, uid_of
+from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
+from isvc.kube.resource import Resource
+from isvc.local.controllers.context import Context
+
+
+class NotOwned(Exception):
+    """An object of the wanted name belongs to somebody else; the text goes into a condition."""
+
+
+async def ensure(context: Context, resource: Resource, wanted: Object, owner: Object) -> Object:
+    """The child as it is now. What is immutable in it has to be the same whenever it is asked for. Raises NotOwned."""
+    name, namespace = name_of(wanted), namespace_of(wanted)
+    wanted = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        **wanted,
+        "metadata": {**wanted["metadata"], "ownerReferences": [controller_ref(owner)]},
+    }
+    live = context.cache.get(resource, name, namespace)
+    if live is None:
+        try:
+            live = await context.client.create(resource, wanted)
+        except AlreadyExists:
+            live = await context.client.get(resource, name, namespace)
+        context.cache.note(resource, live)
+    if not is_controlled_by(live, uid_of(owner)):
+        by = controller_of(live)
+        whose = f"{by['kind']} {by['name']}" if by else "nobody"
+        raise NotOwned(f'There is an existing {resource.kind} "{name}" that we do not own (it belongs to {whose}).')
+    if _is_as_wanted(live, wanted):
+        return live
+    metadata = {**live["metadata"]}
+    for field in ("labels", "annotations"):
+        metadata[field] = {**(metadata.get(field) or {}), **(wanted["metadata"].get(field) or {})}
+    written = await context.client.update(resource, {**wanted, "metadata": metadata})
+    context.cache.note(resource, written)
+    return written
+
+
+def _is_as_wanted(live: Object, wanted: Object) -> bool:
+    """Maps of text are compared by what is wanted, a template also by what is no longer wanted in it."""
+    metadata = {field: wanted["metadata"].get(field) or {} for field in ("labels", "annotations")}
+    same_template = "template" not in wanted["spec"] or live["spec"].get("template") == wanted["spec"]["template"]
+    return same_template and covers(live["metadata"], metadata) and covers(live["spec"], wanted["spec"])

@@ -1,0 +1,90 @@
+"""A Configuration: every change of its template is a Revision of its own, which never changes again."""
+
+from __future__ import annotations
+
+from isvc.kube.conditions import Conditions, ConditionSet, find
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.local.controllers.context import Context
+from isvc.local.knative.children import NotOwned, ensure
+from isvc.local.knative.kinds import (
+    CONFIGURATION,
+    CONFIGURATION_GENERATION,
+    CONFIGURATION_UID,
+    CONFIGURATIONS,
+    REVISIONS,
+    SERVICE,
+    SERVICE_UID,
+    typed,
+)
+from isvc.serving.names import child
+from isvc.toolkit.clock import timestamp
+from isvc.toolkit.controller import Controller, Watch, owner_of
+
+CONDITIONS = ConditionSet(())
+TIMEOUT_SECONDS = 300
+
+
+def controller(context: Context) -> Controller:
+    async def reconcile(key: Key) -> None:
+        configuration = context.cache.get(CONFIGURATIONS, key.name, key.namespace)
+        if configuration is None or is_being_deleted(configuration):
+            return
+        before = configuration.get("status") or {}
+        status = CONDITIONS.edit(before.get("conditions") or (), timestamp(context.clock.now()))
+        status.initialize()
+        fields: Object = {"observedGeneration": dig(configuration, "metadata", "generation") or 0}
+        if ready := before.get("latestReadyRevisionName"):
+            fields["latestReadyRevisionName"] = ready
+        try:
+            revision = await ensure(
+                context, REVISIONS, revision_of(configuration), typed(CONFIGURATIONS, configuration)
+            )
+            fields |= _follow(status, revision, fields)
+        except (ApiError, NotOwned) as error:
+            words = error.message if isinstance(error, ApiError) else str(error)
+            status.mark_false("Ready", "RevisionFailed", f"Revision creation failed with message: {words}.")
+        await context.write_status(CONFIGURATIONS, configuration, {**fields, "conditions": status.result()})
+
+    watches = [Watch(CONFIGURATIONS), Watch(REVISIONS, to=owner_of(CONFIGURATIONS))]
+    return Controller("knative-configuration", reconcile, watches)
+
+
+def revision_of(configuration: Object) -> Object:
+    """The Revision of the template as it is now, named by the Configuration's generation."""
+    template = configuration["spec"]["template"]
+    metadata, generation = template.get("metadata") or {}, dig(configuration, "metadata", "generation") or 1
+    of_service = {key: value for key, value in labels_of(configuration).items() if key in (SERVICE, SERVICE_UID)}
+    labels = {
+        **(metadata.get("labels") or {}),
+        **of_service,
+        CONFIGURATION: name_of(configuration),
+        CONFIGURATION_UID: uid_of(configuration),
+        CONFIGURATION_GENERATION: str(generation),
+    }
+    defaults = {"containerConcurrency": 0, "timeoutSeconds": TIMEOUT_SECONDS, "enableServiceLinks": False}
+    return {
+        "metadata": {
+            "name": metadata.get("name") or child(name_of(configuration), f"-{generation:05d}"),
+            "namespace": namespace_of(configuration),
+            "labels": labels,
+            "annotations": metadata.get("annotations") or {},
+        },
+        "spec": {**defaults, **template["spec"]},
+    }
+
+
+def _follow(status: Conditions, revision: Object, fields: Object) -> Object:
+    """What the newest Revision makes of the Configuration."""
+    name = name_of(revision)
+    ready = find(dig(revision, "status", "conditions") or (), "Ready") or {}
+    match ready.get("status"):
+        case "True":
+            status.mark_true("Ready")
+            return {"latestCreatedRevisionName": name, "latestReadyRevisionName": name}
+        case "False" if fields.get("latestReadyRevisionName") != name:
+            words = f'Revision "{name}" failed with message: {ready.get("message", "")}.'
+            status.mark_false("Ready", "RevisionFailed", words)
+        case _ if fields.get("latestReadyRevisionName") != name:
+            status.mark_unknown("Ready")
+    return {"latestCreatedRevisionName": name}

@@ -1,0 +1,53 @@
+"""Kinds, labels and annotations of Knative Serving."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isvc.kube.objects import Object
+from isvc.kube.resource import Resource
+from isvc.serving.thirdparty import KNATIVE_SERVICES
+
+_GROUP: Final = "serving.knative.dev"
+CONFIGURATIONS: Final = Resource(_GROUP, "v1", "configurations", "Configuration")
+REVISIONS: Final = Resource(_GROUP, "v1", "revisions", "Revision")
+ROUTES: Final = Resource(_GROUP, "v1", "routes", "Route")
+
+SERVICE: Final = f"{_GROUP}/service"
+SERVICE_UID: Final = f"{_GROUP}/serviceUID"
+CONFIGURATION: Final = f"{_GROUP}/configuration"
+CONFIGURATION_UID: Final = f"{_GROUP}/configurationUID"
+CONFIGURATION_GENERATION: Final = f"{_GROUP}/configurationGeneration"
+REVISION: Final = f"{_GROUP}/revision"
+REVISION_UID: Final = f"{_GROUP}/revisionUID"
+ROUTE: Final = f"{_GROUP}/route"
+
+SYSTEM_NAMESPACE: Final = "knative-serving"
+
+
+def typed(resource: Resource, obj: Object) -> Object:
+    """An object of a cache with its apiVersion and kind, which references to it need."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+
+
+def deployment_name(revision: str) -> str:
+    return f"{revision}-deployment"
+
+
+__all__ = [
+    "CONFIGURATION",
+    "CONFIGURATIONS",
+    "CONFIGURATION_GENERATION",
+    "CONFIGURATION_UID",
+    "KNATIVE_SERVICES",
+    "REVISION",
+    "REVISIONS",
+    "REVISION_UID",
+    "ROUTE",
+    "ROUTES",
+    "SERVICE",
+    "SERVICE_UID",
+    "SYSTEM_NAMESPACE",
+    "deployment_name",
+    "typed",
+]

@@ -1,0 +1,116 @@
+"""A Revision: its Deployment and Service are made once; its status says whether it can serve, and whether it does."""
+
+from __future__ import annotations
+
+from isvc.kube.conditions import Conditions, ConditionSet, find
+from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, labels_of, name_of
+from isvc.kube.resource import DEPLOYMENTS, PODS, SERVICES
+from isvc.local.controllers.context import Context
+from isvc.local.controllers.rollout import replicas_of
+from isvc.local.knative.children import NotOwned, ensure
+from isvc.local.knative.kinds import REVISION, REVISION_UID, REVISIONS, deployment_name, typed
+from isvc.local.knative.scaling import scaling_of
+from isvc.local.knative.workload import deployment_of, service_of
+from isvc.toolkit.clock import timestamp
+from isvc.toolkit.controller import Controller, Watch, owner_of
+
+CONDITIONS = ConditionSet(("ContainerHealthy", "ResourcesAvailable"))
+_DEPLOYING = "Deploying"
+
+
+def controller(context: Context) -> Controller:
+    def revision_of(pod: Object) -> list[Key]:
+        name = labels_of(pod).get(REVISION)
+        return [Key(pod["metadata"]["namespace"], name)] if name else []
+
+    async def reconcile(key: Key) -> None:
+        revision = context.cache.get(REVISIONS, key.name, key.namespace)
+        if revision is None or is_being_deleted(revision):
+            return
+        status = CONDITIONS.edit(dig(revision, "status", "conditions") or (), timestamp(context.clock.now()))
+        status.initialize()
+        fields: Object = {"observedGeneration": dig(revision, "metadata", "generation") or 0}
+        try:
+            await ensure(context, SERVICES, service_of(revision), typed(REVISIONS, revision))
+            deployment = await _deployment(context, revision)
+        except NotOwned as error:
+            status.mark_false("ResourcesAvailable", "NotOwned", str(error))
+        else:
+            fields |= _follow(status, revision, deployment, _pods(context, revision))
+        await context.write_status(REVISIONS, revision, {**fields, "conditions": status.result()})
+
+    watches = [
+        Watch(REVISIONS),
+        Watch(DEPLOYMENTS, to=owner_of(REVISIONS)),
+        Watch(SERVICES, to=owner_of(REVISIONS)),
+        Watch(PODS, to=revision_of),
+    ]
+    return Controller("knative-revision", reconcile, watches)
+
+
+async def _deployment(context: Context, revision: Object) -> Object:
+    """Made with as many replicas as the Revision starts with; how many it has later, the autoscaler decides."""
+    live = context.cache.get(DEPLOYMENTS, deployment_name(name_of(revision)), revision["metadata"]["namespace"])
+    if live is not None:
+        return live
+    scaling = scaling_of(context.cache, revision)
+    return await ensure(
+        context,
+        DEPLOYMENTS,
+        deployment_of(revision, max(scaling.initial, scaling.least)),
+        typed(REVISIONS, revision),
+    )
+
+
+def _pods(context: Context, revision: Object) -> list[Object]:
+    namespace, uid = revision["metadata"]["namespace"], revision["metadata"]["uid"]
+    return [pod for pod in context.cache.list(PODS, namespace) if labels_of(pod).get(REVISION_UID) == uid]
+
+
+def _follow(status: Conditions, revision: Object, deployment: Object, pods: list[Object]) -> Object:
+    wanted = replicas_of(deployment)
+    known = deployment.get("status") or {}
+    ready = known.get("readyReplicas") or 0
+    was_ready = status.status("ResourcesAvailable") == "True" and status.status("ContainerHealthy") == "True"
+    if ready and wanted:
+        status.mark_true("ResourcesAvailable")
+        status.mark_true("ContainerHealthy")
+        status.set("Active", "True")
+    elif wanted == 0:
+        status.set("Active", "False", "NoTraffic", "The target is not receiving traffic.")
+        if not was_ready and scaled_from_start(revision):
+            status.mark_true("ResourcesAvailable")
+            status.mark_true("ContainerHealthy")
+    else:
+        words = "Requests to the target are being buffered as resources are provisioned."
+        status.set("Active", "Unknown", "Queued", words)
+        _report_trouble(status, known, pods, was_ready=was_ready)
+    return {"actualReplicas": ready, "desiredReplicas": wanted}
+
+
+def scaled_from_start(revision: Object) -> bool:
+    """Whether the Revision begins with no pods, and so is as ready as it can be."""
+    return annotations_of(revision).get("autoscaling.knative.dev/initial-scale") == "0"
+
+
+def _report_trouble(status: Conditions, deployment: Object, pods: list[Object], *, was_ready: bool) -> None:
+    """Why no pod is ready, as far as that is known: a Revision that was ready once is not called broken for a start."""
+    progressing = find(deployment.get("conditions") or (), "Progressing") or {}
+    timed_out = progressing.get("reason") == "ProgressDeadlineExceeded"
+    for container in (each for pod in pods[:1] for each in dig(pod, "status", "containerStatuses") or ()):
+        ended = dig(container, "lastState", "terminated") or dig(container, "state", "terminated")
+        waiting = dig(container, "state", "waiting")
+        if ended:
+            words = ended.get("message") or "container exited with no error"
+            status.mark_false(
+                "ContainerHealthy", f"ExitCode{ended.get('exitCode', 0)}", f"Container failed with: {words}"
+            )
+            return
+        if waiting and timed_out:
+            status.mark_false("ResourcesAvailable", waiting.get("reason", ""), waiting.get("message", ""))
+            return
+    if timed_out:
+        status.mark_false("ResourcesAvailable", "ProgressDeadlineExceeded", progressing.get("message", ""))
+    elif not was_ready:
+        status.mark_unknown("ResourcesAvailable", _DEPLOYING)
+        status.mark_unknown("ContainerHealthy", _DEPLOYING)

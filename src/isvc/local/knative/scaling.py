@@ -1,0 +1,101 @@
+"""Revisions get as many pods as their requests need: looked at every two seconds, and at once when one has to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from isvc.kube.conditions import is_true
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
+from isvc.local.controllers.context import Context
+from isvc.local.controllers.rollout import replicas_of
+from isvc.local.knative.activator import Activator
+from isvc.local.knative.decider import Decider, Pods
+from isvc.local.knative.kinds import (
+    CONFIGURATION,
+    CONFIGURATIONS,
+    REVISIONS,
+    ROUTES,
+    SYSTEM_NAMESPACE,
+    deployment_name,
+)
+from isvc.local.knative.settings import CONFIG_NAME, Scaling
+from isvc.toolkit.cache import Reader
+from isvc.toolkit.controller import Controller, Result, Watch, owner_of, spec_changed
+from isvc.toolkit.reads import Read
+
+TICK_SECONDS: Final = 2.0
+_CLASS: Final = "autoscaling.knative.dev/class"
+_OURS: Final = "kpa.autoscaling.knative.dev"
+
+
+def scaling_of(reader: Reader, revision: Object) -> Scaling:
+    config = reader.get(CONFIG_MAPS, CONFIG_NAME, SYSTEM_NAMESPACE) or {}
+    return Scaling.of(revision, config.get("data") or {})
+
+
+def controller(context: Context, activator: Activator) -> Controller:
+    def led_to(route: Object) -> Iterable[Key]:
+        targets = dig(route, "status", "traffic") or ()
+        return [Key(namespace_of(route), each["revisionName"]) for each in targets]
+
+    scalers = RevisionScalers(context, activator)
+    watches = [
+        Watch(REVISIONS, when=spec_changed),
+        Watch(DEPLOYMENTS, to=owner_of(REVISIONS), when=spec_changed),
+        Watch(ROUTES, to=led_to),
+    ]
+    reads = [Read(CONFIG_MAPS), Read(CONFIGURATIONS)]
+    made = Controller("knative-autoscaler", scalers.reconcile, watches, reads=reads, clock=context.clock)
+    activator.wake = lambda key: made.queue.add(key)
+    return made
+
+
+class RevisionScalers:
+    def __init__(self, context: Context, activator: Activator) -> None:
+        self._context = context
+        self._activator = activator
+        self._deciders: dict[Key, Decider] = {}
+
+    async def reconcile(self, key: Key) -> Result | None:
+        cache = self._context.cache
+        revision = cache.get(REVISIONS, key.name, key.namespace)
+        deployment = cache.get(DEPLOYMENTS, deployment_name(key.name), key.namespace)
+        line = self._activator.line(key.namespace, key.name)
+        if revision is None or is_being_deleted(revision):
+            self._deciders.pop(key, None)
+            return None
+        if deployment is None or line is None or not _is_ours(revision):
+            return None
+        now = self._context.clock.monotonic()
+        decider = self._deciders.setdefault(key, Decider(now))
+        replicas, scaling = replicas_of(deployment), scaling_of(cache, revision)
+        if not replicas and line.demand.under_way:
+            line.demand.wake(now)
+        wanted = decider.decide(
+            scaling,
+            line.demand,
+            now,
+            Pods(replicas, dig(deployment, "status", "readyReplicas") or 0),
+            reachable=is_reachable(cache, revision),
+            initialized=is_true(dig(revision, "status", "conditions") or (), "Ready"),
+        )
+        if wanted != replicas:
+            await self._context.patch(DEPLOYMENTS, deployment, {"spec": {"replicas": wanted}})
+        return Result(requeue_after=TICK_SECONDS) if wanted or line.demand.under_way else None
+
+
+def _is_ours(revision: Object) -> bool:
+    """Whether requests scale it, and not an HPA."""
+    return (dig(revision, "metadata", "annotations", _CLASS) or _OURS) == _OURS
+
+
+def is_reachable(reader: Reader, revision: Object) -> bool:
+    """Whether a Route leads to it, or may as soon as it is ready: the newest of its Configuration."""
+    namespace, name = namespace_of(revision), name_of(revision)
+    configuration = reader.get(CONFIGURATIONS, labels_of(revision).get(CONFIGURATION, ""), namespace)
+    if dig(configuration, "status", "latestCreatedRevisionName") in (None, name):
+        return True
+    targets = (each for route in reader.list(ROUTES, namespace) for each in dig(route, "status", "traffic") or ())
+    return any(each.get("revisionName") == name for each in targets)

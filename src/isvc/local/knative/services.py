@@ -1,0 +1,118 @@
+"""A Knative Service: one Configuration, which has its template, and one Route, which has its traffic."""
+
+from __future__ import annotations
+
+from isvc.kube.conditions import FALSE, TRUE, UNKNOWN, Conditions, ConditionSet, find
+from isvc.kube.objects import (
+    Key,
+    Object,
+    annotations_of,
+    dig,
+    is_being_deleted,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from isvc.local.controllers.context import Context
+from isvc.local.knative.children import NotOwned, ensure
+from isvc.local.knative.kinds import CONFIGURATIONS, KNATIVE_SERVICES, ROUTES, SERVICE, SERVICE_UID, typed
+from isvc.toolkit.clock import timestamp
+from isvc.toolkit.controller import Controller, Watch, owner_of
+
+CONDITIONS = ConditionSet(("ConfigurationsReady", "RoutesReady"))
+_NOT_COPIED = ("kubectl.kubernetes.io/last-applied-configuration",)
+_LATEST: Object = {"latestRevision": True, "percent": 100}
+
+
+def controller(context: Context) -> Controller:
+    async def reconcile(key: Key) -> None:
+        service = context.cache.get(KNATIVE_SERVICES, key.name, key.namespace)
+        if service is None or is_being_deleted(service):
+            return
+        owner = typed(KNATIVE_SERVICES, service)
+        status = CONDITIONS.edit(dig(service, "status", "conditions") or (), timestamp(context.clock.now()))
+        status.initialize()
+        fields: Object = {}
+        try:
+            configuration = await ensure(context, CONFIGURATIONS, configuration_of(service), owner)
+            fields |= _configuration_fields(status, configuration)
+        except NotOwned as error:
+            status.mark_false("ConfigurationsReady", "NotOwned", str(error))
+        try:
+            route = await ensure(context, ROUTES, route_of(service), owner)
+            fields |= _route_fields(status, route, fields)
+        except NotOwned as error:
+            status.mark_false("RoutesReady", "NotOwned", str(error))
+        fields |= {"conditions": status.result(), "observedGeneration": dig(service, "metadata", "generation") or 0}
+        await context.write_status(KNATIVE_SERVICES, service, fields)
+
+    watches = [
+        Watch(KNATIVE_SERVICES),
+        Watch(CONFIGURATIONS, to=owner_of(KNATIVE_SERVICES)),
+        Watch(ROUTES, to=owner_of(KNATIVE_SERVICES)),
+    ]
+    return Controller("knative-service", reconcile, watches)
+
+
+def configuration_of(service: Object) -> Object:
+    return {"metadata": _metadata(service), "spec": {"template": service["spec"]["template"]}}
+
+
+def route_of(service: Object) -> Object:
+    """Its traffic, where the latest revision is that of the Service's Configuration."""
+    targets = dig(service, "spec", "traffic") or [_LATEST]
+    traffic = [
+        each if each.get("revisionName") else {**each, "configurationName": name_of(service)} for each in targets
+    ]
+    return {"metadata": _metadata(service), "spec": {"traffic": traffic}}
+
+
+def _metadata(service: Object) -> Object:
+    annotations = {key: value for key, value in annotations_of(service).items() if key not in _NOT_COPIED}
+    labels = {**labels_of(service), SERVICE: name_of(service), SERVICE_UID: uid_of(service)}
+    return {
+        "name": name_of(service),
+        "namespace": namespace_of(service),
+        "labels": labels,
+        "annotations": annotations,
+    }
+
+
+def _configuration_fields(status: Conditions, configuration: Object) -> Object:
+    known = configuration.get("status") or {}
+    if known.get("observedGeneration") != dig(configuration, "metadata", "generation"):
+        why = "The Configuration is still working to reflect the latest desired specification."
+        status.mark_unknown("ConfigurationsReady", "OutOfDate", why)
+    else:
+        follow(status, "ConfigurationsReady", known)
+    names = ("latestCreatedRevisionName", "latestReadyRevisionName")
+    return {name: known[name] for name in names if known.get(name)}
+
+
+def _route_fields(status: Conditions, route: Object, fields: Object) -> Object:
+    known = route.get("status") or {}
+    if known.get("observedGeneration") != dig(route, "metadata", "generation"):
+        why = "The Route is still working to reflect the latest desired specification."
+        status.mark_unknown("RoutesReady", "OutOfDate", why)
+    else:
+        follow(status, "RoutesReady", known)
+        if status.status("RoutesReady") == TRUE and not _is_migrated(known, fields):
+            why = "Traffic is not yet migrated to the latest revision."
+            status.mark_unknown("RoutesReady", "TrafficNotMigrated", why)
+    return {name: known[name] for name in ("url", "address", "traffic") if known.get(name)}
+
+
+def _is_migrated(route: Object, fields: Object) -> bool:
+    """Whether traffic for the latest revision goes to the one that is ready now."""
+    latest = [each for each in route.get("traffic") or () if each.get("latestRevision")]
+    return all(each.get("revisionName") == fields.get("latestReadyRevisionName") for each in latest)
+
+
+def follow(status: Conditions, kind: str, followed: Object) -> None:
+    """A condition as the Ready of another object."""
+    ready = find(followed.get("conditions") or (), "Ready")
+    if ready is None:
+        return
+    marks = {TRUE: status.mark_true, FALSE: status.mark_false, UNKNOWN: status.mark_unknown}
+    marks[ready["status"]](kind, ready.get("reason", ""), ready.get("message", ""))

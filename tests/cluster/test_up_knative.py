@@ -1,0 +1,116 @@
+"""Knative mode on `isvc up`: no pods without requests, held requests, shares of traffic, stopping."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from tests.cluster.load import ask, ask_at_once, load
+from tests.cluster.local_machine import HAS_TOOLS, machine, running, until
+
+pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
+
+ANSWER = (200, b'{"predictions":[1]}')
+
+
+@pytest.fixture(scope="module")
+def here(models, tmp_path_factory):
+    with running(machine(tmp_path_factory.mktemp("up"), models)) as here:
+        yield here
+
+
+def predict_url(here, name: str) -> str:
+    return here.get("isvc", name)["status"]["url"] + f"/v1/models/{name}:predict"
+
+
+def pods(here, service: str) -> list:
+    return here.get("pods", "-l", f"serving.kserve.io/inferenceservice={service}")["items"]
+
+
+def service(name: str, **predictor: object) -> dict:
+    model = {"modelFormat": {"name": "sklearn"}, "storageUri": "pvc://models/iris"}
+    annotations = {"serving.kserve.io/deploymentMode": "Knative", "autoscaling.knative.dev/window": "6s"}
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {"predictor": {"model": model, **predictor}},
+    }
+
+
+def test_to_zero_and_back_without_losing_a_request(here, record_property):
+    here.kubectl("apply", "-f", "examples/scale-to-zero.yaml")
+    here.wait_ready("sleepy-iris")
+    url = predict_url(here, "sleepy-iris")
+    until(lambda: pods(here, "sleepy-iris") == [], "no pods")
+    revision = here.get("revisions", "sleepy-iris-predictor-00001")
+    active = next(each for each in revision["status"]["conditions"] if each["type"] == "Active")
+    assert (active["status"], active["reason"]) == ("False", "NoTraffic")
+    here.wait_ready("sleepy-iris")  # a service without pods is ready
+
+    began = time.monotonic()
+    assert ask(url) == ANSWER
+    record_property("cold start, seconds", round(time.monotonic() - began, 2))
+    until(lambda: pods(here, "sleepy-iris") == [], "no pods again")
+    assert ask_at_once(url, 30) == [ANSWER] * 30
+    with load(url, clients=12) as failures:  # more than three times what a pod takes at once
+        until(lambda: here.get("rev", "sleepy-iris-predictor-00001")["status"]["actualReplicas"] == 2, "two pods")
+    assert failures == []
+    here.kubectl("delete", "-f", "examples/scale-to-zero.yaml")
+    until(lambda: here.get("ksvc,rev,deploy")["items"] == [], "nothing left")
+
+
+def test_a_canary_gets_its_share_and_is_promoted(here):
+    here.apply(service("shared", minReplicas=1))
+    here.wait_ready("shared")
+    here.apply(service("shared", minReplicas=1, canaryTrafficPercent=20, labels={"version": "2"}))
+
+    def traffic() -> dict[str, int]:
+        entries = here.get("isvc", "shared")["status"]["components"]["predictor"].get("traffic") or []
+        return {each["revisionName"]: each["percent"] for each in entries}
+
+    until(lambda: traffic() == {"shared-predictor-00002": 20, "shared-predictor-00001": 80}, "both revisions")
+    here.wait_ready("shared")
+    route = here.get("httproute", "shared-predictor")["spec"]["rules"][-1]
+    assert {each["name"]: each["weight"] for each in route["backendRefs"]} == traffic()
+    url = predict_url(here, "shared")
+    tagged = url.split("/")[2].replace("localhost", "prev-shared-predictor-default.localhost")
+    said = here.run("curl", "-sS", "-H", f"Host: {tagged}", f"http://{url.split('/')[2]}/v1/models/shared")
+    assert json.loads(said) == {"name": "shared", "ready": True}
+    assert ask_at_once(url, 10) == [(200, ANSWER[1])] * 10
+    here.apply(service("shared", minReplicas=1, labels={"version": "2"}))
+    until(lambda: traffic() == {"shared-predictor-00002": 100}, "the promotion")
+    old = "shared-predictor-00001-deployment"
+    until(lambda: here.get("deploy", old)["spec"]["replicas"] == 0, "the old revision to go")
+    here.kubectl("delete", "isvc", "shared")
+
+
+def test_a_stopped_service_has_nothing_and_comes_back(here):
+    here.apply(service("halted", minReplicas=1))
+    here.wait_ready("halted")
+    here.kubectl("annotate", "isvc", "halted", "serving.kserve.io/stop=true")
+    until(lambda: here.get("ksvc")["items"] == [] and pods(here, "halted") == [], "everything to go")
+    conditions = {each["type"]: each["status"] for each in here.get("isvc", "halted")["status"]["conditions"]}
+    assert conditions["Stopped"] == "True"
+    here.kubectl("annotate", "isvc", "halted", "serving.kserve.io/stop-")
+    here.wait_ready("halted")
+    assert ask(predict_url(here, "halted")) == ANSWER
+    here.kubectl("delete", "isvc", "halted")
+
+
+def test_a_revision_that_cannot_start_leaves_traffic_where_it_was(here):
+    here.apply(service("cautious", minReplicas=1))
+    here.wait_ready("cautious")
+    broken = service("cautious", minReplicas=1)
+    broken["spec"]["predictor"]["model"]["storageUri"] = "pvc://models/nothing-here"
+    here.apply(broken)
+
+    def newest() -> dict:
+        return here.get("ksvc", "cautious-predictor")["status"]
+
+    until(lambda: newest()["latestCreatedRevisionName"] == "cautious-predictor-00002", "the second revision")
+    assert newest()["latestReadyRevisionName"] == "cautious-predictor-00001"
+    assert newest()["traffic"][0]["revisionName"] == "cautious-predictor-00001"
+    assert ask(predict_url(here, "cautious")) == ANSWER
+    here.kubectl("delete", "isvc", "cautious")

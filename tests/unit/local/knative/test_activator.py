@@ -1,0 +1,118 @@
+"""Requests in line: held while there is no pod, let through in order, a pod's share of them and no more."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from isvc.kube.objects import Key
+from isvc.local.gateway.backends import Backends, Endpoint, Unavailable
+from isvc.local.knative.activator import Line
+from isvc.toolkit.clock import SystemClock
+
+
+class Pods(Backends):
+    """Endpoints that a test sets."""
+
+    def __init__(self) -> None:
+        super().__init__(None)  # type: ignore[arg-type]
+        self.ready: list[Endpoint] = []
+
+    def candidates(self, namespace: str, service: str, port: int | str) -> list[Endpoint]:
+        if not self.ready:
+            raise Unavailable("no endpoints")
+        return sorted(self.ready, key=self.running)
+
+
+def new_line(pods: Pods, concurrency: int = 0, longest: int = 100) -> tuple[Line, list[Key]]:
+    woken: list[Key] = []
+    line = Line(Key("ns", "rev"), pods, SystemClock(), woken.append, longest)
+    line.update({"spec": {"containerConcurrency": concurrency, "timeoutSeconds": 60}})
+    return line, woken
+
+
+async def test_requests_wait_for_the_first_pod_and_all_of_them_get_there():
+    pods = Pods()
+    line, woken = new_line(pods)
+    served: list[int] = []
+
+    async def request(number: int) -> None:
+        async with line.admitted():
+            served.append(number)
+
+    tasks = [asyncio.create_task(request(number)) for number in range(5)]
+    await asyncio.sleep(0)
+    assert woken == [Key("ns", "rev")] * 5
+    assert line.demand.under_way == 5
+    pods.ready = [Endpoint("127.0.0.1", 1)]
+    line.advance()
+    await asyncio.gather(*tasks)
+    assert served == [0, 1, 2, 3, 4]
+    assert line.demand.under_way == 0
+    assert pods.running(Endpoint("127.0.0.1", 1)) == 0
+
+
+async def test_a_pod_gets_no_more_than_it_takes_at_a_time():
+    pods = Pods()
+    pods.ready = [Endpoint("127.0.0.1", port) for port in (1, 2)]
+    line, _ = new_line(pods, concurrency=2)
+    over, most = asyncio.Event(), 0
+
+    async def request() -> None:
+        nonlocal most
+        async with line.admitted() as endpoint:
+            most = max(most, pods.running(endpoint))
+            await over.wait()
+
+    tasks = [asyncio.create_task(request()) for _ in range(7)]
+    await asyncio.sleep(0)
+    assert [pods.running(each) for each in pods.ready] == [2, 2]
+    over.set()
+    await asyncio.gather(*tasks)
+    assert most == 2
+
+
+async def test_a_full_line_takes_nobody():
+    line, _ = new_line(Pods(), longest=1)
+
+    async def request() -> None:
+        async with line.admitted():
+            pass
+
+    waiting = asyncio.create_task(request())
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable, match="1 requests wait for revision ns/rev already"):
+        await request()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert line.demand.under_way == 0
+
+
+async def test_who_waits_too_long_is_told_so():
+    line, _ = new_line(Pods())
+    line.timeout = 0.01
+    with pytest.raises(Unavailable, match=r"no pod of revision ns/rev took the request within 0.01 s"):
+        async with line.admitted():
+            pass
+
+
+async def test_a_client_that_leaves_frees_its_place():
+    pods = Pods()
+    pods.ready = [Endpoint("127.0.0.1", 1)]
+    line, _ = new_line(pods, concurrency=1)
+    over = asyncio.Event()
+
+    async def request() -> str:
+        async with line.admitted():
+            await over.wait()
+        return "served"
+
+    tasks = [asyncio.create_task(request()) for _ in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    tasks[0].cancel()
+    await asyncio.sleep(0)
+    over.set()
+    assert await tasks[2] == "served"
+    assert pods.running(pods.ready[0]) == 0
