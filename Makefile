@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run docs fuzz test soak test-conformance test-sdk check bench-up manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
+.PHONY: run kserve-e2e docs fuzz test soak test-conformance test-sdk check bench-up manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -27,6 +27,7 @@ lock: ## renew requirements.lock from pyproject.toml, that of the image, and tha
 	$(COMPILE) --all-extras --group dev --group docs pyproject.toml --output-file requirements.lock
 	$(COMPILE) --extra s3 --extra gcs --extra azure --extra huggingface --extra oci pyproject.toml --constraint requirements.lock --output-file requirements-image.lock
 	$(COMPILE) tests/kserve-sdk.in --output-file tests/kserve-sdk.lock
+	$(COMPILE) tests/kserve-e2e.in --output-file tests/kserve-e2e.lock
 
 check: .venv docs ## lint, formatting, strict types, import contracts, staleness of generated files, documentation site
 	$(BIN)/ruff check .
@@ -114,6 +115,15 @@ test-sdk: .venv $(SDK)/complete ## isvc up with KServe's own Python SDK, in an e
 
 docs: .venv ## build the documentation site in build/site; dead links and anchors fail it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+E2E := $(CACHE)/kserve-e2e
+$(E2E)/complete: tests/kserve-e2e.lock | .venv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(E2E)
+	$(BIN)/uv pip sync --quiet --python $(E2E)/bin/python tests/kserve-e2e.lock
+	touch $@
+
+kserve-e2e: .venv $(E2E)/complete ## KServe's own end-to-end tests against isvc up (KSERVE=a checkout, TESTS=predictor/test_sklearn.py)
+	$(BIN)/python tools/kserve_e2e $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe)) $(E2E)/bin/python $(or $(TESTS),-m predictor)
 
 clean: ## remove what make built here
 	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -184,3 +184,17 @@ def test_a_chart_with_hooks(here: Machine) -> None:
     assert "Succeeded" in here.run(HELM, "test", "greeter", "--timeout", "120s")
     here.run(HELM, "uninstall", "greeter", "--wait", "--timeout", "120s")
     assert not pods_of(here, "app=greeter")
+
+
+def test_endpoints_follow_their_service(here: Machine) -> None:
+    serve = (
+        "import http.server as h, os; h.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), h.BaseHTTPRequestHandler)"
+    )
+    here.apply(workload("Deployment", "served", f"{serve}.serve_forever()"))
+    here.kubectl("expose", "deployment", "served", "--port=80", "--target-port=8080")
+    found = until(lambda: here.get("endpoints", "served").get("subsets"), "endpoints")
+    until(lambda: here.get("endpoints", "served")["subsets"][0].get("addresses"), "a ready one")
+    assert found[0]["ports"][0]["port"] != 8080
+    here.kubectl("delete", "service", "served")
+    until(lambda: "NotFound" in here.kubectl("get", "endpoints", "served", check=False), "the endpoints to go")
+    here.kubectl("delete", "deployment", "served")

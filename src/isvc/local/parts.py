@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
@@ -111,7 +112,7 @@ class Local:
             env=proxy_env(guard.proxy_url(gateway_port)),
             drain=self._drain,
             simulate=choices.simulate,
-            sandbox=Sandbox(gateway_port) if choices.sandbox else None,
+            sandbox=_sandbox(client, gateway_port) if choices.sandbox else None,
         )
         context = Context(client, self._cache, recorder, clock)
         activator = Activator(self._cache, self._gateway.backends, clock)
@@ -143,6 +144,10 @@ class Local:
     async def _drain(self, ports: list[int], seconds: float) -> None:
         backends = self._gateway.backends
         await asyncio.gather(*(backends.drain(Endpoint("127.0.0.1", port), seconds) for port in ports))
+
+
+def _sandbox(client: Client, gateway_port: int) -> Sandbox:
+    return Sandbox(gateway_port, urlsplit(client.config.server).port or 0)
 
 
 def proxy_env(proxy: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A small model server: sklearn, xgboost and lightgbm files, and custom Python predictors and transformers.
+"""A small model server: files of sklearn, xgboost, lightgbm, ONNX and MLflow, and custom predictors and transformers.
 
 It answers to the flags, paths and protocols of KServe's own Python servers, so that the same serving runtimes run
 here and in a container. It stands alone: nothing else of isvc is imported.

@@ -28,7 +28,10 @@ class TabularModel(Model):
         self._ask: Callable[[Any], Any] | None = None
 
     def load(self) -> bool:
-        path = model_file(self.model_dir, self.endings)
+        self.load_file(model_file(self.model_dir, self.endings))
+        return True
+
+    def load_file(self, path: Path) -> None:
         try:
             self._ask = self.open(path)
         except ModelFileError:
@@ -36,14 +39,13 @@ class TabularModel(Model):
         except ModuleNotFoundError as error:
             hint = (
                 f" (pip install 'isvc[{self.extra}]')"
-                if (error.name or "") in ("joblib", "sklearn", self.extra)
+                if (error.name or "") in ("joblib", "sklearn", "onnxruntime", self.extra)
                 else ""
             )
             raise ModelFileError(f"{path.name} needs the Python package {error.name}{hint}") from error
         except Exception as error:
             raise ModelFileError(f"{path.name} does not load: {type(error).__name__}: {error}") from error
         self.ready = True
-        return True
 
     def open(self, path: Path) -> Callable[[Any], Any]:
         """Loads the file and answers the function that predicts."""
@@ -108,13 +110,6 @@ class LightGBMModel(TabularModel):
 
     def columns(self) -> list[str] | None:
         return self._names
-
-
-FRAMEWORKS: dict[str, type[TabularModel]] = {
-    "sklearn": SklearnModel,
-    "xgboost": XGBoostModel,
-    "lightgbm": LightGBMModel,
-}
 
 
 def model_file(folder: Path, endings: Sequence[str]) -> Path:

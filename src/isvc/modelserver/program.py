@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isvc.modelserver import mlserver
 from isvc.modelserver.errors import ModelFileError
 from isvc.modelserver.model import Model
 
@@ -41,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument("--workers", type=int, default=1, help="number of server processes")
     flags.add_argument("--max_threads", type=int, default=4, help="threads that predict, per process")
     flags.add_argument("--nthread", type=int, default=1, help="threads of one xgboost or lightgbm prediction")
-    flags.add_argument("--framework", help="sklearn, xgboost or lightgbm")
+    flags.add_argument("--framework", help="sklearn, xgboost, lightgbm, onnx or mlflow")
     flags.add_argument(
         "--multi_model",
         action="store_true",
@@ -56,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument("--predictor_request_timeout_seconds", type=float, default=600, help="how long it may take")
     flags.add_argument("--timeout-keep-alive", dest="keep_alive", type=float, default=65,
                        help="seconds after which an idle connection is closed")  # fmt: skip
+    flags.set_defaults(**mlserver.defaults(os.environ))
     return flags
 
 
@@ -146,7 +148,7 @@ def _model(args: argparse.Namespace) -> Model:
 
 
 def _framework(args: argparse.Namespace) -> type[TabularModel]:
-    from isvc.modelserver.frameworks import FRAMEWORKS
+    from isvc.modelserver.formats import FRAMEWORKS
 
     if args.framework not in FRAMEWORKS:
         raise ModelFileError(f"--framework is one of {', '.join(FRAMEWORKS)}, not {args.framework}")

@@ -13,10 +13,11 @@ from aiohttp.test_utils import TestClient, TestServer
 from isvc.modelserver import InferRequest, InferResponse, Model
 from isvc.modelserver.app import Server
 from isvc.modelserver.errors import ModelFileError
-from isvc.modelserver.frameworks import FRAMEWORKS
+from isvc.modelserver.frameworks import LightGBMModel, SklearnModel, XGBoostModel
 from isvc.modelserver.predictor import Predictor
 from isvc.modelserver.tensors import BINARY_HEADER
 
+FRAMEWORKS = {"sklearn": SklearnModel, "xgboost": XGBoostModel, "lightgbm": LightGBMModel}
 ROWS = [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5], [6.3, 3.3, 6.0, 2.5]]
 FLAT = [x for row in ROWS for x in row]
 CLASSES = [0, 1, 2]

@@ -1,6 +1,6 @@
 """The controllers of Kubernetes itself that serving needs, on the same toolkit as ours.
 
-Deployment → ReplicaSet → Pod; Jobs, CronJobs, StatefulSets and DaemonSets; Service → EndpointSlice;
+Deployment → ReplicaSet → Pod; Jobs, CronJobs, StatefulSets and DaemonSets; Service → EndpointSlice and Endpoints;
 claims that are folders, and a default ServiceAccount for every namespace. Names, conditions and words are those of
 kube-controller-manager.
 """
@@ -14,6 +14,7 @@ from isvc.local.controllers import (
     deployments,
     endpoints,
     leader_worker_sets,
+    legacy_endpoints,
     replicasets,
     stateful_sets,
 )
@@ -30,6 +31,7 @@ _PARTS = (
     jobs,
     cron,
     endpoints,
+    legacy_endpoints,
     accounts,
     claims,
     leader_worker_sets,

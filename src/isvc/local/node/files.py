@@ -1,4 +1,4 @@
-"""What of the API server's a pod reads: the ConfigMaps and Secrets of its volumes and variables."""
+"""What of the API server's a pod reads: ConfigMaps, Secrets and tokens, for its volumes and variables."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, SECRETS, Resource
 from isvc.local.node import environment, volumes
+from isvc.local.node.tokens import request_tokens
 from isvc.toolkit.client import Client
 
 
@@ -16,7 +17,7 @@ async def files_of(pod: Object, client: Client) -> volumes.Files:
     from_env, mounted = environment.references(pod), volumes.references(pod)
     config_maps = await _contents(client, pod, CONFIG_MAPS, from_env[0] | mounted[0])
     secrets = await _contents(client, pod, SECRETS, from_env[1] | mounted[1])
-    files = volumes.Files(config_maps, secrets)
+    files = volumes.Files(config_maps, secrets, await request_tokens(pod, client))
     for spec in [*(dig(pod, "spec", "initContainers") or []), *(dig(pod, "spec", "containers") or [])]:
         environment.container_env(pod, spec, files.as_text())
     return files

@@ -50,6 +50,7 @@ BUILT_IN: dict[str, Program] = {
     "kserve/xgbserver": _model_server("--framework=xgboost"),
     "kserve/lgbserver": _model_server("--framework=lightgbm"),
     "kserve/predictiveserver": _model_server(),
+    "seldonio/mlserver": _model_server(),
     "kserve/huggingfaceserver": _VLLM,
     "*vllm*": _VLLM,
     **dict.fromkeys(

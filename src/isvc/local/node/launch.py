@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from isvc.kube.objects import Object, annotations_of, dig, name_of
+from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of
 from isvc.kube.quantity import Quantity
 from isvc.local.node import python_path
 from isvc.local.node.environment import Sources, container_env, expand, passed_on
@@ -18,6 +18,7 @@ from isvc.local.node.policy import Sandbox, private_folders
 from isvc.local.node.process import CannotStart, Reaper
 from isvc.local.node.sandbox import Policy
 from isvc.local.node.stand_in import in_place_of, put_on_path
+from isvc.local.node.tokens import ACCOUNT_PATH, write_kubeconfig
 from isvc.local.node.translate import Translation
 from isvc.local.node.volumes import mounts
 from isvc.local.node.warm import WarmServers
@@ -59,6 +60,10 @@ def launch(spec: Object, program: Program, context: PodContext, termination_log:
     folders = mounts(spec, context.volumes, given)
     translation = Translation(context.ports, {message_path: str(termination_log), **folders})
     env = passed_on(os.environ) | dict(context.env) | _conveniences(spec, context, translation)
+    if account := folders.get(ACCOUNT_PATH):
+        kubeconfig = termination_log.with_name("kubeconfig")
+        write_kubeconfig(kubeconfig, Path(account), context.env, namespace_of(context.pod))
+        env["KUBECONFIG"] = str(kubeconfig)
     own_folders = private_folders(context.folder) if context.sandbox else {}
     for variable, path in own_folders.items():
         path.mkdir(mode=0o700, exist_ok=True)

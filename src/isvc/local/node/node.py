@@ -26,6 +26,7 @@ from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import Ports
 from isvc.local.node.process import Reaper
 from isvc.local.node.summary import summary
+from isvc.local.node.tokens import api_server_env
 from isvc.local.node.usage import UsageMeter
 from isvc.local.node.warm import WarmServers
 from isvc.toolkit.cache import Cache
@@ -77,7 +78,7 @@ class Node:
             reaper=reaper,
             warm=self._warm,
             ports=Ports(),
-            env=env or {},
+            env={**(env or {}), **api_server_env(client.config.server)},
             drain=drain,
             opened=asyncio.Event(),
             simulate=simulate,

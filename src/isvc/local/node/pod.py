@@ -99,6 +99,7 @@ class PodWorker:
         self._end: asyncio.Task[None] | None = None
         self._sidecars: list[asyncio.Task[None]] = []
         self._telling: asyncio.Task[None] | None = None
+        self._renewal: asyncio.Task[None] | None = None
         self.local_ports: dict[int, int] = {}  # by the container's port
 
     # -- what the node calls ------------------------------------------------------------------------------------------
@@ -139,11 +140,25 @@ class PodWorker:
         if not self.containers:
             return
         try:
-            volumes.prepare(
-                self.pod, await files_of(self.pod, self._node.client), self.folder, self._node.home / "volumes"
-            )
+            files = await files_of(self.pod, self._node.client)
+            volumes.prepare(self.pod, files, self.folder, self._node.home / "volumes")
+            self._renew_tokens(files)
         except (Missing, OSError, ApiError, ClusterError) as error:
             self._event("Warning", "FailedMount", str(error))
+
+    def _renew_tokens(self, files: volumes.Files) -> None:
+        """Has the volumes filled anew before the first of the pod's tokens ends."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
+        now = self._node.clock.now()
+        if waits := [token.renewal_in(now) for token in files.tokens.values()]:
+            self._renewal = asyncio.create_task(self._renew_after(max(min(waits), _RETRY)))
+
+    async def _renew_after(self, seconds: float) -> None:
+        await self._node.clock.sleep(seconds)
+        self._renewal = None  # this task, which must not cancel itself
+        await self.renew_volumes()
 
     def container(self, name: str) -> Container | None:
         return next((container for container in self.containers if container.name == name), None)
@@ -224,6 +239,7 @@ class PodWorker:
             except (ApiError, ClusterError) as error:
                 log.debug("pod %s: %s", self._title, error)
             await self._node.clock.sleep(_RETRY)
+        self._renew_tokens(files)
         node = self._node
         return PodContext(
             pod={**self.pod, "status": {"podIP": "127.0.0.1", "hostIP": "127.0.0.1", **(self.pod.get("status") or {})}},
@@ -291,7 +307,7 @@ class PodWorker:
         await asyncio.gather(*(container.stop(grace) for container in self.containers))
 
     async def _cancel(self) -> None:
-        everything = (self._life, self._writer, self._end, self._telling, *self._sidecars)
+        everything = (self._life, self._writer, self._end, self._telling, self._renewal, *self._sidecars)
         tasks = [task for task in everything if task is not None and task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()

@@ -12,15 +12,17 @@ from urllib.parse import unquote
 from isvc.kube.objects import Object, dig
 from isvc.local.node.images import STORAGE_INITIALIZER, Program
 from isvc.local.node.sandbox import HTTPS, Policy, programs
+from isvc.local.node.tokens import ACCOUNT_PATH
 
 _WRITABLE_VOLUMES: Final = ("emptyDir", "ephemeral", "persistentVolumeClaim", "hostPath")
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """That pods are confined, and the one port of this machine besides their own that they need."""
+    """That pods are confined, and the ports of this machine besides their own that they need."""
 
     gateway_port: int
+    api_port: int = 0
 
     def policy(
         self,
@@ -47,11 +49,12 @@ class Sandbox:
             *_named_by(program),
             *(_local_sources(command) if fetches else ()),
         ]
+        reaches_api = (self.api_port,) if ACCOUNT_PATH in mounts else ()
         return Policy(
             readable=(*programs(command[0]), *_resolved(readable)),
             writable=_resolved(writable),
             listens=tuple(ports),
-            connects=None if fetches else (self.gateway_port, HTTPS),
+            connects=None if fetches else (self.gateway_port, HTTPS, *reaches_api),
         )
 
 

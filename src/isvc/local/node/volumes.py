@@ -10,16 +10,18 @@ from pathlib import Path
 
 from isvc.kube.objects import Object, dig, namespace_of
 from isvc.local.node.environment import Missing, Sources, expand, field_value, resource_value
+from isvc.local.node.tokens import Token, Wanted
 
 _EMPTY = ("emptyDir", "ephemeral", "image")  # images are fetched by `image_volumes`
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Contents of the ConfigMaps and Secrets of a namespace, as bytes; None for one that does not exist."""
+    """Contents of the ConfigMaps and Secrets of a namespace, as bytes, None for one that does not exist; and tokens."""
 
     config_maps: Mapping[str, Mapping[str, bytes] | None] = field(default_factory=dict)
     secrets: Mapping[str, Mapping[str, bytes] | None] = field(default_factory=dict)
+    tokens: Mapping[Wanted, Token] = field(default_factory=dict)
 
     def as_text(self) -> Sources:
         return Sources(
@@ -116,7 +118,10 @@ def _fill(pod: Object, source: Object, files: Files, folder: Path, volume: Objec
     elif (reference := source.get("downwardAPI")) is not None:
         for item in reference.get("items") or []:
             yield _write(folder, item["path"], _downward(pod, item).encode(), _mode(item, common | reference))
-    elif "serviceAccountToken" not in source:
+    elif (reference := source.get("serviceAccountToken")) is not None:
+        if token := files.tokens.get(Wanted.by(reference)):
+            yield _write(folder, reference["path"], token.text.encode(), 0o600)
+    else:
         kind = next((key for key in source if key != "name"), "empty")
         raise Missing(f"volume {volume['name']} is of kind {kind}, which a local node cannot mount")
 

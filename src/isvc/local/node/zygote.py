@@ -26,7 +26,7 @@ import orjson
 from isvc.local.node.sandbox import Policy, confined
 
 MESSAGE = 1 << 18  # bytes
-_SERVER = ("isvc.modelserver.program", "isvc.modelserver.app", "isvc.modelserver.frameworks")
+_SERVER = ("isvc.modelserver.program", "isvc.modelserver.app", "isvc.modelserver.formats")
 _FRAMEWORKS = {"sklearn": ("joblib", "sklearn"), "xgboost": ("xgboost",), "lightgbm": ("lightgbm",)}
 _IN_SPARE_TIME = {
     "sklearn": tuple(f"sklearn.{name}" for name in ("pipeline", "svm", "tree", "ensemble", "linear_model", "compose"))

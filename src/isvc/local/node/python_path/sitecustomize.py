@@ -2,8 +2,8 @@
 
 A model server of KServe's `kserve` package listens on every address, and for gRPC on port 8081 unless a flag says
 otherwise: several of them on one machine would share that port, and others could reach it. Python imports this module
-at its start, since its folder is in the PYTHONPATH of pods. It adjusts uvicorn and grpcio as they are imported, and
-uses the standard library alone, for it runs in any version of Python.
+at its start, since its folder is in the PYTHONPATH of pods. It adjusts uvicorn, grpcio and the Kubernetes clients as
+they are imported, and uses the standard library alone, for it runs in any version of Python.
 """
 
 from __future__ import annotations
@@ -54,7 +54,20 @@ def _listening_here(original: Callable[..., int]) -> Callable[..., int]:
     return add_port
 
 
-_ADJUST = {"uvicorn.config": _adjust_uvicorn, "grpc.aio._server": _adjust_grpc}
+def _adjust_kubernetes(module: ModuleType) -> None:
+    """The token and authority of the pod's service account are in a folder of the pod's."""
+    mounts = json.loads(os.environ.get("ISVC_MOUNTS", "{}"))
+    if account := mounts.get("/var/run/secrets/kubernetes.io/serviceaccount"):
+        vars(module)["SERVICE_TOKEN_FILENAME"] = os.path.join(account, "token")
+        vars(module)["SERVICE_CERT_FILENAME"] = os.path.join(account, "ca.crt")
+
+
+_ADJUST = {
+    "uvicorn.config": _adjust_uvicorn,
+    "grpc.aio._server": _adjust_grpc,
+    "kubernetes.config.incluster_config": _adjust_kubernetes,
+    "kubernetes_asyncio.config.incluster_config": _adjust_kubernetes,
+}
 
 
 class _Finder:

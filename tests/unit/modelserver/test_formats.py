@@ -1,0 +1,140 @@
+"""Models in ONNX and those that MLflow has saved, each made here, over real HTTP."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import pytest_asyncio
+from aiohttp.test_utils import TestClient, TestServer
+from skl2onnx import to_onnx
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from isvc.modelserver import Model, mlserver
+from isvc.modelserver.app import Server
+from isvc.modelserver.errors import ModelFileError
+from isvc.modelserver.mlflow_model import MLflowModel
+from isvc.modelserver.onnx_model import OnnxModel
+
+ROWS = [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5], [6.3, 3.3, 6.0, 2.5]]
+TENSOR = {"name": "x", "shape": [3, 4], "datatype": "FP64", "data": ROWS}
+
+Serve = Callable[[Model], Awaitable[Any]]
+
+
+@pytest.fixture(scope="module")
+def classifier() -> LogisticRegression:
+    return LogisticRegression(max_iter=500).fit(*load_iris(return_X_y=True))
+
+
+@pytest.fixture
+def onnx(classifier: LogisticRegression, tmp_path: Path) -> Path:
+    rows = numpy.zeros((1, 4), numpy.float32)
+    proto = to_onnx(classifier, rows, options={"zipmap": False})
+    (tmp_path / "model.onnx").write_bytes(proto.SerializeToString())
+    return tmp_path
+
+
+@pytest_asyncio.fixture
+async def serve() -> AsyncIterator[Serve]:
+    clients = []
+
+    async def start(model: Model) -> Any:
+        model.load()
+        clients.append(TestClient(TestServer(Server([model]).application())))
+        await clients[-1].start_server()
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        await client.close()
+
+
+def mlflow(folder: Path, flavour: str) -> MLflowModel:
+    (folder / "MLmodel").write_text(f"flavors:\n  python_function: {{loader_module: x}}\n  {flavour}\n")
+    return MLflowModel("iris", str(folder))
+
+
+async def post(client: Any, path: str, body: dict[str, Any]) -> Any:
+    response = await client.post(path, json=body)
+    return response.status, await response.json()
+
+
+async def test_onnx_answers_in_both_protocols_and_describes_itself(onnx: Path, serve: Serve) -> None:
+    client = await serve(OnnxModel("iris", str(onnx)))
+    assert await post(client, "/v1/models/iris:predict", {"instances": ROWS}) == (200, {"predictions": [0, 1, 2]})
+    _, answer = await post(client, "/v2/models/iris/infer", {"inputs": [TENSOR]})
+    outputs = {each["name"]: each for each in answer["outputs"]}
+    assert outputs["label"]["data"] == [0, 1, 2]
+    assert (outputs["probabilities"]["shape"], outputs["probabilities"]["datatype"]) == ([3, 3], "FP32")
+    described = await (await client.get("/v2/models/iris")).json()
+    assert described["inputs"] == [{"name": "X", "datatype": "FP32", "shape": [-1, 4]}]
+
+
+async def test_a_tensor_of_the_wrong_shape_is_the_clients_fault_or_the_models(onnx: Path, serve: Serve) -> None:
+    client = await serve(OnnxModel("iris", str(onnx)))
+    status, answer = await post(client, "/v1/models/iris:predict", {"instances": [[1.0, 2.0]]})
+    assert status >= 400
+    assert "X" in answer["error"]
+    two = {"inputs": [TENSOR, {**TENSOR, "name": "y"}]}
+    status, answer = await post(client, "/v2/models/iris/infer", two)
+    assert (status, "the model takes X" in answer["error"]) == (400, True)
+
+
+async def test_a_scikit_learn_model_of_mlflow(classifier: LogisticRegression, tmp_path: Path, serve: Serve) -> None:
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps(classifier))
+    client = await serve(mlflow(tmp_path, "sklearn: {pickled_model: model.pkl, sklearn_version: 1.0.0}"))
+    assert (await post(client, "/v1/models/iris:predict", {"instances": ROWS}))[1] == {"predictions": [0, 1, 2]}
+    columns = [
+        {"name": f"c{index}", "shape": [3], "datatype": "FP64", "data": [row[index] for row in ROWS]}
+        for index in range(4)
+    ]
+    _, answer = await post(client, "/v2/models/iris/infer", {"inputs": columns, "parameters": {"content_type": "pd"}})
+    assert answer["outputs"][0]["data"] == [0, 1, 2]
+
+
+async def test_an_onnx_model_of_mlflow_in_a_folder_of_its_own(onnx: Path, serve: Serve) -> None:
+    inner = onnx / "artifact"
+    inner.mkdir()
+    (onnx / "model.onnx").rename(inner / "model.onnx")
+    mlflow(inner, "onnx: {data: model.onnx}")
+    client = await serve(MLflowModel("iris", str(onnx)))
+    assert (await post(client, "/v1/models/iris:predict", {"instances": ROWS}))[1] == {"predictions": [0, 1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("flavour", "words"),
+    [
+        ("keras: {data: x}", "flavours python_function, keras"),
+        ("sklearn: {pickled_model: gone.pkl}", "names no file"),
+        ("sklearn: {pickled_model: ../../etc/passwd}", "names no file"),
+        ("sklearn: {}", "names no file"),
+        ("]", "cannot be read"),
+    ],
+)
+def test_what_mlflow_left_and_cannot_be_served_is_told(tmp_path: Path, flavour: str, words: str) -> None:
+    with pytest.raises(ModelFileError, match=words):
+        mlflow(tmp_path, flavour).load()
+
+
+def test_without_a_description_there_is_no_model_of_mlflow(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="no file MLmodel"):
+        MLflowModel("iris", str(tmp_path)).load()
+
+
+def test_the_settings_of_mlserver_are_flags() -> None:
+    environ = {
+        "MLSERVER_MODEL_IMPLEMENTATION": "mlserver_xgboost.XGBoostModel",
+        "MLSERVER_MODEL_NAME": "iris",
+        "MLSERVER_MODEL_URI": "/mnt/models",
+        "MLSERVER_HTTP_PORT": "20001",
+        "MLSERVER_GRPC_PORT": "20002",
+    }
+    expected = {"framework": "xgboost", "model_name": "iris", "model_dir": "/mnt/models", "http_port": 20001}
+    assert mlserver.defaults(environ) == expected
+    assert mlserver.defaults({}) == {}

@@ -1,0 +1,72 @@
+"""Runs KServe's own end-to-end tests against `isvc up`: `python tools/kserve_e2e CHECKOUT PYTHON [PYTEST ARGUMENTS]`.
+
+CHECKOUT is one of KServe's repository, PYTHON the interpreter of an environment with its SDK. The tests are copied, and
+what they name in KServe's bucket lies in a folder instead, with models that are trained here. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from models import train
+
+_BUCKET = "gs://kfserving-examples/"
+_NAMESPACE = "kserve-ci-e2e-test"
+_READY_SECONDS = 180.0
+
+
+def copy_tests(checkout: Path, target: Path, bucket: Path) -> None:
+    """The tests, with URIs that lead to a folder in the place of the bucket."""
+    shutil.copytree(checkout / "test" / "e2e", target)
+    for path in target.rglob("*.py"):
+        text = path.read_text()
+        if _BUCKET in text:
+            path.write_text(text.replace(_BUCKET, f"file://{bucket}/"))
+
+
+@contextlib.contextmanager
+def isvc_up(home: Path) -> Iterator[dict[str, str]]:
+    """Yields the environment in which its clients find it."""
+    environment = {**os.environ, "ISVC_HOME": str(home), "KUBECONFIG": str(home / "kubeconfig")}
+    isvc = Path(sys.executable).with_name("isvc")
+    with (home / "up.log").open("wb") as log:
+        command = [isvc, "up", "--port", "0", "--api-port", "0", "--ephemeral"]
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        deadline = time.monotonic() + _READY_SECONDS
+        while "ready in" not in (home / "up.log").read_text():
+            if process.poll() is not None or time.monotonic() > deadline:
+                sys.exit((home / "up.log").read_text())
+            time.sleep(0.1)
+        gateway = json.loads((home / "run" / "up.json").read_text())["gateway"]
+        yield {**environment, "KSERVE_INGRESS_HOST_PORT": gateway.removeprefix("http://")}
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def main(checkout: str, python: str, *arguments: str) -> int:
+    with tempfile.TemporaryDirectory(prefix="kserve-e2e-") as folder:
+        home, tests, bucket = Path(folder) / "home", Path(folder) / "test" / "e2e", Path(folder) / "bucket"
+        home.mkdir()
+        copy_tests(Path(checkout), tests, bucket)
+        train(bucket / "models", tests / "data")
+        with isvc_up(home) as environment:
+            subprocess.run(["kubectl", "create", "namespace", _NAMESPACE], env=environment, check=True)
+            command = [python, "-m", "pytest", "-o", "log_cli=false", *arguments]
+            return subprocess.run(command, cwd=tests, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))
