@@ -43,6 +43,7 @@ from isvc.toolkit.client import Client
 SYSTEM_NAMESPACE = "kserve"
 MODELS_CLAIM = "models"
 _MARK = "isvc-installed"
+_RUNTIMES = ("runtimes.yaml", "local_runtimes.yaml")  # those that the chart installs, too, and those that it does not
 
 
 async def install(client: Client, gateway_port: int, conversions: Mapping[str, Object]) -> None:
@@ -53,7 +54,7 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
     """
     await _ensure(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
     mark = await _get(client, CONFIG_MAPS, _MARK, SYSTEM_NAMESPACE)
-    manifests = files("isvc.local.install").joinpath("runtimes.yaml").read_bytes()
+    manifests = b"\n---\n".join(files("isvc.local.install").joinpath(name).read_bytes() for name in _RUNTIMES)
     installed = (mark or {}).get("data") or {}
     wanted = {"digest": _digest(manifests), "conversions": _hash(orjson.dumps(conversions))}
     if installed.get("digest") != wanted["digest"]:
