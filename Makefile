@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: run kserve-e2e docs fuzz test soak test-conformance test-sdk check bench-up manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
+.PHONY: bench-dashboard chromium run kserve-e2e docs fuzz test soak test-conformance test-sdk check bench-up manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -49,6 +49,9 @@ format: .venv ## format and fix what can be fixed
 
 test: .venv ## all tests that need no cluster, and the cluster suites on the embedded API server
 	$(BIN)/pytest tests --ignore=tests/conformance --ignore=tests/production --ignore=tests/recorded_cluster -n 2 --dist loadfile --cluster=embedded
+
+chromium: ## install the browser that the dashboard is tested in, where it is missing (Debian; as root or with sudo)
+	tools/install-chromium
 
 envtest: $(ENVTEST)/kube-apiserver ## build etcd and kube-apiserver from the Go module proxy, once
 

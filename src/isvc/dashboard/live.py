@@ -7,12 +7,15 @@ reader that is slow gets fewer, newer pieces; one that does not read at all is d
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
+import re
+from collections.abc import AsyncGenerator
 from typing import Final, NamedTuple
 
 from aiohttp import web
 
+from isvc.dashboard.guard import HEADERS
+
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 BEAT: Final = 20.0
 PATIENCE: Final = 30.0  # for a reader that does not read
 
@@ -25,29 +28,31 @@ class Event(NamedTuple):
     id: str = ""
 
     def encode(self) -> bytes:
-        data = "".join(f"data: {line}\n" for line in self.html.splitlines())
+        data = "".join(f"data: {line}\n" for line in _LINE_END.split(self.html))
         return f"event: {self.name}\n{f'id: {self.id}{chr(10)}' if self.id else ''}{data}\n".encode()
 
 
-async def stream(request: web.Request, events: AsyncIterator[Event]) -> web.StreamResponse:
-    """Sends events until either side ends."""
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+async def stream(request: web.Request, events: AsyncGenerator[Event, None]) -> web.StreamResponse:
+    """Sends events until there are no more, or nobody reads them."""
+    response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
     await response.prepare(request)
-    waiting: asyncio.Future[Event] | None = None
+    next_event: asyncio.Future[Event] | None = None
     try:
         while True:
-            waiting = waiting or asyncio.ensure_future(anext(events))
-            done, _ = await asyncio.wait((waiting,), timeout=BEAT)
+            next_event = next_event or asyncio.ensure_future(anext(events))
+            done, _ = await asyncio.wait((next_event,), timeout=BEAT)
             message = b":\n\n"
             if done:
-                message, waiting = waiting.result().encode(), None
+                message, next_event = next_event.result().encode(), None
             await asyncio.wait_for(response.write(message), PATIENCE)
-    except (StopAsyncIteration, ConnectionError, TimeoutError):
+    except StopAsyncIteration:
+        pass
+    except (ConnectionError, TimeoutError):
         if request.transport is not None:
             request.transport.abort()
     finally:
-        if waiting is not None:
-            waiting.cancel()
-            with suppress(asyncio.CancelledError, StopAsyncIteration):
-                await waiting
+        if next_event is not None:
+            next_event.cancel()
+            await asyncio.gather(next_event, return_exceptions=True)
+        await events.aclose()
     return response

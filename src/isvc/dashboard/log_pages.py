@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -69,7 +69,7 @@ class Follower:
         self._lines: asyncio.Queue[Line] = asyncio.Queue(MOST_WAITING)
         self._tasks: dict[Stream, asyncio.Task[None]] = {}
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncGenerator[Event, None]:
         watching = asyncio.create_task(self._watch_pods())
         self._tasks[Stream("", "", 0, "")] = watching
         while True:

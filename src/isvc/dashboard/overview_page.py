@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from aiohttp import web
@@ -35,7 +35,7 @@ class OverviewPage:
             return await stream(request, overview_events(view, question, seen))
 
 
-async def overview_events(view: ClusterView, question: Question, seen: str) -> AsyncIterator[Event]:
+async def overview_events(view: ClusterView, question: Question, seen: str) -> AsyncGenerator[Event, None]:
     """Single rows where they alone have changed, else the list of the page. `seen` is the digest of what it shows."""
     count, shown = view.changes.count, view.overview(question)
     if digest(shown) != seen:

@@ -13,6 +13,7 @@ from aiohttp import web
 from isvc.apiserver.tables.columns import since
 
 JSON: Final = "json"
+CSRF: Final = "csrf"  # in a request: the value that forms of its reader have to carry
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,9 @@ def respond(request: web.Request, page: Page) -> web.Response:
     if wants_json(request):
         body = orjson.dumps(page.shown, option=orjson.OPT_INDENT_2)
         return web.Response(body=body, status=page.status, content_type="application/json")
-    text = render(page.template, title=page.title, shown=page.shown, path=request.path, **page.around)
+    text = render(
+        page.template, title=page.title, shown=page.shown, path=request.path, csrf=request.get(CSRF, ""), **page.around
+    )
     return web.Response(text=text, status=page.status, content_type="text/html")
 
 
@@ -53,4 +56,5 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["since"] = since
+    environment.filters["json"] = lambda value: orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
     return environment

@@ -14,9 +14,10 @@ from aiohttp import web
 from isvc.dashboard import guard
 from isvc.dashboard.log_pages import LogPages
 from isvc.dashboard.overview_page import OverviewPage
-from isvc.dashboard.pages import Page, respond
+from isvc.dashboard.pages import CSRF, Page, render, respond
 from isvc.dashboard.service_pages import ServicePages
 from isvc.dashboard.sign_in import LinkSignIn
+from isvc.dashboard.try_pages import TryPages
 from isvc.dashboard.views_in_use import ViewsInUse
 from isvc.kube.errors import ApiError
 from isvc.operations.failure import NotPossible
@@ -64,6 +65,7 @@ class Dashboard:
                 *OverviewPage(self._views).routes(),
                 *ServicePages(self._views).routes(),
                 *LogPages(self._views).routes(),
+                *TryPages(self._views).routes(),
             ]
         )
         return app
@@ -87,7 +89,10 @@ class Dashboard:
             self._sign_in.remember(response)
             return response
         if not self._sign_in.is_signed_in(request):
-            return respond(request, _problem(HTTPStatus.UNAUTHORIZED, "open the link that was printed at the start"))
+            return _problem(request, HTTPStatus.UNAUTHORIZED, "open the link that was printed at the start")
+        request[CSRF] = self._sign_in.csrf(request)
+        if request.method == "POST" and not await self._sign_in.is_own_form(request):
+            return _problem(request, HTTPStatus.FORBIDDEN, "this form is not one of this dashboard; reload it")
         return await handler(request)
 
 
@@ -105,17 +110,21 @@ async def _explained(request: web.Request, handler: Handler) -> web.StreamRespon
     try:
         return await handler(request)
     except web.HTTPException as error:
-        return respond(request, _problem(HTTPStatus(error.status), HTTPStatus(error.status).description))
+        return _problem(request, HTTPStatus(error.status), HTTPStatus(error.status).description)
     except NotPossible as error:
-        return respond(request, _problem(HTTPStatus.BAD_REQUEST, str(error)))
+        return _problem(request, HTTPStatus.BAD_REQUEST, str(error))
     except ApiError as error:
-        return respond(request, _problem(HTTPStatus(error.code), error.message))
+        return _problem(request, HTTPStatus(error.code), error.message)
     except ClusterError as error:
-        return respond(request, _problem(HTTPStatus.BAD_GATEWAY, str(error)))
+        return _problem(request, HTTPStatus.BAD_GATEWAY, str(error))
     except Exception:
         log.exception("%s %s", request.method, request.path)
-        return respond(request, _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug; the log has the details"))
+        return _problem(request, HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug; the log has the details")
 
 
-def _problem(status: HTTPStatus, message: str) -> Page:
-    return Page("problem.html", status.phrase, {"status": status.value, "message": message}, status.value)
+def _problem(request: web.Request, status: HTTPStatus, message: str) -> web.Response:
+    if "HX-Request" in request.headers:  # it becomes a part of a page
+        text = render("failure.html", message=message)
+        return web.Response(text=text, status=status, content_type="text/html")
+    shown = {"status": status.value, "message": message}
+    return respond(request, Page("problem.html", status.phrase, shown, status.value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 from aiohttp import web
@@ -101,7 +101,7 @@ def around(view: ClusterView, resource: Resource, service: Object) -> dict[str, 
     return {"head": view.rows.get(found.place, found), "merged": resource in MERGED}
 
 
-async def service_events(view: ClusterView, request: web.Request) -> AsyncIterator[Event]:
+async def service_events(view: ClusterView, request: web.Request) -> AsyncGenerator[Event, None]:
     """The page anew, whenever something in its namespace has changed it."""
     changes = view.changes_in(request.match_info["namespace"])
     before: ServicePage | None = None
@@ -111,6 +111,7 @@ async def service_events(view: ClusterView, request: web.Request) -> AsyncIterat
             resource, service = addressed_service(view, request)
         except web.HTTPNotFound:
             yield Event("page", render("gone.html"))
+            yield Event("gone", "")
             return
         now = await _look(view, resource, service)
         if now != before:

@@ -31,6 +31,16 @@ class LinkSignIn:
             return _same(token.strip(), self._token)
         return _same(request.cookies.get(self._cookie, ""), self._session)
 
+    def csrf(self, request: web.Request) -> str:
+        """What forms of this reader carry, which no other site can know."""
+        return hmac.new(self._session.encode(), b"forms", "sha256").hexdigest()
+
+    async def is_own_form(self, request: web.Request) -> bool:
+        """Whether a request that changes something comes from a page of ours, or from a program with the token."""
+        if "Authorization" in request.headers:
+            return True
+        return _same(str((await request.post()).get("csrf", "")), self.csrf(request))
+
     def accepts(self, request: web.Request) -> bool:
         return _same(request.query.get(TOKEN, ""), self._token)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -34,6 +35,13 @@ class Endpoint:
 
     def completed(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"model": self.model, **body} if self.model else body
+
+    def curl(self, body: dict[str, Any]) -> str:
+        """The same request as a line for a shell."""
+        import orjson
+
+        words = ["curl", *(["-N"] if body.get("stream") else []), self.url, "-H", "Content-Type: application/json"]
+        return shlex.join([*words, "-d", orjson.dumps(body).decode()])
 
     async def post(self, client: Client, body: dict[str, Any], within: float) -> bytes:
         """The answer; through the API server where the service's own host cannot be reached from here."""

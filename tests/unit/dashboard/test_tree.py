@@ -101,7 +101,8 @@ def test_many_pods_are_counted_and_the_broken_one_is_shown():
         (ROUTE, Health.READY),
         (thing("HTTPRoute", "a"), Health.WAITING),
         (thing("Service", "a"), Health.PRESENT),
-        (thing("InferencePool", "a", status={"conditions": [{"type": "Accepted", "status": "False"}]}), Health.BROKEN),
+        (thing("X", "a", status={"conditions": [{"type": "Accepted", "status": "False"}]}), Health.BROKEN),
+        (thing("X", "a", status={"parents": [{"conditions": [{"type": "Accepted", "status": "True"}]}]}), Health.READY),
     ],
 )
 def test_health(obj, expected):

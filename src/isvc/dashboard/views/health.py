@@ -79,7 +79,8 @@ def _of_autoscaler(autoscaler: Object) -> Health:
 
 
 def _of_conditions(obj: Object) -> Health:
-    conditions = [each for each in dig(obj, "status", "conditions") or () if not each.get("severity")]
+    sources = (obj.get("status") or {}, *(dig(obj, "status", "parents") or ()))
+    conditions = [each for source in sources for each in source.get("conditions") or () if not each.get("severity")]
     if not conditions:
         return Health.PRESENT
     if any(each.get("status") == FALSE for each in conditions):

@@ -89,13 +89,16 @@ def _gateways(evidence: Evidence, route: Object) -> Iterator[Node]:
 
 
 def _backends(evidence: Evidence, route: Object) -> Iterator[Node]:
-    """Where a route leads, with the share of each where there are several."""
-    references = [each for rule in dig(route, "spec", "rules") or () for each in rule.get("backendRefs") or ()]
-    weights = {(each.get("kind", "Service"), each["name"]): each.get("weight", 1) for each in references}
-    total = sum(weights.values()) or 1
-    for (kind, name), weight in weights.items():
+    """Where a route leads, with the share of each where a rule has several."""
+    shares: dict[tuple[str, str], str] = {}
+    for rule in dig(route, "spec", "rules") or ():
+        references = rule.get("backendRefs") or ()
+        total = sum(each.get("weight", 1) for each in references) or 1
+        for each in references:
+            share = f"{100 * each.get('weight', 1) // total} % of requests" if len(references) > 1 else ""
+            shares.setdefault((each.get("kind", "Service"), each["name"]), share)
+    for (kind, name), share in shares.items():
         found = next((each for each in evidence.of_kind(kind) if name_of(each) == name), None)
-        share = f"{100 * weight // total} % of requests" if len(weights) > 1 else ""
         path = object_path(found) if found else ""
         yield Node(kind, name, health(found) if found else Health.PRESENT, share, path)
 

@@ -1,0 +1,136 @@
+"""A form that sends a prediction or a chat to a service, through the same gateway as everybody else.
+
+A request that streams is answered in two steps, since browsers take server-sent events from a GET alone: the form gets
+a number, and what listens at that number starts the request.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Final, NamedTuple
+
+import orjson
+from aiohttp import web
+
+from isvc.dashboard.addressed import SERVICE, addressed_service
+from isvc.dashboard.cluster_view import ClusterView
+from isvc.dashboard.live import Event, stream
+from isvc.dashboard.pages import Page, render, respond, wants_json
+from isvc.dashboard.service_pages import around, page_of
+from isvc.dashboard.views.sample import SAMPLES, sample
+from isvc.dashboard.views_in_use import ViewsInUse
+from isvc.kube.objects import name_of
+from isvc.operations.endpoint import Endpoint, endpoint
+from isvc.operations.failure import NotPossible
+from isvc.toolkit.clock import Clock, SystemClock
+
+WITHIN: Final = 120.0  # seconds to wait for an answer
+MOST_PREPARED: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`seconds` is the latency as the dashboard saw it; `text` is the answer, or why there is none."""
+
+    url: str
+    curl: str
+    text: str
+    seconds: float
+    failed: bool = False
+
+
+class Prepared(NamedTuple):
+    target: Endpoint
+    body: dict[str, Any]
+
+
+class TryPages:
+    def __init__(self, views: ViewsInUse, clock: Clock | None = None) -> None:
+        self._views = views
+        self._clock = clock or SystemClock()
+        self._prepared: dict[str, Prepared] = {}
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get(SERVICE + "/try", self._form),
+            web.post(SERVICE + "/try", self._send),
+            web.get(SERVICE + "/try/{number}", self._stream),
+        ]
+
+    async def _form(self, request: web.Request) -> web.Response:
+        async with self._views.use() as view:
+            resource, service = addressed_service(view, request)
+            body = SAMPLES.get(request.query.get("sample", "")) or sample(resource, service)
+            return respond(request, page_of(view, resource, service, "try.html", {"request": body, "answer": None}))
+
+    async def _send(self, request: web.Request) -> web.Response:
+        body = await _body(request)
+        async with self._views.use() as view:
+            resource, service = addressed_service(view, request)
+            target = endpoint(service, body)
+            body = target.completed(body)
+            if body.get("stream") and "HX-Request" in request.headers:
+                number = self._prepare(Prepared(target, body))
+                fragment = render("try_stream.html", path=f"{request.path}/{number}", curl=target.curl(body))
+                return web.Response(text=fragment, content_type="text/html")
+            answer = await self._answer(Prepared(target, {**body, "stream": False} if "stream" in body else body), view)
+            shown = {"request": body, "answer": answer}
+            if "HX-Request" in request.headers and not wants_json(request):
+                return web.Response(text=render("answer.html", answer=answer), content_type="text/html")
+            return respond(request, Page("try.html", name_of(service), shown, around=around(view, resource, service)))
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        prepared = self._prepared.pop(request.match_info["number"], None)
+        if prepared is None:  # a browser that connects again must not send the request again
+            return web.Response(status=204)
+        return await stream(request, self._pieces(prepared))
+
+    def _prepare(self, prepared: Prepared) -> str:
+        number = secrets.token_urlsafe(12)
+        self._prepared[number] = prepared
+        if len(self._prepared) > MOST_PREPARED:
+            del self._prepared[next(iter(self._prepared))]
+        return number
+
+    async def _answer(self, prepared: Prepared, view: ClusterView) -> Answer:
+        started = self._clock.monotonic()
+        try:
+            text, failed = _pretty(await prepared.target.post(view.client, prepared.body, WITHIN)), False
+        except NotPossible as error:
+            text, failed = str(error), True
+        seconds = self._clock.monotonic() - started
+        return Answer(prepared.target.url, prepared.target.curl(prepared.body), text, seconds, failed)
+
+    async def _pieces(self, prepared: Prepared) -> AsyncGenerator[Event, None]:
+        started, first, pieces = self._clock.monotonic(), 0.0, 0
+        try:
+            async for piece in prepared.target.stream(prepared.body, WITHIN):
+                first = first or self._clock.monotonic() - started
+                pieces += 1
+                yield Event("piece", f"<span>{escape(piece)}</span>")
+        except NotPossible as error:
+            yield Event("piece", render("failure.html", message=str(error)))
+        seconds = self._clock.monotonic() - started
+        yield Event("latency", render("latency.html", first=first, seconds=seconds, pieces=pieces))
+        yield Event("done", "")
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    given = await request.post()
+    try:
+        body = orjson.loads(str(given.get("request", "")))
+    except orjson.JSONDecodeError as error:
+        raise NotPossible(f"the request is not valid JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise NotPossible("the request has to be a JSON object")
+    return body
+
+
+def _pretty(answer: bytes) -> str:
+    try:
+        return orjson.dumps(orjson.loads(answer), option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONDecodeError:
+        return answer.decode(errors="replace")
