@@ -18,6 +18,16 @@ def here(models, tmp_path_factory) -> Iterator[Machine]:
         yield here
 
 
+def test_http2_reaches_a_model_as_http1_does(here):
+    here.kubectl("apply", "-f", "examples/iris.yaml")
+    here.wait_ready("iris")
+    url = here.get("isvc", "iris")["status"]["url"] + "/v1/models/iris:predict"
+    flags = ("-sS", "-w", " %{http_version}", "-d", "@examples/iris-input.json")
+    for protocol, version in (("--http1.1", "1.1"), ("--http2-prior-knowledge", "2")):
+        assert here.run("curl", protocol, *flags, url) == f'{{"predictions":[0,1,2]}} {version}'
+    here.kubectl("delete", "isvc", "iris")
+
+
 def test_a_server_that_speaks_websocket(here):
     here.kubectl("apply", "-f", "examples/websocket.yaml")
     here.wait_ready("echo")

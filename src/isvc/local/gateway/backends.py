@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 from isvc.kube.objects import Object, dig, labels_of
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICES, Resource
+from isvc.serving.workload.service import is_grpc
 
 SERVICE_OF_SLICE = "service"
 READY_IN_SLICE = "ready-endpoint"
@@ -48,7 +49,7 @@ def ready_in_slice(endpoint_slice: Object) -> Iterable[str]:
     return {str(endpoint) for name in names for endpoint, ready in _endpoints(endpoint_slice, name) if ready}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Unavailable(Exception):
     """No endpoint can take the request; the words go to the client."""
 
@@ -87,6 +88,12 @@ class Backends:
             raise Unavailable(f"Service {namespace}/{service} has {count}")
         random.shuffle(usable)
         return sorted(usable, key=self._running.__getitem__)
+
+    def speaks_http2(self, namespace: str, service: str, port: int | str) -> bool:
+        """Whether a Service's port is one of gRPC, or says that it speaks HTTP/2 without TLS."""
+        found = self.reader.get(SERVICES, service, namespace)
+        ports = dig(found, "spec", "ports") or [] if found else []
+        return any(is_grpc(item) for item in ports if port in (item.get("port"), item.get("name")))
 
     def running(self, endpoint: Endpoint) -> int:
         return self._running[endpoint]

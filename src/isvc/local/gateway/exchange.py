@@ -12,12 +12,14 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
+from isvc.http2.stream import Stream
 from isvc.local.gateway.answers import BEGUN
 from isvc.local.gateway.headers import response_headers
+from isvc.local.gateway.http2_requests import Http2Request
 from isvc.local.gateway.rules import Filters
 from isvc.local.gateway.websockets import pass_on_websocket
 
-Body = bytes | aiohttp.StreamReader | None
+Body = bytes | aiohttp.StreamReader | Stream | None
 
 BUFFERED: Final = 64 * 1024  # bodies up to this size are passed on in one piece
 LONGEST_LINE: Final = 64 * 1024  # of a request or an answer: tokens and cookies may be long
@@ -39,6 +41,7 @@ class Outgoing:
     filters: tuple[Filters, ...] = ()
     proxy: str | None = None
     deadlines: tuple[asyncio.Timeout, ...] = ()
+    http2: bool = False  # whether the server speaks it
     unwanted: frozenset[int] = frozenset()  # codes of answers that are not passed on
 
 
@@ -60,6 +63,9 @@ async def read_body(request: web.BaseRequest, limit: int = BUFFERED) -> Body:
     """In one piece up to a size, else as a stream."""
     if not request.body_exists:
         return None
+    if isinstance(request, Http2Request):
+        is_short = request.stream.complete or (request.content_length is not None and request.content_length <= limit)
+        return await request.read() if is_short else request.stream
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0

@@ -15,11 +15,15 @@ from typing import Final
 import aiohttp
 from aiohttp import web
 
+from isvc.http2.client import Pool
+from isvc.http2.stream import Refused
 from isvc.local.gateway import pools
 from isvc.local.gateway.answers import BEGUN, broken_off, refusal
 from isvc.local.gateway.backends import Backends, Endpoint, Line, Unavailable
 from isvc.local.gateway.exchange import BUFFERED, Body, Outgoing, Unwanted, exchange, new_session, read_body
 from isvc.local.gateway.headers import request_headers
+from isvc.local.gateway.http2_exchange import exchange_http2
+from isvc.local.gateway.http2_requests import Http2Request
 from isvc.local.gateway.mirrors import Mirrors
 from isvc.local.gateway.picker import Picker
 from isvc.local.gateway.redirects import redirection
@@ -32,12 +36,12 @@ log = logging.getLogger("isvc.gateway")
 # Shorter than any server's, so that no request meets a connection its server is about to close (uvicorn: 5 s).
 _KEEP_ALIVE: Final = 4.0
 _KEPT: Final = 1 << 20  # bodies of up to this size are read whole where a prompt is looked for, a copy or a retry asked
-
+_NOT_SEEN: Final = (aiohttp.ClientConnectorError, ConnectionRefusedError, Refused)
 _TURNS: Final = 50  # of a request in line whose pods go before it reaches them
 _PAUSE: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class _Failed(Exception):
     """An attempt without an answer that could be passed on whole; the words go to the client."""
 
@@ -49,6 +53,7 @@ class Forwarder:
     def __init__(self, backends: Backends) -> None:
         self._backends = backends
         self._session: aiohttp.ClientSession | None = None
+        self._http2 = Pool()
         self._mirrors = Mirrors(backends)
         self._picker = Picker(self._metrics, backends.running)
 
@@ -67,7 +72,7 @@ class Forwarder:
         try:
             async with asyncio.timeout(rule.timeout) as deadline:
                 out = await self._outgoing(request, target, rule, backend, deadline)
-                if rule.mirrors and not isinstance(out.body, aiohttp.StreamReader):
+                if rule.mirrors and isinstance(out.body, bytes | None):
                     for mirror in rule.mirrors:
                         self._mirrors.send(self._inside(), request.method, out, mirror)
                 return await self._attempts(request, out, rule, backend)
@@ -88,15 +93,17 @@ class Forwarder:
         path = backend.filters.path(rule.filters.path(target.path, rule.match), rule.match)
         is_kept = backend.pool is not None or rule.mirrors or rule.retry.attempts
         body = await read_body(request, _KEPT if is_kept else BUFFERED)
-        return Outgoing(
-            f"{path}?{target.query}" if target.query else path, headers, body, filters, deadlines=(deadline,)
+        path_and_query = f"{path}?{target.query}" if target.query else path
+        is_http2 = (isinstance(request, Http2Request) and request.is_grpc) or (
+            backend.pool is None and self._backends.speaks_http2(backend.namespace, backend.service, backend.port)
         )
+        return Outgoing(path_and_query, headers, body, filters, deadlines=(deadline,), http2=is_http2)
 
     async def _attempts(
         self, request: web.BaseRequest, out: Outgoing, rule: Rule, backend: Backend
     ) -> web.StreamResponse:
         """As many as the rule allows; a body that is not there as a whole can be sent but once."""
-        further = 0 if isinstance(out.body, aiohttp.StreamReader) else rule.retry.attempts
+        further = rule.retry.attempts if isinstance(out.body, bytes | None) else 0
         for number in range(further):
             try:
                 return await self._attempt(request, replace(out, unwanted=rule.retry.codes), rule, backend)
@@ -125,7 +132,7 @@ class Forwarder:
             self._backends.started(endpoint)
             try:
                 return await self._send(request, out, endpoint)
-            except aiohttp.ClientConnectorError as error:
+            except _NOT_SEEN as error:
                 refused = error
             finally:
                 self._backends.ended(endpoint)
@@ -137,22 +144,24 @@ class Forwarder:
             async with line.admitted() as endpoint:
                 try:
                     return await self._send(request, out, endpoint)
-                except aiohttp.ClientConnectorError as error:
+                except _NOT_SEEN as error:
                     log.debug("%s %s: %s", request.method, request.path, error)
             await asyncio.sleep(_PAUSE)
         async with line.admitted() as endpoint:
             try:
                 return await self._send(request, out, endpoint)
-            except aiohttp.ClientConnectorError as error:
+            except _NOT_SEEN as error:
                 raise Unavailable(f"the endpoint {endpoint} accepts no connections: {error}") from None
 
     async def _send(self, request: web.BaseRequest, out: Outgoing, endpoint: Endpoint) -> web.StreamResponse:
-        """Raises ClientConnectorError where the endpoint has seen nothing of the request."""
+        """Raises one of _NOT_SEEN where the endpoint has seen nothing of the request."""
         try:
+            if out.http2:
+                return await exchange_http2(self._http2, request, endpoint, out)
             return await exchange(self._inside(), request, f"http://{endpoint}", out)
-        except aiohttp.ClientConnectorError:
+        except _NOT_SEEN:
             raise
-        except (aiohttp.ClientError, ValueError) as error:  # ValueError: headers that are none
+        except (aiohttp.ClientError, ValueError, OSError) as error:  # ValueError: headers that are none
             if request.transport is not None and not request.transport.is_closing():  # else it was the client
                 log.warning("%s %s: %s: %s", request.method, request.path, endpoint, error)
             reason = f"the endpoint {endpoint} ended the connection: {error or type(error).__name__}"
@@ -180,5 +189,6 @@ class Forwarder:
 
     async def close(self) -> None:
         await self._mirrors.close()
+        await self._http2.close()
         if self._session is not None:
             await self._session.close()

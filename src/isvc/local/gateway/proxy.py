@@ -17,14 +17,14 @@ from isvc.local.gateway.routes import RouteTable
 from isvc.local.gateway.rules import Backend, Match, Rule
 from isvc.local.gateway.target import BadTarget, Target, cluster_name, target_of
 
-_IDLE = 75.0  # how long a client may take to send a request's headers
-
 
 async def _nobody_knows(target: Target) -> None:
     return None
 
 
 class Proxy:
+    idle_seconds = 75.0  # how long a client may take to send a request's headers
+
     def __init__(
         self,
         table: Callable[[], RouteTable],
@@ -44,7 +44,7 @@ class Proxy:
         return web.Server(
             self,
             access_log=None,
-            keepalive_timeout=_IDLE,
+            keepalive_timeout=self.idle_seconds,
             handler_cancellation=True,  # when the client is gone, nobody waits for the answer
             max_line_size=LONGEST_LINE,
             max_field_size=LONGEST_LINE,

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final, Protocol
 
-from aiohttp import web
-
 from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICES, Resource
@@ -18,6 +16,7 @@ from isvc.local.gateway.attachment import Gateways, parent_key
 from isvc.local.gateway.backends import READY_IN_SLICE, SERVICE_OF_SLICE, Backends, ready_in_slice, service_of_slice
 from isvc.local.gateway.graphs import graph_routes
 from isvc.local.gateway.guard import Guard
+from isvc.local.gateway.listener import Listener
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
 from isvc.local.status_printer import Describe
@@ -77,7 +76,7 @@ class Gateway:
         self._table: RouteTable | None = None
         self.backends = Backends(cache)
         self._proxy = Proxy(self.table, self.backends, guard, partial(unready.why_unready, cache, describe))
-        self._runner: web.ServerRunner | None = None
+        self._listener: Listener | None = None
         cache.declare("gateway", *READS, *unready.READS)
         cache.subscribe(ENDPOINT_SLICES, lambda old, new: self.backends.changed(), before=False)
         for resource in _ROUTING:
@@ -97,16 +96,15 @@ class Gateway:
         return self._table
 
     async def start(self, host: str) -> None:
-        self._runner = web.ServerRunner(self._proxy.server(), shutdown_timeout=5)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, host, self._port, backlog=1024).start()
+        self._listener = Listener(self._proxy)
+        await self._listener.listen(host, self._port)
         if host == "127.0.0.1":
             with contextlib.suppress(OSError):  # `localhost` may mean either; not every machine has both
-                await web.TCPSite(self._runner, "::1", self._port, backlog=1024).start()
+                await self._listener.listen("::1", self._port)
 
     async def close(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._listener is not None:
+            await self._listener.close()
         await self._proxy.close()
 
 

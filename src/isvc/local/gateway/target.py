@@ -13,6 +13,8 @@ from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
 _AUTHORITY: Final = re.compile(r"([a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?", re.IGNORECASE)
+_LINE: Final = re.compile(r"[!-~\x80-\U0010ffff]*")
+_METHOD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LOOPBACK: Final = re.compile(r"(.+\.)?localhost|127(\.[0-9]{1,3}){3}|\[::1\]")
 
 
@@ -51,6 +53,8 @@ class Target(NamedTuple):
 
 def target_of(request: web.BaseRequest) -> Target:
     raw = request.raw_path if isinstance(request, web.Request) else request._message.path
+    if not _LINE.fullmatch(raw) or not _METHOD.fullmatch(request.method):
+        raise BadTarget("the request line has a character that HTTP does not allow")
     hosts = request.headers.getall(hdrs.HOST, [])
     if len(hosts) > 1 or (not hosts and request.version >= HttpVersion11):
         raise BadTarget(f"a request has one Host header, not {len(hosts)}")

@@ -12,6 +12,7 @@ from isvc.kube.objects import name_of
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
 from isvc.local.gateway.backends import SERVICE_NAME_LABEL, SERVICE_OF_SLICE, Backends
 from isvc.local.gateway.guard import Guard
+from isvc.local.gateway.listener import Listener
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
 from isvc.local.gateway.server import READS
@@ -43,6 +44,13 @@ class Cluster(MemoryReader):
                 "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": ready}}],
             }
             self.put(ENDPOINT_SLICES, endpoint_slice)
+
+    def speaks_http2(self, name: str) -> None:
+        """A Service says so of its port."""
+        service = self.get(SERVICES, name, "default")
+        assert service is not None
+        port = {"port": 80, "name": "http", "appProtocol": "kubernetes.io/h2c"}
+        self.put(SERVICES, {**service, "spec": {"ports": [port]}})
 
     def route(self, host: str, *backends: tuple[str, int], **rule) -> None:
         refs = [{"name": name, "port": 80, "weight": weight} for name, weight in backends]
@@ -94,9 +102,11 @@ async def _clean_up(runners):
 async def running_gateway(sites):
     cluster = Cluster()
     proxy = Proxy(lambda: cluster.table, cluster.backends, cluster.guard)
-    cluster.port = await sites(proxy.server())
+    listener = Listener(proxy)
+    cluster.port = await listener.listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{cluster.port}"
     cluster.session = aiohttp.ClientSession(base_url=url, headers={"Host": "h.test"})
     yield cluster
     await cluster.session.close()
+    await listener.close()
     await proxy.close()

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.fuzzing import budget
 from tests.unit.local.gateway.raw import exchange, named
 
-from isvc.local.gateway import proxy
+from isvc.local.gateway.listener import Listener
+from isvc.local.gateway.proxy import Proxy
 
 
 class Backend:
@@ -128,14 +129,16 @@ async def test_a_backend_that_speaks_no_http(gateway, answer: bytes) -> None:
 
 
 async def test_a_client_that_sends_no_more_is_let_go(gateway, sites, monkeypatch) -> None:
-    monkeypatch.setattr(proxy, "_IDLE", 0.2)
-    quick = proxy.Proxy(lambda: gateway.table, gateway.backends, gateway.guard)
-    port = await sites(quick.server())
+    monkeypatch.setattr(Proxy, "idle_seconds", 0.2)
+    quick = Proxy(lambda: gateway.table, gateway.backends, gateway.guard)
+    listener = Listener(quick)
+    port = await listener.listen("127.0.0.1", 0)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET / HTTP/1.1\r\nHost: h")
     async with asyncio.timeout(30):
         assert await reader.read() == b""
     writer.close()
+    await listener.close()
     await quick.close()
 
 
