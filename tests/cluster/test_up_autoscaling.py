@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from tests.cluster.load import load
-from tests.cluster.local_machine import HAS_TOOLS, machine, running, until
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, machine, running, until
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
@@ -66,3 +71,87 @@ def test_an_autoscaler_says_why_it_cannot_scale(here):
 
     until(lambda: reason() == "FailedGetScale", "the reason")
     here.kubectl("delete", "hpa", "lost")
+
+
+@dataclass
+class Prometheus:
+    """A server with Prometheus' query API, and one value."""
+
+    address: str
+    value: float = 0.0
+
+
+@contextmanager
+def prometheus() -> Iterator[Prometheus]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            result = [{"metric": {}, "value": [0, str(served.value)]}]
+            body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
+            self.send_response(200 if self.path.startswith("/api/v1/query?query=") else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        served = Prometheus(f"http://localhost:{server.server_port}")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield served
+        server.shutdown()
+
+
+def conditions(obj: dict) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in obj.get("status", {}).get("conditions") or []}
+
+
+def test_keda_follows_a_query(here):
+    with prometheus() as server:
+        server.value = 10
+        here.apply((EXAMPLES / "keda.yaml").read_text().replace("http://localhost:9090", server.address))
+        here.wait_ready("queued-iris")
+        until(lambda: here.get("deploy", "queued-iris-predictor")["status"].get("readyReplicas") == 3, "three replicas")
+        found = here.get("so", "queued-iris-predictor")
+        assert conditions(found) == {"Ready": "True", "Active": "True", "Fallback": "False", "Paused": "False"}
+        assert found["status"]["externalMetricNames"] == ["s0-prometheus"]
+        scaler = here.get("hpa", found["status"]["hpaName"])
+        assert scaler["status"]["currentMetrics"][0]["external"]["metric"]["name"] == "s0-prometheus"
+    here.kubectl("delete", "isvc", "queued-iris")
+    until(lambda: here.get("so,hpa")["items"] == [], "nothing left")
+
+
+def test_keda_takes_the_last_replica_and_brings_it_back(here):
+    external = {"serving.kserve.io/autoscalerClass": "external"}
+    model = {"modelFormat": {"name": "sklearn"}, "storageUri": "pvc://models/iris"}
+    iris = {"metadata": {"name": "seldom", "annotations": external}, "spec": {"predictor": {"model": model}}}
+    here.apply({"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", **iris})
+    here.wait_ready("seldom")
+
+    def replicas() -> int:
+        return here.get("deploy", "seldom-predictor")["spec"]["replicas"]
+
+    with prometheus() as server:
+        metadata = {"serverAddress": server.address, "query": "sum(waiting)", "threshold": "1"}
+        spec = {
+            "scaleTargetRef": {"name": "seldom-predictor"},
+            "minReplicaCount": 0,
+            "pollingInterval": 1,
+            "cooldownPeriod": 1,
+            "triggers": [{"type": "prometheus", "metadata": metadata}],
+        }
+        here.apply(
+            {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "seldom"}, "spec": spec}
+        )
+        until(lambda: replicas() == 0, "no replicas")
+        server.value = 1
+        until(lambda: replicas() == 1, "a replica")
+        assert conditions(here.get("so", "seldom"))["Active"] == "True"
+        here.kubectl("annotate", "so", "seldom", "autoscaling.keda.sh/paused-replicas=2")
+        until(lambda: replicas() == 2, "the replicas to pause at")
+        until(lambda: conditions(here.get("so", "seldom"))["Paused"] == "True", "the pause")
+        until(lambda: here.get("hpa")["items"] == [], "no HPA while paused")
+    here.kubectl("annotate", "so", "seldom", "autoscaling.keda.sh/paused-replicas-")
+    until(lambda: conditions(here.get("so", "seldom"))["Ready"] == "False", "that Prometheus is gone")
+    assert replicas() == 2
+    here.kubectl("delete", "so/seldom", "isvc/seldom")

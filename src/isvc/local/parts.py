@@ -12,7 +12,6 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
 from isvc.local import knative
 from isvc.local.autoscaling import horizontal
-from isvc.local.autoscaling.metrics import no_external_metrics
 from isvc.local.causes import Causes
 from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
@@ -24,6 +23,9 @@ from isvc.local.gateway.server import Gateway
 from isvc.local.home import Home
 from isvc.local.install import SYSTEM_NAMESPACE, conversions, install, install_webhooks
 from isvc.local.install.gateway import GATEWAY_NAME
+from isvc.local.keda import scaled_objects
+from isvc.local.keda.prometheus import PrometheusClient
+from isvc.local.keda.scaled_objects import ScaledObjects
 from isvc.local.knative.activator import Activator
 from isvc.local.node.node import Node
 from isvc.local.node.policy import Sandbox
@@ -117,6 +119,8 @@ class Local:
         context = Context(client, self._cache, recorder, clock)
         activator = Activator(self._cache, self._gateway.backends, clock)
         self._gateway.backends.line_of = activator.line
+        self._prometheus = PrometheusClient(guard.proxy_url(gateway_port))
+        scaled = ScaledObjects(context, self._prometheus)
         self.manager = Manager(
             client,
             self._cache,
@@ -125,7 +129,8 @@ class Local:
                 *gateways.controllers(context, gateway_port),
                 *inference_pools.controllers(context, gateway_port),
                 *knative.controllers(context, activator, f"{SYSTEM_NAMESPACE}/{GATEWAY_NAME}", gateway_port),
-                horizontal.controller(context, no_external_metrics),
+                scaled_objects.controller(context, scaled),
+                horizontal.controller(context, scaled.external_metric),
             ],
             services=[recorder],
         )
@@ -137,6 +142,7 @@ class Local:
     async def stop(self) -> None:
         await self._node.stop()
         await self._gateway.close()
+        await self._prometheus.close()
 
     def open(self) -> None:
         self._node.open()

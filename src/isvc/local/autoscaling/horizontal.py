@@ -25,7 +25,7 @@ from isvc.toolkit.controller import Controller, Result, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 SYNC_SECONDS: Final = 15.0
-_TARGETS: Final = {resource.kind: resource for resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)}
+TARGETS: Final = {resource.kind: resource for resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)}
 _FAILED: Final = "the HPA was unable to compute the replica count"
 
 
@@ -41,7 +41,7 @@ def controller(context: Context, external: ExternalMetrics) -> Controller:
         Watch(HORIZONTAL_POD_AUTOSCALERS, when=spec_changed),
         Watch(DEPLOYMENTS, to=scalers_of, when=resized),
     ]
-    reads = [Read(PODS), *(Read(resource) for resource in _TARGETS.values())]
+    reads = [Read(PODS), *(Read(resource) for resource in TARGETS.values())]
     scalers = HorizontalAutoscalers(context, MetricReader(context.client, external))
     return Controller("horizontalpodautoscaler", scalers.reconcile, watches, reads=reads, clock=context.clock)
 
@@ -104,7 +104,7 @@ class HorizontalAutoscalers:
         return Result(requeue_after=SYNC_SECONDS)
 
     async def _scale(self, key: Key, scaler: Object, status: _Status) -> None:
-        resource = _TARGETS.get(dig(scaler, "spec", "scaleTargetRef", "kind") or "")
+        resource = TARGETS.get(dig(scaler, "spec", "scaleTargetRef", "kind") or "")
         name = dig(scaler, "spec", "scaleTargetRef", "name") or ""
         target = self._context.cache.get(resource, name, key.namespace) if resource else None
         if resource is None or target is None:

@@ -31,10 +31,6 @@ ExternalMetrics = Callable[[str, str, Mapping[str, str]], Awaitable[float]]
 """The value of a metric by namespace, name and labels. Raises CannotCompute."""
 
 
-async def no_external_metrics(namespace: str, name: str, labels: Mapping[str, str]) -> float:
-    raise CannotCompute(f"unable to get external metric {namespace}/{name}: no server of external metrics runs")
-
-
 _FIELDS: Final = {
     "Resource": "resource",
     "ContainerResource": "containerResource",

@@ -23,6 +23,7 @@ from isvc.serving.thirdparty import (
     INFERENCE_POOLS_V1ALPHA2,
     KNATIVE_SERVICES,
     LEADER_WORKER_SETS,
+    SCALED_OBJECTS,
     VIRTUAL_SERVICES,
 )
 
@@ -95,6 +96,18 @@ _KINDS: Final = (
         short_names=("xinfpool",),
         columns=(_AGE,),
         spec="inference.networking.x-k8s.io/InferencePoolSpec",
+    ),
+    _Kind(
+        SCALED_OBJECTS,
+        short_names=("so",),
+        columns=(
+            ("ScaleTargetKind", "string", ".status.scaleTargetKind"),
+            ("ScaleTargetName", "string", ".spec.scaleTargetRef.name"),
+            ("Min", "integer", ".spec.minReplicaCount"),
+            ("Max", "integer", ".spec.maxReplicaCount"),
+            *((kind, "string", _condition(kind)) for kind in ("Ready", "Active", "Paused")),
+            _AGE,
+        ),
     ),
     _Kind(
         KNATIVE_SERVICES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from isvc.kube.conditions import Conditions, ConditionSet, find
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.context import Context
-from isvc.local.knative.children import NotOwned, ensure
 from isvc.local.knative.kinds import (
     CONFIGURATION,
     CONFIGURATION_GENERATION,

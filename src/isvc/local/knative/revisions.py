@@ -5,9 +5,9 @@ from __future__ import annotations
 from isvc.kube.conditions import Conditions, ConditionSet, find
 from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, labels_of, name_of
 from isvc.kube.resource import DEPLOYMENTS, PODS, SERVICES
+from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.context import Context
 from isvc.local.controllers.rollout import replicas_of
-from isvc.local.knative.children import NotOwned, ensure
 from isvc.local.knative.kinds import REVISION, REVISION_UID, REVISIONS, deployment_name, typed
 from isvc.local.knative.scaling import scaling_of
 from isvc.local.knative.workload import deployment_of, service_of

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from isvc.kube.conditions import ConditionSet
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.context import Context
-from isvc.local.knative.children import NotOwned, ensure
 from isvc.local.knative.kinds import CONFIGURATIONS, REVISIONS, ROUTES, typed
 from isvc.local.knative.traffic import Addresses, Target, Unassigned, assign, http_routes
 from isvc.serving.http_routes import gateway_parent

@@ -14,8 +14,8 @@ from isvc.kube.objects import (
     namespace_of,
     uid_of,
 )
+from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.context import Context
-from isvc.local.knative.children import NotOwned, ensure
 from isvc.local.knative.kinds import CONFIGURATIONS, KNATIVE_SERVICES, ROUTES, SERVICE, SERVICE_UID, typed
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.controller import Controller, Watch, owner_of

@@ -1,4 +1,4 @@
-"""Writing what an object of Knative is made of: created when it is missing, updated where it is not as wanted."""
+"""Writing what an object is made of: created when it is missing, updated where it is not as wanted."""
 
 from __future__ import annotations
 

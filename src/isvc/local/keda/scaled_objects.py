@@ -1,0 +1,230 @@
+"""ScaledObjects: the HorizontalPodAutoscaler that scales their target, and whether the target runs at all.
+
+Triggers are asked every `pollingInterval`. While none is active for the length of `cooldownPeriod`, a target that may
+have no replicas has none. Names, conditions and events are those of KEDA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, labels_of, name_of, namespace_of
+from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
+from isvc.local.autoscaling.horizontal import TARGETS
+from isvc.local.autoscaling.replicas import CannotCompute
+from isvc.local.controllers.children import NotOwned, ensure
+from isvc.local.controllers.context import Context
+from isvc.local.controllers.rollout import replicas_of
+from isvc.local.keda.prometheus import PrometheusClient
+from isvc.local.keda.triggers import OWNER_LABEL, BadTrigger, has_resources_only, hpa_metrics, prometheus_triggers
+from isvc.serving.thirdparty import SCALED_OBJECTS
+from isvc.toolkit.clock import parse_timestamp, timestamp
+from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.reads import Read
+
+PAUSED: Final = "autoscaling.keda.sh/paused"
+PAUSED_REPLICAS: Final = "autoscaling.keda.sh/paused-replicas"
+POLLING_SECONDS: Final = 30
+COOLDOWN_SECONDS: Final = 300
+MOST_REPLICAS: Final = 100
+
+
+def controller(context: Context, scaled: ScaledObjects) -> Controller:
+    reads = [Read(resource) for resource in TARGETS.values()]
+    watches = [
+        Watch(SCALED_OBJECTS, when=_asks_for_something_else),
+        Watch(HORIZONTAL_POD_AUTOSCALERS, to=owner_of(SCALED_OBJECTS), when=_went),
+    ]
+    return Controller("scaledobject", scaled.reconcile, watches, workers=4, reads=reads, clock=context.clock)
+
+
+def _asks_for_something_else(before: Object | None, after: Object | None) -> bool:
+    """Not only a status, which every poll writes."""
+    if before is None or after is None:
+        return True
+    return (before.get("spec"), annotations_of(before)) != (after.get("spec"), annotations_of(after))
+
+
+def _went(before: Object | None, after: Object | None) -> bool:
+    return after is None
+
+
+@dataclass(slots=True)
+class _Report:
+    """The status of one ScaledObject, as it is being made."""
+
+    fields: Object
+    conditions: dict[str, Object] = field(default_factory=dict)
+
+    def mark(self, kind: str, status: str, reason: str, message: str) -> None:
+        self.conditions[kind] = {"type": kind, "status": status, "reason": reason, "message": message}
+
+    def result(self) -> Object:
+        return {**self.fields, "conditions": list(self.conditions.values())}
+
+
+class ScaledObjects:
+    def __init__(self, context: Context, prometheus: PrometheusClient) -> None:
+        self._context = context
+        self._prometheus = prometheus
+
+    async def external_metric(self, namespace: str, name: str, labels: Mapping[str, str]) -> float:
+        """What an HPA of ours asks for: the value of a trigger of the ScaledObject that its labels name."""
+        scaled = self._context.cache.get(SCALED_OBJECTS, labels.get(OWNER_LABEL, ""), namespace)
+        if scaled is None:
+            raise CannotCompute(f"unable to get external metric {namespace}/{name}: no ScaledObject has it")
+        for trigger in prometheus_triggers(scaled):
+            if trigger.metric == name:
+                return await self._prometheus.value(trigger)
+        raise CannotCompute(f"unable to get external metric {namespace}/{name}: no trigger has it")
+
+    async def reconcile(self, key: Key) -> Result | None:
+        scaled = self._context.cache.get(SCALED_OBJECTS, key.name, key.namespace)
+        if scaled is None or is_being_deleted(scaled):
+            return None
+        before = scaled.get("status") or {}
+        report = _Report({name: before[name] for name in ("lastActiveTime", "originalReplicaCount") if name in before})
+        report.mark("Ready", TRUE, "ScaledObjectReady", "ScaledObject is defined correctly and is ready for scaling")
+        report.mark("Active", UNKNOWN, "UnkownState", "Active state is not known")
+        report.mark("Fallback", FALSE, "NoFallbackFound", "No fallbacks are active on this scaled object")
+        report.mark("Paused", FALSE, "ScaledObjectUnpaused", "pause annotation is not set")
+        try:
+            await self._scale(scaled, report)
+        except (BadTrigger, NotOwned) as error:
+            report.mark("Ready", FALSE, "ScaledObjectCheckFailed", str(error))
+            self._context.recorder.event(scaled, "Warning", "ScaledObjectCheckFailed", str(error))
+        await self._context.write_status(SCALED_OBJECTS, scaled, report.result())
+        return Result(requeue_after=float(dig(scaled, "spec", "pollingInterval") or POLLING_SECONDS))
+
+    async def _scale(self, scaled: Object, report: _Report) -> None:
+        reference = dig(scaled, "spec", "scaleTargetRef") or {}
+        resource = TARGETS.get(reference.get("kind") or DEPLOYMENTS.kind)
+        if resource is None:
+            raise BadTrigger(f"nobody here scales a {reference.get('kind')}")
+        target = self._context.cache.get(resource, reference.get("name", ""), namespace_of(scaled))
+        if target is None:
+            raise BadTrigger(f'{resource} "{reference.get("name", "")}" not found')
+        report.fields["scaleTargetKind"] = f"{resource.api_version}.{resource.kind}"
+        report.fields.setdefault("originalReplicaCount", replicas_of(target))
+        if (paused := paused_at(scaled)) is not None:
+            await self._pause(scaled, target, paused, report)
+            return
+        metrics = hpa_metrics(scaled)
+        names = {kind: [name for metric in metrics if (name := dig(metric, *path))] for kind, path in _NAMES.items()}
+        report.fields |= {kind: found for kind, found in names.items() if found}
+        owner = {"apiVersion": SCALED_OBJECTS.api_version, "kind": SCALED_OBJECTS.kind, **scaled}
+        scaler = await ensure(self._context, HORIZONTAL_POD_AUTOSCALERS, hpa_of(scaled, metrics), owner)
+        report.fields["hpaName"] = name_of(scaler)
+        active, failures = await self._activity(scaled)
+        await self._follow(scaled, target, report, active=active, failures=failures)
+
+    async def _activity(self, scaled: Object) -> tuple[bool, list[str]]:
+        """Whether a trigger is active, and what keeps others from being asked."""
+        if has_resources_only(scaled):
+            return True, []
+        active, failures = False, []
+        for trigger in prometheus_triggers(scaled):
+            try:
+                active |= await self._prometheus.value(trigger) > trigger.activation
+            except CannotCompute as error:
+                failures.append(str(error))
+                self._context.recorder.event(scaled, "Warning", "KEDAScalerFailed", str(error))
+        return active, failures
+
+    async def _follow(
+        self, scaled: Object, target: Object, report: _Report, *, active: bool, failures: list[str]
+    ) -> None:
+        spec, now = scaled["spec"], self._context.clock.now()
+        least, idle, current = int(spec.get("minReplicaCount") or 0), spec.get("idleReplicaCount"), replicas_of(target)
+        if active:
+            report.mark("Active", TRUE, "ScalerActive", "Scaling is performed because triggers are active")
+            report.fields["lastActiveTime"] = timestamp(now)
+            if failures:
+                report.mark("Ready", UNKNOWN, "PartialTriggerError", f"Some triggers do not work: {failures[0]}")
+            if current == 0 or (idle is not None and current < least):
+                await self._resize(scaled, target, max(1, least), "KEDAScaleTargetActivated")
+            return
+        report.mark("Active", FALSE, "ScalerNotActive", "Scaling is not performed because triggers are not active")
+        lowest = int(idle) if idle is not None else least
+        if failures:
+            report.mark("Ready", FALSE, "TriggerError", f"Triggers do not work: {failures[0]}")
+        elif current > lowest and (idle is not None or least == 0):
+            last = report.fields.get("lastActiveTime")
+            cooldown = timedelta(seconds=spec.get("cooldownPeriod", COOLDOWN_SECONDS))
+            if last and parse_timestamp(last) + cooldown > now:
+                words = "Scaler cooling down because triggers are not active"
+                report.mark("Active", FALSE, "ScalerCooldown", words)
+            else:
+                await self._resize(scaled, target, lowest, "KEDAScaleTargetDeactivated")
+        elif idle is None and current < least:
+            await self._resize(scaled, target, least, "KEDAScaleTargetActivated")
+
+    async def _pause(self, scaled: Object, target: Object, replicas: int, report: _Report) -> None:
+        """Nobody scales, with as many replicas as the annotation says, if it does."""
+        report.mark("Paused", TRUE, "ScaledObjectPaused", "ScaledObject is paused")
+        if replicas >= 0 and replicas_of(target) != replicas:
+            await self._resize(scaled, target, replicas, "ScaledObjectPaused")
+        try:
+            await self._context.client.delete(HORIZONTAL_POD_AUTOSCALERS, hpa_name(scaled), namespace_of(scaled))
+        except NotFound:
+            return
+
+    async def _resize(self, scaled: Object, target: Object, replicas: int, reason: str) -> None:
+        resource = TARGETS[dig(scaled, "spec", "scaleTargetRef", "kind") or DEPLOYMENTS.kind]
+        before = replicas_of(target)
+        await self._context.patch(resource, target, {"spec": {"replicas": replicas}})
+        whose = f"{resource.kind} {namespace_of(target)}/{name_of(target)}"
+        self._context.recorder.event(scaled, "Normal", reason, f"Scaled {whose} from {before} to {replicas}")
+
+
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "externalMetricNames": ("external", "metric", "name"),
+    "resourceMetricNames": ("resource", "name"),
+}
+
+
+def paused_at(scaled: Object) -> int | None:
+    """The replicas to pause at, -1 for those that there are; None while it is not paused."""
+    annotations = annotations_of(scaled)
+    wanted = annotations.get(PAUSED_REPLICAS)
+    if wanted is not None:
+        if not wanted.isdigit():
+            raise BadTrigger(f"the annotation {PAUSED_REPLICAS} has no whole number: {wanted!r}")
+        return int(wanted)
+    paused = annotations.get(PAUSED)
+    return -1 if paused is not None and paused.lower() not in ("false", "0", "f") else None
+
+
+def hpa_name(scaled: Object) -> str:
+    name = dig(scaled, "spec", "advanced", "horizontalPodAutoscalerConfig", "name")
+    return str(name or f"keda-hpa-{name_of(scaled)}")
+
+
+def hpa_of(scaled: Object, metrics: list[Object]) -> Object:
+    spec, name = scaled["spec"], hpa_name(scaled)
+    reference = spec.get("scaleTargetRef") or {}
+    target = {
+        "apiVersion": reference.get("apiVersion") or DEPLOYMENTS.api_version,
+        "kind": reference.get("kind") or DEPLOYMENTS.kind,
+        "name": reference.get("name", ""),
+    }
+    labels = {
+        "app.kubernetes.io/managed-by": "keda-operator",
+        "app.kubernetes.io/name": name[:63].rstrip("-."),
+        "app.kubernetes.io/part-of": name_of(scaled),
+        **labels_of(scaled),
+    }
+    wanted: Object = {
+        "scaleTargetRef": target,
+        "minReplicas": max(1, int(spec.get("minReplicaCount") or 0)),
+        "maxReplicas": int(spec.get("maxReplicaCount") or MOST_REPLICAS),
+        "metrics": metrics,
+    }
+    if behavior := dig(spec, "advanced", "horizontalPodAutoscalerConfig", "behavior"):
+        wanted["behavior"] = behavior
+    return {"metadata": {"name": name, "namespace": namespace_of(scaled), "labels": labels}, "spec": wanted}
