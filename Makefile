@@ -117,7 +117,7 @@ test-sdk: .venv $(SDK)/complete ## isvc up with KServe's own Python SDK, in an e
 	ISVC_SDK_PYTHON=$(SDK)/bin/python $(BIN)/pytest tests/cluster/test_up_sdk.py
 
 docs: .venv ## build the documentation site in build/site; dead links and anchors fail it
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 E2E := $(CACHE)/kserve-e2e
 $(E2E)/complete: tests/kserve-e2e.lock | .venv

@@ -10,6 +10,7 @@ from typing import Final
 from tools.site.kinds import kinds
 from tools.site.metrics import alerts, llmserver_metrics, manager_metrics, modelserver_metrics
 from tools.site.programs import commands, programs
+from tools.site.runtimes import runtimes
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -32,6 +33,7 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "manager_metrics": manager_metrics,
     "modelserver_metrics": modelserver_metrics,
     "programs": programs,
+    "runtimes": runtimes,
 }
 
 

@@ -89,6 +89,7 @@ def _dict(*pairs: Maybe) -> Maybe:
 FUNCTIONS: Final = {
     "default": Function(_default, (ANY,), ANY),
     "dict": Function(_dict, (), ANY),
+    "has": Function(lambda item, items: untyped(_data(item) in (_data(items) or ())), (ANY, ANY), ANY),
     "join": Function(lambda by, items: _text(_data(by).join(_data(items))), (STRING, ANY)),
     "list": Function(lambda *items: untyped([_data(item) for item in items]), (), ANY),
     "quote": Function(lambda value: _text(orjson.dumps(str(_data(value))).decode()), (ANY,)),
