@@ -19,9 +19,10 @@ from isvc.apiserver.access.reviews import Reviews
 from isvc.apiserver.access.tokens import Tokens
 from isvc.apiserver.addresses import SERVICE_NETWORK, ServiceAddresses
 from isvc.apiserver.admission import Admission
-from isvc.apiserver.admission.plugins import OFF_BY_DEFAULT, chosen
+from isvc.apiserver.admission.plugins import chosen
 from isvc.apiserver.admission.policies import Policies
 from isvc.apiserver.admission.quota import ResourceQuota
+from isvc.apiserver.background.accounts import NamespaceAccounts
 from isvc.apiserver.background.definitions import DefinitionFinalizer, NameAcceptance
 from isvc.apiserver.background.expiry import EventExpiry
 from isvc.apiserver.background.garbage import GarbageCollector
@@ -75,7 +76,7 @@ class Server:
         durable: bool = False,
         credentials: Credentials | None = None,
         service_network: str = SERVICE_NETWORK,
-        without_plugins: Sequence[str] = OFF_BY_DEFAULT,
+        without_plugins: Sequence[str] | None = None,
     ) -> None:
         """Keeps certificates in `folder`, and objects too unless `ephemeral`."""
         self._folder = folder
@@ -106,7 +107,7 @@ class Server:
         claims.follow(self.store)
         self.registry = Registry(descriptions(claims))
         reader = Reader(self.store)
-        plugins = chosen(reader, self._without_plugins)
+        plugins = chosen(reader, self._without_plugins, controllers=self._controllers)
         policies = Policies(reader, self.registry)
         self._admission = Admission(reader, plugins=plugins, policies=policies, quota=ResourceQuota(self.store))
         self._custom = CustomResources(self.store, self.registry, self._admission.caller)
@@ -136,7 +137,12 @@ class Server:
             EventExpiry(self.api),
         ]
         if self._controllers:
-            self._background += [GarbageCollector(self.api), NamespaceFinalizer(self.api), QuotaStatus(self.api)]
+            self._background += [
+                GarbageCollector(self.api),
+                NamespaceFinalizer(self.api),
+                NamespaceAccounts(self.api),
+                QuotaStatus(self.api),
+            ]
         for each in self._background:
             each.start()
         self._sweeper = loop.create_task(self._sweep())

@@ -28,8 +28,8 @@ import click
 @click.option(
     "--controllers",
     is_flag=True,
-    help="Also collect garbage by owner reference and finalize namespaces; without it, as with a bare kube-apiserver, "
-    "children of deleted owners stay and namespaces remain Terminating.",
+    help="Also collect garbage by owner reference, finalize namespaces and give them a ServiceAccount; without it, as "
+    "with a bare kube-apiserver, children of deleted owners stay and namespaces remain Terminating.",
 )
 def command(
     kubeconfig: Path, folder: Path, port: int, host: str, ephemeral: bool, durable: bool, controllers: bool

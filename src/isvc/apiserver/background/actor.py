@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
+from isvc.apiserver.description import Description
 from isvc.apiserver.request import Call, Request, User
 from isvc.apiserver.store.entry import Entry
-from isvc.apiserver.verbs import delete, update
+from isvc.apiserver.verbs import body, delete, update
+from isvc.apiserver.verbs.create import create_object
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.kube.errors import ApiError, NotFound
+from isvc.kube.errors import AlreadyExists, ApiError, NotFound
 from isvc.kube.objects import Object
+from isvc.kube.resource import Resource
 
 
 class Actor:
@@ -25,9 +28,20 @@ class Actor:
         description = self.api.registry.of_collection(entry.collection)
         if description is None:
             return None
+        return self._call_on(description, entry.namespace, entry.name, method, subresource)
+
+    def _call_on(self, description: Description, namespace: str, name: str, method: str, subresource: str = "") -> Call:
         request = Request(method, "", "", {"user-agent": self._agent}, b"")
         request.user = self._user
-        return Call(request, description, entry.namespace, entry.name, subresource, field_validation="Ignore")
+        return Call(request, description, namespace, name, subresource, field_validation="Ignore")
+
+    async def create(self, resource: Resource, namespace: str, obj: Object) -> None:
+        """Creates the object unless it is there."""
+        description = self.api.registry.find(resource.group, resource.version, resource.plural)
+        assert description is not None
+        call = self._call_on(description, namespace, "", "POST")
+        with contextlib.suppress(AlreadyExists):
+            await create_object(self.api, call, body.decode(obj, call))
 
     async def delete(self, entry: Entry, uid: str, policy: str = "Background") -> None:
         """Deletes the object if it is still that one."""

@@ -1,14 +1,13 @@
 """The controllers of Kubernetes itself that serving needs, on the same toolkit as ours.
 
 Deployment → ReplicaSet → Pod; Jobs, CronJobs, StatefulSets and DaemonSets; Service → EndpointSlice and Endpoints;
-claims that are folders, and a default ServiceAccount for every namespace. Names, conditions and words are those of
+claims that are folders. Names, conditions and words are those of
 kube-controller-manager.
 """
 
 from __future__ import annotations
 
 from isvc.local.controllers import (
-    accounts,
     claims,
     daemon_sets,
     deployments,
@@ -32,7 +31,6 @@ _PARTS = (
     cron,
     endpoints,
     legacy_endpoints,
-    accounts,
     claims,
     leader_worker_sets,
 )

@@ -8,6 +8,8 @@ import pytest
 from tests.unit.apiserver.conftest import CONFIG_MAPS, MERGE, NAMESPACES
 from tests.waiting import until
 
+from isvc.apiserver.background.accounts import AUTHORITY
+
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 controllers = pytest.mark.parametrize("http", [{"controllers": True}], indirect=True)
 
@@ -26,7 +28,7 @@ def owned_by(*owners: dict[str, Any], block: bool = True) -> list[dict[str, Any]
 
 
 def names(http) -> set[str]:
-    return {entry.name for entry in http.server.store.list("configmaps", "default")}
+    return {entry.name for entry in http.server.store.list("configmaps", "default")} - {AUTHORITY}
 
 
 @controllers

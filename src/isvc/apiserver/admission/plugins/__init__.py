@@ -15,10 +15,10 @@ from isvc.apiserver.admission.plugins.service_account import ServiceAccount
 from isvc.apiserver.admission.plugins.tolerations import DefaultTolerationSeconds
 from isvc.apiserver.admission.reader import Reader
 
-__all__ = ["OFF_BY_DEFAULT", "ORDER", "Plugin", "chosen"]
+__all__ = ["ORDER", "Plugin", "chosen"]
 
 #: It needs an account and a ConfigMap in every namespace, which nothing in a bare API server makes.
-OFF_BY_DEFAULT = ("ServiceAccount",)
+NEED_CONTROLLERS = ("ServiceAccount",)
 
 ORDER: tuple[type[Plugin], ...] = (
     NamespaceLifecycle,
@@ -33,6 +33,8 @@ ORDER: tuple[type[Plugin], ...] = (
 )
 
 
-def chosen(reader: Reader, without: Sequence[str] = ()) -> list[Plugin]:
-    """All plugins but those named."""
-    return [each(reader) for each in ORDER if each.__name__ not in without]
+def chosen(reader: Reader, without: Sequence[str] | None = None, *, controllers: bool = False) -> list[Plugin]:
+    """All plugins but those named; unless said, all that work with or without controllers."""
+    if without is None:
+        without = () if controllers else NEED_CONTROLLERS
+    return [each(reader, controllers) for each in ORDER if each.__name__ not in without]

@@ -17,8 +17,10 @@ class Plugin:
     #: The resources it is asked about: `pods`, `ingresses.networking.k8s.io`.
     resources: tuple[str, ...] = ()
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, controllers: bool = False) -> None:
+        """`controllers` says whether the server makes what every namespace has, a moment after the namespace."""
         self.reader = reader
+        self.controllers = controllers
 
     def admit(self, request: AdmissionRequest, obj: Object, old: Object | None) -> None:
         """Fills in the object, in place; again after webhooks have changed it."""

@@ -16,8 +16,8 @@ _BY_CLASS = "priority admission controller computed {} from the given PriorityCl
 class Priority(Plugin):
     resources = ("pods", _CLASSES)
 
-    def __init__(self, reader: Reader) -> None:
-        super().__init__(reader)
+    def __init__(self, reader: Reader, controllers: bool = False) -> None:
+        super().__init__(reader, controllers)
         self._known: tuple[int, Object | None] = (-1, None)
 
     def admit(self, request: AdmissionRequest, obj: Object, old: Object | None) -> None:

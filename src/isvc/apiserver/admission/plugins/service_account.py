@@ -47,6 +47,8 @@ class ServiceAccount(Plugin):
     def _account(self, request: AdmissionRequest, pod: Object) -> Object:
         name = pod["spec"].get("serviceAccountName") or ""
         account = self.reader.get("serviceaccounts", name, request.namespace)
+        if account is None and self.controllers and name == _DEFAULT:
+            return {}  # which is about to be made
         if account is None:
             why = f'error looking up service account {request.namespace}/{name}: serviceaccount "{name}" not found'
             raise forbidden(request, pod, why)
