@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator
+from typing import Any
 
+import grpc
 import pytest
 from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, running, until
 from websockets.sync.client import connect
+
+from isvc.modelserver.open_inference import SERVICE, message
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
@@ -82,3 +87,26 @@ def test_routes_of_both_kinds_are_served(here):
         "ResolvedRefs": "False",
     }
     here.kubectl("delete", "httproute/moved", "virtualservice/moved")
+
+
+def test_a_model_over_grpc(here):
+    here.kubectl("apply", "-f", "examples/grpc.yaml")
+    here.wait_ready("iris-grpc")
+    gateway = json.loads((here.home / "run" / "up.json").read_text())["gateway"].removeprefix("http://")
+    options = (("grpc.default_authority", f"iris-grpc-default.{gateway}"), ("grpc.enable_http_proxy", 0))
+    row = struct.pack("<4f", 6.8, 2.8, 4.8, 1.4)
+    with grpc.insecure_channel(gateway.replace("localhost", "127.0.0.1"), options) as channel:
+
+        def ask(method: str, **fields: object) -> Any:
+            rpc = channel.unary_unary(
+                f"/{SERVICE}/{method}",
+                request_serializer=message(f"{method}Request").SerializeToString,
+                response_deserializer=message(f"{method}Response").FromString,
+            )
+            return rpc(message(f"{method}Request")(**fields), timeout=60, wait_for_ready=True)
+
+        assert ask("ServerReady").ready
+        inputs = [{"name": "x", "datatype": "FP32", "shape": [1, 4]}]
+        answer = ask("ModelInfer", model_name="iris-grpc", inputs=inputs, raw_input_contents=[row])
+        assert list(answer.raw_output_contents) == [struct.pack("<q", 1)]
+    here.kubectl("delete", "-f", "examples/grpc.yaml")

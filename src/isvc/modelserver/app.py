@@ -67,14 +67,34 @@ class Server:
             app.add_routes(self.repository.routes(self.models))
         return app
 
+    # -- what every protocol asks -------------------------------------------------------------------------------------
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.draining and all(model.ready for model in self.models.values())
+
+    def metadata(self) -> dict[str, Any]:
+        return {"name": "isvc-modelserver", "version": self.version, "extensions": ["binary_tensor_data"]}
+
+    def model(self, name: str) -> Model:
+        if name not in self.models:
+            raise ModelNotFound(name)
+        return self.models[name]
+
+    def loaded(self, name: str) -> Model:
+        model = self.model(name)
+        if not model.ready:
+            raise ModelNotReady(name)
+        return model
+
     # -- v1 ---------------------------------------------------------------------------------------------------------
 
     async def _predict(self, request: web.Request) -> web.StreamResponse:
-        result = await self._run(self._loaded(request), "predict", await _decode_v1(request), request.headers)
+        result = await self.run(self._loaded(request), "predict", await _decode_v1(request), request.headers)
         return await _encode(request, result)
 
     async def _explain(self, request: web.Request) -> web.StreamResponse:
-        result = await self._run(self._loaded(request), "explain", await _decode_v1(request), request.headers)
+        result = await self.run(self._loaded(request), "explain", await _decode_v1(request), request.headers)
         return await _encode(request, result)
 
     # -- v2 ---------------------------------------------------------------------------------------------------------
@@ -82,7 +102,7 @@ class Server:
     async def _infer(self, request: web.Request) -> web.StreamResponse:
         model = self._loaded(request)
         asked = decode_request(await request.read(), request.headers.get(BINARY_HEADER))
-        result = await self._run(model, "predict", asked, request.headers)
+        result = await self.run(model, "predict", asked, request.headers)
         if not isinstance(result, InferResponse):
             return await _encode(request, result)
         body, json_length = encode_response(result, asked)
@@ -92,7 +112,7 @@ class Server:
         return web.Response(body=body, content_type="application/octet-stream", headers=headers)
 
     async def _server_metadata(self, request: web.Request) -> web.Response:
-        return _json({"name": "isvc-modelserver", "version": self.version, "extensions": ["binary_tensor_data"]})
+        return _json(self.metadata())
 
     async def _model_metadata(self, request: web.Request) -> web.Response:
         model = self._model(request)
@@ -108,8 +128,7 @@ class Server:
         return _json({"live": True})
 
     async def _ready(self, request: web.Request) -> web.Response:
-        ready = not self.draining and all(model.ready for model in self.models.values())
-        return _json({"ready": True}) if ready else _json({"error": "Server is not ready."}, 503)
+        return _json({"ready": True}) if self.is_ready else _json({"error": "Server is not ready."}, 503)
 
     async def _names(self, request: web.Request) -> web.Response:
         return _json({"models": list(self.models)})
@@ -123,18 +142,12 @@ class Server:
     # -- what the handlers share --------------------------------------------------------------------------------------
 
     def _model(self, request: web.Request) -> Model:
-        name = request.match_info["name"]
-        if name not in self.models:
-            raise ModelNotFound(name)
-        return self.models[name]
+        return self.model(request.match_info["name"])
 
     def _loaded(self, request: web.Request) -> Model:
-        model = self._model(request)
-        if not model.ready:
-            raise ModelNotReady(model.name)
-        return model
+        return self.loaded(request.match_info["name"])
 
-    async def _run(self, model: Model, verb: str, payload: Payload, headers: Headers) -> Any:
+    async def run(self, model: Model, verb: str, payload: Payload, headers: Headers) -> Any:
         prepared = await self._step("preprocess", model, model.preprocess, payload, headers)
         result = await self._step(verb, model, getattr(model, verb), prepared, headers)
         return await self._step("postprocess", model, model.postprocess, result, headers)

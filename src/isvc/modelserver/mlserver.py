@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -20,4 +21,7 @@ def defaults(environ: Mapping[str, str]) -> dict[str, object]:
         found["framework"] = _FRAMEWORKS.get(implementation, implementation)
     if (port := environ.get("MLSERVER_HTTP_PORT", "")).isdigit():
         found["http_port"] = int(port)
+    declared = {str(port) for port in json.loads(environ.get("ISVC_PORTS") or "{}").values()}
+    if (port := environ.get("MLSERVER_GRPC_PORT", "")) in declared:  # its runtime names one in any case
+        found["grpc_port"] = int(port)
     return found

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import contextlib
 import importlib.util
+import json
 import logging
 import os
 import signal
@@ -24,6 +25,9 @@ from isvc.modelserver.errors import ModelFileError
 from isvc.modelserver.model import Model
 
 if TYPE_CHECKING:
+    from grpc import aio
+
+    from isvc.modelserver.app import Server
     from isvc.modelserver.frameworks import TabularModel
     from isvc.modelserver.predictor import Predictor
     from isvc.modelserver.repository import Repository
@@ -38,6 +42,8 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument("--model_name", default="model", help="name of the model in the paths")
     flags.add_argument("--model_dir", default="/mnt/models", help="folder that holds the model file")
     flags.add_argument("--http_port", type=int, default=int(os.environ.get("PORT", "8080")), help="port to listen on")
+    flags.add_argument("--grpc_port", type=int, default=_pod_port("8081"),
+                       help="port for the v2 protocol over gRPC; 0 for none")  # fmt: skip
     flags.add_argument("--host", default=os.environ.get("ISVC_HOST", "0.0.0.0"), help="address to listen on")  # noqa: S104
     flags.add_argument("--workers", type=int, default=1, help="number of server processes")
     flags.add_argument("--max_threads", type=int, default=4, help="threads that predict, per process")
@@ -119,14 +125,24 @@ class ModelServer:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        over_grpc = await self._serve_grpc(server) if self.args.grpc_port else None
         listener.listen(1024)
         await web.SockSite(runner, listener).start()
         log.info("serving %s on port %s", ", ".join(m.name for m in models), listener.getsockname()[1])
         await stop.wait()
         server.draining = True
+        if over_grpc is not None:
+            await over_grpc.stop(_GRACE)
         await runner.cleanup()
         if predictor:
             await predictor.close()
+
+    async def _serve_grpc(self, server: Server) -> aio.Server:
+        try:
+            from isvc.modelserver import grpc_service
+        except ImportError as error:
+            raise ModelFileError(f"--grpc_port needs grpcio ({error}): pip install 'isvc[grpc]'") from None
+        return await grpc_service.serve(server, self.args.host, self.args.grpc_port)
 
     def _predictor(self) -> Predictor | None:
         if not self.args.predictor_host:
@@ -218,6 +234,11 @@ def _fork_workers(count: int) -> bool:
     if failed:
         sys.exit(1)
     return True
+
+
+def _pod_port(port: str) -> int:
+    """Where a port of the pod is on this machine, if the pod has it; 0 if not, and on a cluster."""
+    return int(json.loads(os.environ.get("ISVC_PORTS") or "{}").get(port, 0))
 
 
 def _boolean(text: str) -> bool:

@@ -131,7 +131,7 @@ def encode_response(response: InferResponse, request: InferRequest) -> tuple[byt
     tail = b""
     for tensor, shown in zip(response.outputs, document["outputs"], strict=True):
         if wanted.get(tensor.name, {}).get("binary_data", request.wants_binary):
-            packed = _pack(tensor)
+            packed = pack(tensor)
             del shown["data"]
             shown["parameters"] = {**tensor.parameters, "binary_data_size": len(packed)}
             tail += packed
@@ -177,10 +177,13 @@ def _decode_tensor(item: Any, binary: memoryview) -> tuple[Tensor, int]:
     if not isinstance(size, int) or not 0 <= size <= len(binary):
         raise InvalidInput(f"input {name} announces {size} bytes of data, but {len(binary)} follow")
     rest = {key: value for key, value in parameters.items() if key != "binary_data_size"}
-    return Tensor(name, shape, datatype, _unpack(name, datatype, shape, binary[:size]), rest), size
+    return Tensor(name, shape, datatype, unpack(name, datatype, shape, binary[:size]), rest), size
 
 
-def _unpack(name: str, datatype: str, shape: list[int], raw: memoryview) -> list[Any]:
+def unpack(name: str, datatype: str, shape: list[int], raw: memoryview) -> list[Any]:
+    """The elements of a tensor that came as bytes."""
+    if datatype not in _DTYPES:
+        raise InvalidInput(f"input {name} has the unknown datatype {datatype}: one of {', '.join(_DTYPES)}")
     if datatype == "BYTES":
         items: list[Any] = []
         while raw:
@@ -199,7 +202,8 @@ def _unpack(name: str, datatype: str, shape: list[int], raw: memoryview) -> list
     return items
 
 
-def _pack(tensor: Tensor) -> bytes:
+def pack(tensor: Tensor) -> bytes:
+    """The elements of a tensor as bytes."""
     if tensor.datatype == "BYTES":
         encoded = [str(item).encode() for item in tensor.data]
         return b"".join(struct.pack("<I", len(item)) + item for item in encoded)

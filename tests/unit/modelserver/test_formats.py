@@ -137,4 +137,6 @@ def test_the_settings_of_mlserver_are_flags() -> None:
     }
     expected = {"framework": "xgboost", "model_name": "iris", "model_dir": "/mnt/models", "http_port": 20001}
     assert mlserver.defaults(environ) == expected
+    declared = {**environ, "ISVC_PORTS": '{"8081": 20002}'}
+    assert mlserver.defaults(declared) == {**expected, "grpc_port": 20002}
     assert mlserver.defaults({}) == {}
