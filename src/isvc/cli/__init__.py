@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "predict": ("isvc.cli.predict", "Send a request to a service and show its answer."),
     "logs": ("isvc.cli.logs", "Show the logs of all pods of a service."),
     "dashboard": ("isvc.cli.dashboard", "Show the services of a cluster in a browser."),
+    "runtime": ("isvc.cli.runtime", "Run your own model servers on this machine, in environments of their own."),
     "preflight": ("isvc.cli.preflight", "Check a cluster before a manager is installed."),
     "apiserver": ("isvc.cli.apiserver", "Run the embedded Kubernetes API server alone, in the foreground."),
     "manifests": ("isvc.cli.manifests", "Print what a cluster needs to run the managers, as plain YAML."),

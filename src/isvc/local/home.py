@@ -72,6 +72,10 @@ class Home:
         return self.root / "volumes"
 
     @property
+    def runtimes(self) -> Path:
+        return self.root / "runtimes"
+
+    @property
     def examples(self) -> Path:
         return self.root / "examples"
 

@@ -8,7 +8,8 @@
 
 A key is an image name without its tag; `*` stands for anything, and leading parts (a registry) may be left out. The
 command replaces that of the image and of the pod, the pod's args follow it; an empty command runs the pod's own
-command on this machine. `{port}` is the pod's first port and `{port:9000}` the one for container port 9000.
+command on this machine. `{port}` is the pod's first port and `{port:9000}` the one for container port 9000. `python`,
+where a command says so, is the interpreter that isvc runs with, unless the table names another.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Program:
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     working_dir: str = ""
+    python: str = ""  # the interpreter that `python` is; that of isvc if it is empty
     stands_for: str = ""  # a program of the image by whose name the pod's own command may start this one
 
 
@@ -67,13 +69,16 @@ BUILT_IN: dict[str, Program] = {
 
 
 class ImageTable:
-    """The built-in programs and the user's, whose file is read again when it has changed."""
+    """The built-in programs and the user's, whose files are read again when they have changed.
+
+    `~/.isvc/images.yaml` comes last; each environment that `isvc runtime add` made has a table of its own.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._programs: Mapping[str, Program] = BUILT_IN
         # The time of change is not enough: a file may be seen while it is being written, within one tick of the clock.
-        self._read: tuple[int, int, int] | None = None
+        self._read: list[tuple[Path, int, int, int]] = []
 
     def find(self, image: str) -> Program | None:
         """The program for an image: the most specific key that fits."""
@@ -83,11 +88,12 @@ class ImageTable:
         return self._programs[max(fitting, key=lambda key: ("*" not in key, len(key)))] if fitting else None
 
     def _renew(self) -> None:
-        found = self.path.stat() if self.path.exists() else None
-        state = (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
+        tables = [*sorted(self.path.parent.glob("runtimes/*/images.yaml")), self.path]
+        found = [(path, path.stat()) for path in tables if path.exists()]
+        state = [(path, stat.st_mtime_ns, stat.st_size, stat.st_ino) for path, stat in found]
         if state != self._read:
-            users = parse(self.path.read_text(), str(self.path)) if found else {}
-            self._programs = {**BUILT_IN, **users}
+            users = [parse(path.read_text(), str(path)) for path, _ in found]
+            self._programs = {image: program for table in (BUILT_IN, *users) for image, program in table.items()}
             self._read = state
 
 
@@ -117,12 +123,13 @@ def parse(text: str, where: str) -> dict[str, Program]:
 
 def _program(where: str, value: Any) -> Program:
     if not isinstance(value, dict):
-        raise ImageTableError(f"{where}: expected a map with command, env and workingDir")
-    unknown = set(value) - {"command", "env", "workingDir"}
+        raise ImageTableError(f"{where}: expected a map with command, env, workingDir and python")
+    unknown = set(value) - {"command", "env", "workingDir", "python"}
     if unknown:
         raise ImageTableError(f"{where}: unknown field {', '.join(sorted(unknown))}")
     command = value.get("command") or []
     if not isinstance(command, list):
         raise ImageTableError(f"{where}.command: expected a list of strings")
     env = {str(name): str(text) for name, text in (value.get("env") or {}).items()}
-    return Program(tuple(str(part) for part in command), env, str(value.get("workingDir") or ""))
+    working_dir, python = str(value.get("workingDir") or ""), str(value.get("python") or "")
+    return Program(tuple(str(part) for part in command), env, working_dir, python)

@@ -81,7 +81,11 @@ def launch(spec: Object, program: Program, context: PodContext, termination_log:
         raise CannotStart(f"image {spec.get('image')} runs the pod's own command here, but the pod gives none")
     command = translation.words(words)
     if command[0] in ("python", "python3"):
-        command[0] = sys.executable
+        command[0] = program.python or sys.executable
+    if program.python:  # a virtual environment, whose other programs come first, too
+        scripts = Path(program.python).parent
+        env["PATH"] = f"{scripts}{os.pathsep}{env.get('PATH', os.defpath)}"
+        env["VIRTUAL_ENV"] = str(scripts.parent)
     working_dir = translation.paths(spec.get("workingDir") or "") or program.working_dir
     folder = Path(working_dir) if working_dir else own_folders.get("HOME", context.folder)
     return Launch(command, env, folder, translation, _policy(spec, program, command, context, folders, termination_log))

@@ -76,7 +76,8 @@ def _writable_mounts(pod: Object, spec: Object, mounts: Mapping[str, str]) -> li
 
 def _named_by(program: Program) -> list[str]:
     """The paths in the user's own table of programs."""
-    return [word for word in (program.working_dir, *program.command) if os.path.isabs(word)]
+    environment = str(Path(program.python).parent.parent) if program.python else ""
+    return [word for word in (program.working_dir, environment, *program.command) if os.path.isabs(word)]
 
 
 def _local_sources(command: Sequence[str]) -> list[str]:

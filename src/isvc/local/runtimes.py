@@ -1,0 +1,107 @@
+"""Environments for users' own model servers: a virtual environment with what they require, and the image that it runs.
+
+Each is a folder under `~/.isvc/runtimes`. The table of images in it is written last, so that an environment is either
+whole or not in use.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from isvc.local.node.images import ImageTableError, parse
+
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+_TABLE: Final = "images.yaml"
+
+
+class RuntimeFailure(Exception):
+    """An environment cannot be made or removed; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    name: str
+    image: str
+    python: str
+    command: tuple[str, ...]
+
+
+def add(
+    runtimes: Path,
+    name: str,
+    requirements: Sequence[Path],
+    *,
+    image: str = "",
+    command: Sequence[str] = (),
+    python: str,
+) -> Environment:
+    """Makes an environment, in the place of one of that name. Raises RuntimeFailure."""
+    if not _NAME.fullmatch(name):
+        raise RuntimeFailure(
+            f"{name!r} is no name for a runtime: it takes lower-case letters, digits, '-', '.' and '_'"
+        )
+    folder = runtimes / name
+    (folder / _TABLE).unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        for step in _steps(folder / "venv", requirements, python):
+            _run(step)
+    except RuntimeFailure:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    made = Environment(name, image or name, str(folder / "venv" / "bin" / "python"), tuple(command))
+    row = {"python": made.python, "command": list(made.command)}
+    unfinished = folder / f"{_TABLE}.new"
+    unfinished.write_bytes(orjson.dumps({"images": {made.image: row}}))
+    unfinished.rename(folder / _TABLE)
+    return made
+
+
+def environments(runtimes: Path) -> Iterator[Environment]:
+    for table in sorted(runtimes.glob(f"*/{_TABLE}")):
+        try:
+            found = parse(table.read_text(), str(table))
+        except (ImageTableError, OSError):
+            continue
+        for image, program in found.items():
+            yield Environment(table.parent.name, image, program.python, program.command)
+
+
+def remove(runtimes: Path, name: str) -> None:
+    folder = runtimes / name
+    if not _NAME.fullmatch(name) or not folder.is_dir():
+        known = ", ".join(sorted({each.name for each in environments(runtimes)})) or "none"
+        raise RuntimeFailure(f"there is no runtime {name} (there are: {known})")
+    (folder / _TABLE).unlink(missing_ok=True)
+    shutil.rmtree(folder)
+
+
+def _steps(venv: Path, requirements: Sequence[Path], python: str) -> Iterator[list[str]]:
+    """With uv where it is there, which is much faster; with the standard library's tools otherwise."""
+    files = [word for path in requirements for word in ("--requirement", str(path))]
+    beside = Path(sys.executable).with_name("uv")
+    uv = shutil.which("uv") or (str(beside) if beside.exists() else None)
+    if uv:
+        yield [uv, "venv", "--quiet", "--clear", "--python", python, str(venv)]
+        yield [uv, "pip", "install", "--quiet", "--python", str(venv / "bin" / "python"), *files]
+    else:
+        yield [python, "-m", "venv", "--clear", str(venv)]
+        yield [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", *files]
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise RuntimeFailure(f"{command[0]} cannot be run: {error.strerror}") from None
+    if done.returncode:
+        raise RuntimeFailure((done.stderr or done.stdout).strip() or f"{command[0]} failed")
