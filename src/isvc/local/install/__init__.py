@@ -43,7 +43,7 @@ from isvc.toolkit.client import Client
 SYSTEM_NAMESPACE = "kserve"
 MODELS_CLAIM = "models"
 _MARK = "isvc-installed"
-_RUNTIMES = ("runtimes.yaml", "local_runtimes.yaml")  # those that the chart installs, too, and those that it does not
+_RUNTIMES = ("runtimes.yaml", "local_runtimes.yaml")  # those that `isvc render` assumes, too, and those of the laptop
 
 
 async def install(client: Client, gateway_port: int, conversions: Mapping[str, Object]) -> None:
