@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import click
 
+from isvc.api import InferenceService
+from isvc.api.completion import read
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.controllers.inferencegraph import watches as inferencegraph
 from isvc.controllers.inferenceservice import watches as inferenceservice
@@ -54,6 +56,12 @@ def _revisions(context: Context) -> Controller:
     return revisions.controller(context.client, INFERENCE_SERVICES, context.options.revision_history_limit)
 
 
+def _prepare() -> None:
+    """Build the decoder of services, which the first one would wait for."""
+    kind = {"apiVersion": INFERENCE_SERVICES.api_version, "kind": INFERENCE_SERVICES.kind}
+    read(InferenceService, {**kind, "metadata": {"name": "sample"}, "spec": {"predictor": {}}})
+
+
 PROGRAM: Final = Program(
     name="isvc-manager",
     lease="kserve-controller-manager-leader-lock",
@@ -62,6 +70,7 @@ PROGRAM: Final = Program(
     event_source="v1beta1Controllers",
     webhooks=ISVC_WEBHOOKS,
     controllers=(_inference_services, _inference_graphs, _trained_models, _revisions),
+    prepare=_prepare,
 )
 
 

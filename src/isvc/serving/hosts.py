@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
@@ -80,11 +81,26 @@ def _rendered(
     domain: str,
     settings: IngressSettings,
 ) -> str:
-    values = Fields(Name=name, Namespace=namespace, IngressDomain=domain, Annotations=annotations, Labels=labels)
     try:
-        return render(settings.domain_template, values)
+        return _filled(settings.domain_template, name, namespace, domain, (*labels.items(),), (*annotations.items(),))
     except TemplateError as error:
         raise Refused(f"error rendering the domain template: {error}") from error
+
+
+@lru_cache(maxsize=4096)
+def _filled(
+    template: str,
+    name: str,
+    namespace: str,
+    domain: str,
+    labels: tuple[tuple[str, str], ...],
+    annotations: tuple[tuple[str, str], ...],
+) -> str:
+    """The domain template filled in, which is asked for several times in each reconcile."""
+    given = Fields(
+        Name=name, Namespace=namespace, IngressDomain=domain, Annotations=dict(annotations), Labels=dict(labels)
+    )
+    return render(template, given)
 
 
 def _fault(host: str) -> str:

@@ -21,9 +21,10 @@ def component_status(before: Object, knative: Object, *, ready: bool) -> Object:
 
 
 def rolled_out(status: Object) -> dict[str, str]:
-    """The revision of each component that was last rolled out to everybody, as a service's status has it."""
+    """The revision of each component that was last rolled out to everybody, as a service's status has it, if any."""
     components: dict[str, Object] = status.get("components") or {}
-    return {kind: entry.get("latestRolledoutRevision", "") for kind, entry in components.items()}
+    revisions = {kind: entry.get("latestRolledoutRevision") for kind, entry in components.items()}
+    return {kind: revision for kind, revision in revisions.items() if revision}
 
 
 def _rolled_out(before: Object, knative: Object) -> Object:
