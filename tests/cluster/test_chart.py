@@ -23,6 +23,7 @@ from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
     INFERENCE_SERVICES,
     LLM_INFERENCE_SERVICE_CONFIGS,
+    LLM_INFERENCE_SERVICES,
     SERVING_RUNTIMES,
 )
 from isvc.cli import chart
@@ -82,9 +83,10 @@ def test_charts_are_sound():
         ["certificates.source=cert-manager", "manager.replicas=3"],
         ["certificates.source=secret", "certificates.caBundle=QUJD", "llmisvc.enabled=false"],
         ["manager.enabled=false", "presets.create=false", "config.create=false", "webhooks.enabled=false"],
+        ["llmisvc.inManager=true", "certificates.source=cert-manager", *EVERYTHING[:-1]],
         ["runtimes.tag=v1", "image.tag=v2", "monitoring.labels.team=ml", *EVERYTHING[:-1]],
     ],
-    ids=["defaults", "cert-manager", "given certificates", "parts", "everything"],
+    ids=["defaults", "cert-manager", "given certificates", "parts", "one process", "everything"],
 )
 def test_plain_manifests_are_those_of_the_chart(values: list[str]):
     chart = helm("template", "isvc", CHARTS / "isvc", "-n", "serving", *settings(values))
@@ -120,6 +122,22 @@ def test_managers_are_found_by_their_labels():
     }
 
 
+@pytest.mark.parametrize("in_manager", ["true", "false"])
+def test_services_lead_to_ports_of_pods(in_manager: str):
+    manifests = isvc_manifests("--set", f"llmisvc.inManager={in_manager}").values()
+    templates = [each["spec"]["template"] for each in manifests if each["kind"] == "Deployment"]
+    assert len(templates) == (1 if in_manager == "true" else 2)
+    ports = {
+        (template["metadata"]["labels"]["control-plane"], port["name"])
+        for template in templates
+        for port in template["spec"]["containers"][0]["ports"]
+    }
+    services = [each["spec"] for each in manifests if each["kind"] == "Service"]
+    assert len(services) == 4
+    for service in services:
+        assert (service["selector"]["control-plane"], service["ports"][0]["targetPort"]) in ports
+
+
 def test_pods_are_restricted():
     """As the Pod Security Standard `restricted` asks for, and with a read-only root."""
     for manifest in isvc_manifests(*settings(EVERYTHING)).values():
@@ -149,6 +167,14 @@ SERVICE: Object = {
 }
 
 
+LLM_SERVICE: Object = {
+    "apiVersion": "serving.kserve.io/v1alpha2",
+    "kind": "LLMInferenceService",
+    "metadata": {"name": "tulip", "namespace": "default"},
+    "spec": {"model": {"uri": "hf://lab/tulip", "name": "lab/tulip"}},
+}
+
+
 @asynccontextmanager
 async def deployed(cluster: Cluster, client: Client, folder: Path, deployment: Object) -> Any:
     """The program of a Deployment as its pod would run it: its command, arguments and account."""
@@ -163,6 +189,8 @@ async def deployed(cluster: Cluster, client: Client, folder: Path, deployment: O
     place.mkdir()
     (place / "kubeconfig").write_text(json.dumps(config))
     ports = [f"--webhook-port={free_port()}", f"--health-probe-addr=127.0.0.1:{free_port()}"]
+    if "--with-llmisvc" in container["args"]:
+        ports += [f"--llmisvc-webhook-port={free_port()}", f"--llmisvc-metrics-addr=127.0.0.1:{free_port()}"]
     environment = {"KUBECONFIG": str(place / "kubeconfig"), "TMPDIR": str(place), "POD_NAMESPACE": "kserve"}
     with (place / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
@@ -253,6 +281,19 @@ async def _install(cluster: Cluster, client: Client, folder: Path) -> None:
 
         await until(reconciled, "the service has its Deployment", within=120)
         await until(certified, "the conversion webhook is trusted", within=120)
+
+    run("upgrade", "isvc", CHARTS / "isvc", "--reuse-values", "--set", "llmisvc.inManager=true")
+    [both] = (await client.list(DEPLOYMENTS, "kserve")).items
+    (folder / "one process").mkdir()
+    async with deployed(cluster, client, folder / "one process", both):
+        await client.create(INFERENCE_SERVICES, {**SERVICE, "metadata": {"name": "rose", "namespace": "default"}})
+        await client.create(LLM_INFERENCE_SERVICES, LLM_SERVICE)
+
+        async def both_reconciled() -> bool:
+            found = {each["metadata"]["name"] for each in (await client.list(DEPLOYMENTS, "default")).items}
+            return {"rose-predictor", "tulip-kserve"} <= found
+
+        await until(both_reconciled, "both services have their Deployments", within=120)
 
     run("upgrade", "isvc", CHARTS / "isvc", "--reuse-values", "--set", "manager.replicas=2")
     assert await replicas() == 2

@@ -1,4 +1,4 @@
-{{- /* The pod of a manager. Takes root, values, command, plane, account, secret, metrics and namespaces. */ -}}
+{{- /* The pod of a manager. Takes root, values, command, plane, account, secret, metrics, namespaces, and both: whether it runs both managers. */ -}}
 {{- define "isvc.pod" }}
     spec:
       serviceAccountName: {{ .account }}
@@ -45,6 +45,12 @@
             {{- if .namespaces }}
             - --namespaces={{ join "," .namespaces }}
             {{- end }}
+            {{- if .both }}
+            - --with-llmisvc
+            {{- if ne .root.Values.certificates.source "self" }}
+            - --llmisvc-webhook-cert-dir=/tmp/k8s-webhook-server/llmisvc-serving-certs
+            {{- end }}
+            {{- end }}
             {{- range .values.extraArgs }}
             - {{ quote . }}
             {{- end }}
@@ -55,6 +61,10 @@
             - {name: webhook-server, containerPort: 9443}
             - {name: metrics, containerPort: {{ .metrics }}}
             - {name: probes, containerPort: 8081}
+            {{- if .both }}
+            - {name: llmisvc-webhook, containerPort: 9444}
+            - {name: llmisvc-metrics, containerPort: 8443}
+            {{- end }}
           startupProbe:
             httpGet: {path: /healthz, port: probes}
             periodSeconds: 2
@@ -77,6 +87,9 @@
             - {name: tmp, mountPath: /tmp}
             {{- if ne .root.Values.certificates.source "self" }}
             - {name: cert, mountPath: /tmp/k8s-webhook-server/serving-certs, readOnly: true}
+            {{- if .both }}
+            - {name: llmisvc-cert, mountPath: /tmp/k8s-webhook-server/llmisvc-serving-certs, readOnly: true}
+            {{- end }}
             {{- end }}
       volumes:
         - name: tmp
@@ -84,5 +97,9 @@
         {{- if ne .root.Values.certificates.source "self" }}
         - name: cert
           secret: {secretName: {{ .secret }}}
+        {{- if .both }}
+        - name: llmisvc-cert
+          secret: {secretName: llmisvc-webhook-server-cert}
+        {{- end }}
         {{- end }}
 {{- end }}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -90,7 +93,22 @@ def build(config: ClusterConfig, options: Options) -> Manager:
 @click.option(
     "--namespaces", type=flags.names, default="", help="Act in these namespaces alone, with no rights beyond them."
 )
-def command(namespaces: tuple[str, ...], **given: Any) -> None:
+@click.option(
+    "--with-llmisvc",
+    default=False,
+    help="Run llmisvc-manager in this process, too: for small clusters.",
+    **flags.SWITCH,
+)
+@click.option("--llmisvc-webhook-port", default=9444, show_default=True, help="The port of its webhooks.")
+@click.option("--llmisvc-webhook-cert-dir", default="", help="As --webhook-cert-dir, for its webhooks.")
+@click.option(
+    "--llmisvc-metrics-addr",
+    type=flags.address,
+    default=":8443",
+    show_default=True,
+    help="Where its metrics are served, over TLS and to whom may read them; 0 for nowhere.",
+)
+def command(namespaces: tuple[str, ...], with_llmisvc: bool, **given: Any) -> None:
     """Run the InferenceService, InferenceGraph and TrainedModel controllers, and their webhooks.
 
     The cluster is found through KUBECONFIG, ~/.kube/config, or the service account of the pod. POD_NAMESPACE names
@@ -100,11 +118,37 @@ def command(namespaces: tuple[str, ...], **given: Any) -> None:
     options = replace(flags.chosen(PROGRAM.defaults, given), namespaces=namespaces)
     if namespaces:
         log.warning(WITHIN_NAMESPACES, ", ".join(namespaces))
-    flags.run_or_exit(PROGRAM.name, run(options))
+    if namespaces and with_llmisvc:
+        raise click.UsageError(
+            "--with-llmisvc cannot be used with --namespaces: LLMInferenceServices need a ClusterRole."
+        )
+    flags.run_or_exit(PROGRAM.name, run(options, _llmisvc(options, given) if with_llmisvc else None))
 
 
-async def run(options: Options) -> None:
-    await program.run(build(kubeconfig.load(), options))
+def _llmisvc(options: Options, given: Mapping[str, Any]) -> Options:
+    """The options of llmisvc-manager in this process: its own addresses and certificate, and all else as here."""
+    from isvc.programs.llmisvc_manager import llm_options  # most run without
+
+    folder = given["llmisvc_webhook_cert_dir"]
+    return replace(
+        options,
+        health_probes=None,
+        metrics=given["llmisvc_metrics_addr"],
+        metrics_secure=True,
+        webhooks=options.webhooks._replace(port=given["llmisvc_webhook_port"]),
+        webhook_cert_dir=Path(folder) if folder else None,
+        llm=llm_options(os.environ),
+    )
+
+
+async def run(options: Options, llmisvc: Options | None = None) -> None:
+    config = kubeconfig.load()
+    manager = build(config, options)
+    if llmisvc is not None:
+        from isvc.programs import llmisvc_manager
+
+        manager.companions = (llmisvc_manager.build(config, llmisvc),)
+    await program.run(manager, *manager.companions)
 
 
 def main() -> None:

@@ -70,6 +70,7 @@ class Manager:
             cache.declare(controller.name, *controller.reads)
         self.election = election
         self.ready = False
+        self.companions: Sequence[Manager] = ()  # managers in the same process, for which its probes answer, too
         self.metrics = metrics or Metrics()
         self._webhooks = webhooks
         self._services = tuple(services)
@@ -162,7 +163,7 @@ class Manager:
             controller.connect(self.cache, meter, allowed)
 
     async def _serve_probes(self, probes: Probes) -> None:
-        checks = {"/healthz": lambda: True, "/readyz": lambda: self.ready}
+        checks = {"/healthz": lambda: True, "/readyz": lambda: all(each.ready for each in (self, *self.companions))}
         texts = {"/metrics": self.metrics.text}
         shared = self._health_probes == self._metrics_address and self._metrics_protection is None
         if self._health_probes is not None:

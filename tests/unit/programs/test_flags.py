@@ -1,5 +1,8 @@
 """Flags and environment become options; nothing is started."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -20,8 +23,8 @@ def started(monkeypatch):
     """Starts a program with these arguments, and answers the options and log level it would have run with."""
     seen = []
 
-    async def run(options):
-        seen.append(options)
+    async def run(options, *companion):
+        seen.append((options, *companion) if any(companion) else options)
 
     for program in (isvc_manager, llmisvc_manager):
         monkeypatch.setattr(program, "run", run)
@@ -52,6 +55,28 @@ def test_flags_are_those_of_the_manager_it_stands_in_for(started):
     assert started("--tls-cipher-suites=A, B", "--tls-min-version=VersionTLS12")[0].tls == TLS(
         "VersionTLS12", ("A", "B")
     )
+
+
+def test_both_managers_in_one_process_share_all_but_addresses_and_certificates(started, monkeypatch):
+    monkeypatch.setenv("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", "team-")
+    given = ("--with-llmisvc", "--leader-elect", "--webhook-cert-dir=/a", "--llmisvc-webhook-cert-dir=/b")
+    (options, llmisvc), _ = started(*given, "--llmisvc-webhook-port=1", "--llmisvc-metrics-addr=127.0.0.1:2")
+    assert options == replace(Options(), leader_elect=True, webhook_cert_dir=Path("/a"))
+    assert llmisvc == replace(
+        options,
+        webhooks=Address("", 1),
+        webhook_cert_dir=Path("/b"),
+        health_probes=None,
+        metrics=Address("127.0.0.1", 2),
+        metrics_secure=True,
+        llm=replace(LLMOptions(), preset_prefix="team-"),
+    )
+
+
+def test_namespaces_alone_are_too_little_for_llm_services():
+    refused = CliRunner().invoke(isvc_manager.command, ["--with-llmisvc", "--namespaces=a"])
+    assert refused.exit_code == 2
+    assert "--with-llmisvc cannot be used with --namespaces" in refused.output
 
 
 def test_flags_of_the_llm_manager(started):
