@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import urllib.error
+import urllib.parse
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPResponse
 
 import pytest
@@ -16,7 +21,7 @@ pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, models):
-    with running(machine(tmp_path_factory.mktemp("up"), models), "--dashboard-port", "0") as here:
+    with running(machine(tmp_path_factory.mktemp("up"), models), "--dashboard-port", "0", "--allow-edit") as here:
         here.apply(service("broken", "pvc://models/nothing-here"))
         here.apply(service("iris", "pvc://models/iris"))
         here.wait_ready("iris")
@@ -30,6 +35,16 @@ class Visitor:
         found = re.search(r"dashboard: (http://localhost:\d+)/\?token=(\S+)", here.output.read_text())
         assert found
         self.base, self.token = found[1], found[2]
+
+    def post(self, path: str, **form: str) -> dict:
+        """The answer to a form, or to one that is refused, as JSON."""
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
+        request = urllib.request.Request(self.base + path, urllib.parse.urlencode(form).encode(), headers)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            return json.loads(error.read())
 
     def open(self, path: str, **headers: str) -> HTTPResponse:
         request = urllib.request.Request(
@@ -156,3 +171,93 @@ def test_what_is_not_there_is_a_page_that_says_so(visitor):
         assert visitor.status(path) == 404
     with visitor.open("/services/isvc/default/broken/live") as events:
         assert _read_until(events, b"kserve-container")
+
+
+def test_a_service_is_edited_and_the_command_is_shown(here, visitor):
+    here.apply(service("edited", "pvc://models/iris"))
+    here.wait_ready("edited")
+    edit = "/services/isvc/default/edited/edit"
+    until(lambda: visitor.status(edit) == 200, "the service on the dashboard")
+    assert "scales to 2" in visitor.post(edit, action="scale", replicas="2")["done"]
+    assert here.get("isvc", "edited")["spec"]["predictor"]["minReplicas"] == 2
+    until(lambda: "back at revision" in visitor.post(edit, action="undo").get("done", ""), "the edit in the history")
+    assert "minReplicas" not in here.get("isvc", "edited")["spec"]["predictor"]
+    stopped = visitor.post(edit, action="stop")
+    assert here.get("isvc", "edited")["metadata"]["annotations"]["serving.kserve.io/stop"] == "true"
+    here.run("sh", "-c", stopped["kubectl"])  # which is what has been done already
+    until(lambda: visitor.json(edit)["stopped"], "the dashboard to see it")
+    visitor.post(edit, action="resume")
+    assert "serving.kserve.io/stop" not in here.get("isvc", "edited")["metadata"].get("annotations", {})
+    assert "type the name" in visitor.post(edit, action="delete", confirm="something")["message"]
+    assert "no action" in visitor.post(edit, action="explode")["message"]
+    assert "has to be a number" in visitor.post(edit, action="scale", replicas="²")["message"]
+    visitor.post(edit, action="delete", confirm="edited")
+    until(lambda: "edited" not in here.kubectl("get", "isvc", "-o", "name"), "it to be gone")
+
+
+def test_forms_of_other_sites_are_refused(here, visitor):
+    said = here.run("curl", "-si", f"{visitor.base}/?token={visitor.token}")
+    cookie = re.search(r"Set-Cookie: ([^;]+)", said)
+    assert cookie
+    edit = (f"{visitor.base}/services/isvc/default/iris/edit", "-H", f"Cookie: {cookie[1]}", "-d", "action=stop")
+    assert "not one of this dashboard" in here.run("curl", "-s", *edit)
+    assert "another site" in here.run("curl", "-s", *edit, "-H", "Origin: https://evil.example")
+    assert "another site" in here.run("curl", "-s", *edit, "-H", "Sec-Fetch-Site: cross-site")
+    assert "annotations" not in here.get("isvc", "iris")["metadata"] or "stop" not in str(
+        here.get("isvc", "iris")["metadata"]["annotations"]
+    )
+
+
+@contextmanager
+def dashboard(here: Machine, *flags: str) -> Iterator[Visitor]:
+    """`isvc dashboard` beside the one of `isvc up`."""
+    command = [sys.executable, "-u", "-c", "from isvc.cli import main; main()", "dashboard", "--port", "0", *flags]
+    process = subprocess.Popen(command, env=here.env, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        visitor = Visitor(here)
+        visitor.base, visitor.token = line.split()[-1].partition("/?")[0].rstrip("/"), ""
+        yield visitor
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def test_others_get_in_with_the_password_alone(here, tmp_path):
+    (tmp_path / "password").write_text("correct horse battery\n")
+    with dashboard(here, "--password-file", str(tmp_path / "password"), "--address", "0.0.0.0") as visitor:
+        visitor.base = visitor.base.replace("0.0.0.0", "127.0.0.1")
+        assert visitor.status("/") == 401
+        form = (f"{visitor.base}/sign-in", "-si", "--data-urlencode")
+        assert "401" in here.run("curl", *form, "secret=wrong").splitlines()[0]
+        signed_in = here.run("curl", *form, "secret=correct horse battery")
+        cookie = re.search(r"Set-Cookie: ([^;]+)", signed_in)
+        assert cookie
+        assert visitor.status("/", Cookie=cookie[1]) == 200
+        assert visitor.status("/services/isvc/default/iris/edit", Cookie=cookie[1]) == 404  # read-only by default
+
+
+def test_users_see_what_the_cluster_lets_them_see(here):
+    for name, resources in (("reader", "inferenceservices.serving.kserve.io"), ("stranger", "")):
+        here.kubectl("create", "serviceaccount", name)
+        if resources:
+            here.kubectl("create", "role", name, "--verb=get,list,watch", f"--resource={resources}")
+            here.kubectl("create", "rolebinding", name, f"--role={name}", f"--serviceaccount=default:{name}")
+    with dashboard(here, "--user-tokens", "-n", "default") as visitor:
+        assert visitor.status("/") == 401
+        visitor.token = here.kubectl("create", "token", "reader").strip()
+        assert "iris" in {row["place"]["name"] for row in visitor.json("/")["rows"]}
+        with visitor.open("/") as answer:
+            assert "You may not read these kinds" in answer.read().decode()
+        assert visitor.status("/objects/Deployment.v1.apps/default/iris-predictor") == 403
+        visitor.token = here.kubectl("create", "token", "stranger").strip()
+        assert visitor.json("/")["rows"] == []
+        visitor.token = "nonsense"
+        assert visitor.status("/") == 401
+
+
+def test_other_addresses_want_a_password_or_tokens(here):
+    refused = here.isvc("dashboard", "--address", "0.0.0.0")
+    assert refused.returncode == 2
+    assert "add --user-tokens or --password-file" in refused.stderr

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,27 +13,79 @@ import click
 from isvc.cli.cluster import Cluster, cluster_options
 
 if TYPE_CHECKING:
+    import ssl
+
     from isvc.dashboard.server import Dashboard
     from isvc.toolkit.client import Client
 
 _PORT = click.IntRange(0, 65535)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the flags say. A `port` that is not given is 8090, or a free one."""
+
+    host: str = "127.0.0.1"
+    port: int | None = None
+    allow_edit: bool = False
+    password_file: Path | None = None
+    user_tokens: bool = False
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    namespaces: tuple[str, ...] = ()
 
 
 @click.command()
+@click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=_PORT, help="Port to listen on.  [default: 8090, or a free one]")
+@click.option("--allow-edit", is_flag=True, help="Let services be stopped, scaled, undone and deleted.")
+@click.option("--password-file", type=_FILE, help="Let in who knows the password in this file.")
+@click.option("--user-tokens", is_flag=True, help="Let in users with their own tokens for the cluster, as themselves.")
+@click.option("--tls-cert", type=_FILE, help="Certificate to serve HTTPS with.")
+@click.option("--tls-key", type=_FILE, help="Its key.")
 @click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
 @cluster_options()
-def command(cluster: Cluster, port: int | None, open_browser: bool) -> None:
+def command(
+    cluster: Cluster,
+    address: str,
+    port: int | None,
+    allow_edit: bool,
+    password_file: Path | None,
+    user_tokens: bool,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    open_browser: bool,
+) -> None:
     """Show the services of a cluster in a browser, live, with what keeps one from being ready.
 
-    It listens on this machine alone, and lets in whoever has the link that it prints. With -n only that namespace is
-    shown. Ctrl-C ends it.
+    It listens on this machine alone, and lets in whoever has the link that it prints. On other addresses it wants a
+    password, or users' own tokens: then the cluster's own rules say what each of them sees. With -n only that
+    namespace is shown. Ctrl-C ends it.
     """
-    cluster.run(lambda client: _serve(client, cluster, port, open_browser=open_browser))
+    namespaces = (cluster.namespace,) if cluster.namespace else ()
+    wanted = Wanted(address, port, allow_edit, password_file, user_tokens, tls_cert, tls_key, namespaces)
+    _check(wanted)
+    cluster.run(lambda client: _serve(client, wanted, open_browser=open_browser))
 
 
-async def _serve(client: Client, cluster: Cluster, port: int | None, *, open_browser: bool) -> None:
-    dashboard = await start(client, port, (cluster.namespace,) if cluster.namespace else ())
+def _check(wanted: Wanted) -> None:
+    from isvc.dashboard.guard import is_loopback
+
+    if wanted.password_file and wanted.user_tokens:
+        raise click.UsageError("--password-file and --user-tokens exclude each other")
+    if bool(wanted.tls_cert) != bool(wanted.tls_key):
+        raise click.UsageError("--tls-cert and --tls-key belong together")
+    if is_loopback(f"[{wanted.host}]" if ":" in wanted.host else wanted.host):
+        return
+    if not (wanted.password_file or wanted.user_tokens):
+        raise click.UsageError(f"on {wanted.host} others could look: add --user-tokens or --password-file")
+    if not wanted.tls_cert:
+        click.echo("without --tls-cert what is typed crosses the network in the clear", err=True)
+
+
+async def _serve(client: Client, wanted: Wanted, *, open_browser: bool) -> None:
+    dashboard = await start(client, wanted)
     click.echo(f"dashboard of {client.config.server}: {dashboard.link}")
     if open_browser:
         click.launch(dashboard.link)
@@ -43,18 +97,52 @@ async def _serve(client: Client, cluster: Cluster, port: int | None, *, open_bro
         await dashboard.close()
 
 
-async def start(client: Client, port: int | None, namespaces: tuple[str, ...] = ()) -> Dashboard:
+async def start(client: Client, wanted: Wanted) -> Dashboard:
     """A dashboard that listens. It reads nothing before somebody looks."""
+    from isvc.dashboard import sign_in
     from isvc.dashboard.cluster_view import ClusterView
-    from isvc.dashboard.server import PORT, Dashboard
-    from isvc.dashboard.views_in_use import ViewsInUse
+    from isvc.dashboard.server import PORT, Dashboard, Settings
+    from isvc.dashboard.user_views import UserViews
+    from isvc.dashboard.views_in_use import ViewInUse, Views
     from isvc.local.node.ports import Ports
     from isvc.local.stack import PortBusy, port_or_free
 
     try:
-        chosen = port_or_free(port, PORT, Ports())
+        port = port_or_free(wanted.port, PORT, Ports())
     except PortBusy as error:
         raise click.ClickException(str(error)) from None
-    dashboard = Dashboard(ViewsInUse(lambda: ClusterView(client, namespaces)), "127.0.0.1", chosen)
-    await dashboard.start()
+    settings = Settings(wanted.host, port, wanted.allow_edit, _tls(wanted))
+    sessions = sign_in.Sessions(port, secure=settings.tls is not None)
+    views: Views = ViewInUse(lambda: ClusterView(client, wanted.namespaces))
+    entrance: sign_in.SignIn = sign_in.LinkSignIn(sessions)
+    if wanted.user_tokens:
+        views = users = UserViews(client.config, wanted.namespaces)
+        entrance = sign_in.FormSignIn(sessions, "Your token for the cluster", users.accepts)
+    elif wanted.password_file:
+        entrance = sign_in.FormSignIn(sessions, "Password", sign_in.password(_password(wanted.password_file)))
+    dashboard = Dashboard(settings, views, entrance, sessions)
+    try:
+        await dashboard.start()
+    except OSError as error:
+        raise click.ClickException(f"cannot listen on {wanted.host}: {error.strerror or error}") from None
     return dashboard
+
+
+def _password(path: Path) -> str:
+    text = path.read_text().strip()
+    if len(text) < 8:
+        raise click.ClickException(f"the password in {path} is shorter than 8 characters")
+    return text
+
+
+def _tls(wanted: Wanted) -> ssl.SSLContext | None:
+    import ssl
+
+    if wanted.tls_cert is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(wanted.tls_cert, wanted.tls_key)
+    except (ssl.SSLError, OSError) as error:
+        raise click.ClickException(f"cannot use {wanted.tls_cert}: {error}") from None
+    return context

@@ -8,11 +8,12 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from isvc.cli.dashboard import Wanted
     from isvc.local.choices import Choices
     from isvc.local.home import Home, Running
     from isvc.local.stack import Stack
@@ -26,6 +27,7 @@ _PORT = click.IntRange(0, 65535)
 @click.option("--port", type=_PORT, help="Port of the gateway.  [default: 8080, or a free one]")
 @click.option("--dashboard-port", type=_PORT, help="Port of the dashboard.  [default: 8090, or a free one]")
 @click.option("--no-dashboard", is_flag=True, help="Start without the dashboard.")
+@click.option("--allow-edit", is_flag=True, help="Let services be edited on the dashboard.")
 @click.option("--ephemeral", is_flag=True, help="Keep objects in memory, and forget them at the end.")
 @click.option("--durable", is_flag=True, help="Wait for the disk at every write, so that a power cut loses nothing.")
 @click.option("--simulate", is_flag=True, help="Treat pods whose image has no local program as ready.")
@@ -43,6 +45,7 @@ def command(
     port: int | None,
     dashboard_port: int | None,
     no_dashboard: bool,
+    allow_edit: bool,
     ephemeral: bool,
     durable: bool,
     simulate: bool,
@@ -55,6 +58,7 @@ def command(
 
     Files are kept in ~/.isvc, or in $ISVC_HOME. Images become programs by a table, which ~/.isvc/images.yaml extends.
     """
+    from isvc.cli.dashboard import Wanted
     from isvc.local.choices import Choices
     from isvc.local.home import AlreadyRunning, Home
 
@@ -71,7 +75,8 @@ def command(
             choices = Choices(
                 api_port, port, ephemeral, durable, simulate, allow_origins=allow_origins, sandbox=sandbox
             )
-            sys.exit(_loop(_up(home, choices, None if no_dashboard else _Dashboard(dashboard_port))))
+            dashboard = None if no_dashboard else Wanted(port=dashboard_port, allow_edit=allow_edit)
+            sys.exit(_loop(_up(home, choices, dashboard)))
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)
         if error.running:
@@ -89,13 +94,7 @@ def _check_sandbox() -> None:
         click.echo(f"sandbox: {missing}", err=True)
 
 
-class _Dashboard(NamedTuple):
-    """The dashboard that was asked for."""
-
-    port: int | None
-
-
-async def _up(home: Home, choices: Choices, wanted: _Dashboard | None) -> int:
+async def _up(home: Home, choices: Choices, wanted: Wanted | None) -> int:
     from isvc.kube.errors import ApiError
     from isvc.local.api_server import DidNotStart
     from isvc.local.stack import PortBusy, Stack
@@ -137,10 +136,10 @@ async def _up(home: Home, choices: Choices, wanted: _Dashboard | None) -> int:
     return 0
 
 
-async def _with_dashboard(stack: Stack, running: Running, wanted: _Dashboard) -> Running:
+async def _with_dashboard(stack: Stack, running: Running, wanted: Wanted) -> Running:
     from isvc.cli.dashboard import start
 
-    dashboard = await start(stack.client, wanted.port)
+    dashboard = await start(stack.client, wanted)
     stack.on_stop(dashboard.close)
     running = replace(running, dashboard=dashboard.link)
     stack.home.report(running)

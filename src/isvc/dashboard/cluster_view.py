@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -28,8 +28,15 @@ FIRST_LOOK: Final = 30.0  # seconds
 class ClusterView:
     """Informers keep it current: a page is read from memory, and `changes` says when to look again."""
 
-    def __init__(self, client: Client, namespaces: Sequence[str] = (), clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        namespaces: Sequence[str] = (),
+        clock: Clock | None = None,
+        when_closed: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """`namespaces` are all that is shown; without any, the whole cluster is."""
+        self._when_closed = when_closed
         self.client = client
         self.clock: Final = clock or SystemClock()
         self.cache = Cache(client, self.clock, namespaces)
@@ -61,6 +68,8 @@ class ClusterView:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.cache.stop()
+        if self._when_closed:
+            await self._when_closed()
 
     def overview(self, question: Question) -> Overview:
         found = overview(self.rows.values(), question)

@@ -15,7 +15,7 @@ from isvc.dashboard.cluster_view import ClusterView
 from isvc.dashboard.live import Event, stream
 from isvc.dashboard.pages import render, respond
 from isvc.dashboard.service_pages import page_of
-from isvc.dashboard.views_in_use import ViewsInUse
+from isvc.dashboard.views_in_use import Views
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, namespace_of
 from isvc.kube.resource import PODS
@@ -38,20 +38,20 @@ class Line:
 
 
 class LogPages:
-    def __init__(self, views: ViewsInUse) -> None:
+    def __init__(self, views: Views) -> None:
         self._views = views
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get(SERVICE + "/logs", self._logs), web.get(SERVICE + "/logs/live", self._live)]
 
     async def _logs(self, request: web.Request) -> web.Response:
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
             found = [line for each in _streams(view, service) for line in await _tail(view, service, each)]
             return respond(request, page_of(view, resource, service, "logs.html", found))
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             _, service = addressed_service(view, request)
             follower = Follower(view, service, request.headers.get("Last-Event-ID", ""))
             try:

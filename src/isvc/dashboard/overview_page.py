@@ -11,27 +11,27 @@ from isvc.dashboard.cluster_view import ClusterView
 from isvc.dashboard.live import Event, stream
 from isvc.dashboard.pages import Page, render, respond
 from isvc.dashboard.views.overview import Overview, Question
-from isvc.dashboard.views_in_use import ViewsInUse
+from isvc.dashboard.views_in_use import Views
 
 COALESCE: Final = 0.25  # seconds in which several changes become one event
 
 
 class OverviewPage:
-    def __init__(self, views: ViewsInUse) -> None:
+    def __init__(self, views: Views) -> None:
         self._views = views
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/", self._page), web.get("/live", self._live)]
 
     async def _page(self, request: web.Request) -> web.Response:
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             shown = view.overview(Question.of(dict(request.query)))
             around = {"digest": digest(shown), "forbidden": view.forbidden()}
             return respond(request, Page("overview.html", "Services", shown, around=around))
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
         question, seen = Question.of(dict(request.query)), request.query.get("seen", "")
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             return await stream(request, overview_events(view, question, seen))
 
 

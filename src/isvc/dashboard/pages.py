@@ -13,6 +13,7 @@ from aiohttp import web
 from isvc.apiserver.tables.columns import since
 
 JSON: Final = "json"
+EDITS: Final = "edits"  # in a request: whether services can be edited
 CSRF: Final = "csrf"  # in a request: the value that forms of its reader have to carry
 
 
@@ -31,9 +32,8 @@ def respond(request: web.Request, page: Page) -> web.Response:
     if wants_json(request):
         body = orjson.dumps(page.shown, option=orjson.OPT_INDENT_2)
         return web.Response(body=body, status=page.status, content_type="application/json")
-    text = render(
-        page.template, title=page.title, shown=page.shown, path=request.path, csrf=request.get(CSRF, ""), **page.around
-    )
+    site = {"path": request.path, "csrf": request.get(CSRF, ""), "allow_edit": request.get(EDITS, False)}
+    text = render(page.template, title=page.title, shown=page.shown, **site, **page.around)
     return web.Response(text=text, status=page.status, content_type="text/html")
 
 

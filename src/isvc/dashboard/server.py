@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -12,13 +14,14 @@ from typing import Final
 from aiohttp import web
 
 from isvc.dashboard import guard
+from isvc.dashboard.edit_pages import EditPages
 from isvc.dashboard.log_pages import LogPages
 from isvc.dashboard.overview_page import OverviewPage
-from isvc.dashboard.pages import CSRF, Page, render, respond
+from isvc.dashboard.pages import CSRF, EDITS, Page, render, respond
 from isvc.dashboard.service_pages import ServicePages
-from isvc.dashboard.sign_in import LinkSignIn
+from isvc.dashboard.sign_in import Sessions, SignIn
 from isvc.dashboard.try_pages import TryPages
-from isvc.dashboard.views_in_use import ViewsInUse
+from isvc.dashboard.views_in_use import Views
 from isvc.kube.errors import ApiError
 from isvc.operations.failure import NotPossible
 from isvc.toolkit.failure import ClusterError
@@ -32,25 +35,44 @@ _ASSETS: Final = {path.name: path for path in STATIC.iterdir()}
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where the dashboard listens, and whether services can be edited on it."""
+
+    host: str = "127.0.0.1"
+    port: int = PORT
+    allow_edit: bool = False
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def is_for_this_machine(self) -> bool:
+        return guard.is_loopback(f"[{self.host}]" if ":" in self.host else self.host)
+
+    @property
+    def base(self) -> str:
+        host = "localhost" if self.is_for_this_machine else f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+
+
 class Dashboard:
-    def __init__(self, views: ViewsInUse, host: str, port: int) -> None:
+    def __init__(self, settings: Settings, views: Views, sign_in: SignIn, sessions: Sessions) -> None:
+        self._settings = settings
         self._views = views
-        self._host, self._port = host, port
-        self._only_loopback = guard.is_loopback(f"[{host}]" if ":" in host else host)
-        self._sign_in = LinkSignIn(port)
+        self._sign_in, self._sessions = sign_in, sessions
         self._runner: web.AppRunner | None = None
 
     @property
     def link(self) -> str:
-        return self._sign_in.link(f"http://localhost:{self._port}")
+        return self._sign_in.link(self._settings.base)
 
     async def start(self) -> None:
+        host, port, tls = self._settings.host, self._settings.port, self._settings.tls
         self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._host, self._port).start()
-        if self._host == "127.0.0.1":
+        await web.TCPSite(self._runner, host, port, ssl_context=tls).start()
+        if host == "127.0.0.1":
             with contextlib.suppress(OSError):  # `localhost` may mean either; not every machine has both
-                await web.TCPSite(self._runner, "::1", self._port).start()
+                await web.TCPSite(self._runner, "::1", port, ssl_context=tls).start()
 
     async def close(self) -> None:
         if self._runner is not None:
@@ -58,23 +80,18 @@ class Dashboard:
         await self._views.close()
 
     def _application(self) -> web.Application:
-        app = web.Application(middlewares=[self._guarded, self._signed_in, _explained])
-        app.add_routes(
-            [
-                web.get("/static/{name}", _asset),
-                *OverviewPage(self._views).routes(),
-                *ServicePages(self._views).routes(),
-                *LogPages(self._views).routes(),
-                *TryPages(self._views).routes(),
-            ]
-        )
+        app = web.Application(middlewares=[self._guarded, _explained, self._signed_in])
+        app.add_routes([web.get("/static/{name}", _asset)])
+        for pages in (OverviewPage, ServicePages, LogPages, TryPages):
+            app.add_routes(pages(self._views).routes())
+        if self._settings.allow_edit:
+            app.add_routes(EditPages(self._views).routes())
         return app
-
-    # -- in front of every page -------------------------------------------------------------------------------------
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        said = guard.refusal(request.method, request.headers, only_loopback=self._only_loopback)
+        only_loopback = self._settings.is_for_this_machine
+        said = guard.refusal(request.method, request.headers, only_loopback=only_loopback)
         response = web.Response(status=HTTPStatus.FORBIDDEN, text=said) if said else await handler(request)
         if not response.prepared:
             response.headers.update({name: v for name, v in guard.HEADERS.items() if name not in response.headers})
@@ -84,14 +101,10 @@ class Dashboard:
     async def _signed_in(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path.startswith("/static/"):
             return await handler(request)
-        if self._sign_in.accepts(request):
-            response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": request.path})
-            self._sign_in.remember(response)
-            return response
-        if not self._sign_in.is_signed_in(request):
-            return _problem(request, HTTPStatus.UNAUTHORIZED, "open the link that was printed at the start")
-        request[CSRF] = self._sign_in.csrf(request)
-        if request.method == "POST" and not await self._sign_in.is_own_form(request):
+        if (instead := await self._sign_in.admit(request)) is not None:
+            return instead
+        request[CSRF], request[EDITS] = self._sessions.csrf(request), self._settings.allow_edit
+        if request.method == "POST" and not await self._sessions.is_own_form(request):
             return _problem(request, HTTPStatus.FORBIDDEN, "this form is not one of this dashboard; reload it")
         return await handler(request)
 

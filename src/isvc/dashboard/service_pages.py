@@ -16,7 +16,7 @@ from isvc.dashboard.views.history import history_page
 from isvc.dashboard.views.rows import row
 from isvc.dashboard.views.secrets import masked_field, shown
 from isvc.dashboard.views.service import ServicePage, service_page
-from isvc.dashboard.views_in_use import ViewsInUse
+from isvc.dashboard.views_in_use import Views
 from isvc.diagnosis.gather import explain
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import Resource
@@ -33,7 +33,7 @@ MERGED: Final = (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES)
 
 
 class ServicePages:
-    def __init__(self, views: ViewsInUse) -> None:
+    def __init__(self, views: Views) -> None:
         self._views = views
 
     def routes(self) -> list[web.RouteDef]:
@@ -46,7 +46,7 @@ class ServicePages:
         ]
 
     async def _service(self, request: web.Request) -> web.Response:
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
             found = await _look(view, resource, service)
             return respond(
@@ -54,13 +54,13 @@ class ServicePages:
             )
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             addressed_service(view, request)
             return await stream(request, service_events(view, request))
 
     async def _configuration(self, request: web.Request) -> web.Response:
         """The effective spec, with the source of each field."""
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
             if resource not in MERGED:
                 raise NotPossible(f"nothing is merged for a {resource.kind}")
@@ -74,7 +74,7 @@ class ServicePages:
             )
 
     async def _history(self, request: web.Request) -> web.Response:
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
             found = history_page(await history(view.client, resource, service))
             return respond(
@@ -84,7 +84,7 @@ class ServicePages:
     async def _object(self, request: web.Request) -> web.Response:
         resource = addressed_resource(request)
         namespace = request.match_info["namespace"] if resource.namespaced else ""
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             obj = await view.client.get(resource, request.match_info["name"], namespace)
         fit = shown({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
         more = {"yaml": as_yaml(fit), "kind": resource.kind, "managed": _managers(obj)}

@@ -1,51 +1,157 @@
-"""Who may look: whoever has the link that was printed at the start.
+"""Who may look. A session is a cookie that scripts cannot read and browsers do not send along for other sites.
 
-The link carries a token that is new at every start. It is exchanged for a cookie at once, which scripts cannot read and
-browsers do not send along with requests of other sites; so the token stays out of the address bar.
+On this machine a link with a token that is new at every start is enough; the token is exchanged for the cookie at once,
+so it stays out of the address bar. For other machines there is a password, or each user's own token for the cluster.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import hmac
 import secrets
-from typing import Final
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final, Protocol
 
 from aiohttp import web
 
-TOKEN: Final = "token"  # noqa: S105 - the name of a parameter
+from isvc.dashboard.pages import Page, respond
+
+TOKEN: Final = "token"  # noqa: S105 - the name of a parameter, and of a value in a request
+SIGN_IN: Final = "/sign-in"
+FAILED: Final = 1.0  # seconds that a wrong secret costs
+MOST_SESSIONS: Final = 1000
 _DAY: Final = 86_400
 
 
+class SignIn(Protocol):
+    def link(self, base: str) -> str:
+        """Where to begin."""
+        ...
+
+    async def admit(self, request: web.Request) -> web.StreamResponse | None:
+        """What to answer instead of the page; None for a request that is let in."""
+        ...
+
+
+class Sessions:
+    """Cookies that have been given out, each with the secret that it was given for."""
+
+    def __init__(self, port: int, *, secure: bool) -> None:
+        self._name = f"isvc-dashboard-{port}"  # browsers do not keep the cookies of two ports apart
+        self._secure = secure
+        self._secrets: dict[str, str] = {}
+        self._key = secrets.token_bytes(32)
+
+    def secret(self, request: web.Request) -> str | None:
+        return self._secrets.get(request.cookies.get(self._name, ""))
+
+    def begin(self, response: web.StreamResponse, secret: str) -> None:
+        session = secrets.token_urlsafe(24)
+        self._secrets[session] = secret
+        if len(self._secrets) > MOST_SESSIONS:
+            del self._secrets[next(iter(self._secrets))]
+        response.set_cookie(
+            self._name, session, max_age=_DAY, httponly=True, samesite="Strict", secure=self._secure, path="/"
+        )
+
+    def csrf(self, request: web.Request) -> str:
+        """What forms of this session carry, which no other site can know."""
+        return hmac.new(self._key, request.cookies.get(self._name, "").encode(), "sha256").hexdigest()
+
+    async def is_own_form(self, request: web.Request) -> bool:
+        """Whether a request that changes something comes from a page of ours, or from a program with a token."""
+        if _bearer(request):
+            return True
+        return _same(str((await request.post()).get("csrf", "")), self.csrf(request))
+
+
 class LinkSignIn:
-    def __init__(self, port: int) -> None:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
         self._token = secrets.token_urlsafe(24)
-        self._session = secrets.token_urlsafe(24)
-        self._cookie = f"isvc-dashboard-{port}"  # browsers do not keep the cookies of two ports apart
 
     def link(self, base: str) -> str:
         return f"{base}/?{TOKEN}={self._token}"
 
-    def is_signed_in(self, request: web.Request) -> bool:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            return _same(token.strip(), self._token)
-        return _same(request.cookies.get(self._cookie, ""), self._session)
+    async def admit(self, request: web.Request) -> web.StreamResponse | None:
+        if given := request.query.get(TOKEN):
+            if not _same(given, self._token):
+                return _refused(request)
+            response = _redirect(request.path)
+            self._sessions.begin(response, "")
+            return response
+        if bearer := _bearer(request):
+            return None if _same(bearer, self._token) else _refused(request)
+        return None if self._sessions.secret(request) is not None else _refused(request)
 
-    def csrf(self, request: web.Request) -> str:
-        """What forms of this reader carry, which no other site can know."""
-        return hmac.new(self._session.encode(), b"forms", "sha256").hexdigest()
 
-    async def is_own_form(self, request: web.Request) -> bool:
-        """Whether a request that changes something comes from a page of ours, or from a program with the token."""
-        if "Authorization" in request.headers:
-            return True
-        return _same(str((await request.post()).get("csrf", "")), self.csrf(request))
+class FormSignIn:
+    """A form that asks for a secret: the password, or a token for the cluster, which is kept in memory alone."""
 
-    def accepts(self, request: web.Request) -> bool:
-        return _same(request.query.get(TOKEN, ""), self._token)
+    def __init__(self, sessions: Sessions, label: str, accepts: Callable[[str], Awaitable[bool]]) -> None:
+        self._sessions, self._label, self._accepts = sessions, label, accepts
+        self._one_at_a_time = asyncio.Lock()
 
-    def remember(self, response: web.StreamResponse) -> None:
-        response.set_cookie(self._cookie, self._session, max_age=_DAY, httponly=True, samesite="Strict", path="/")
+    def link(self, base: str) -> str:
+        return f"{base}/"
+
+    async def admit(self, request: web.Request) -> web.StreamResponse | None:
+        if request.path == SIGN_IN and request.method == "POST":
+            return await self._signed_in(request)
+        if bearer := _bearer(request):
+            request[TOKEN] = bearer
+            return None if await self._is_right(bearer) else self._form(request, "that is not right")
+        secret = self._sessions.secret(request)
+        if secret is None or not await self._accepts(secret):  # a token may have expired since
+            return self._form(request, "")
+        request[TOKEN] = secret
+        return None
+
+    async def _signed_in(self, request: web.Request) -> web.StreamResponse:
+        secret = str((await request.post()).get("secret", "")).strip()
+        if not secret or not await self._is_right(secret):
+            return self._form(request, "that is not right")
+        response = _redirect("/")
+        self._sessions.begin(response, secret)
+        return response
+
+    async def _is_right(self, secret: str) -> bool:
+        """Guesses are slow, however many are made at once."""
+        async with self._one_at_a_time:
+            if await self._accepts(secret):
+                return True
+            await asyncio.sleep(FAILED)
+            return False
+
+    def _form(self, request: web.Request, message: str) -> web.Response:
+        shown = {"status": HTTPStatus.UNAUTHORIZED.value, "message": message}
+        page = Page("sign_in.html", "Sign in", shown, HTTPStatus.UNAUTHORIZED, around={"label": self._label})
+        return respond(request, page)
+
+
+def password(expected: str) -> Callable[[str], Awaitable[bool]]:
+    digest = hashlib.sha256(expected.encode()).digest()
+
+    async def accepts(given: str) -> bool:
+        return hmac.compare_digest(hashlib.sha256(given.encode()).digest(), digest)
+
+    return accepts
+
+
+def _bearer(request: web.Request) -> str:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _redirect(path: str) -> web.Response:
+    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": "/" + path.lstrip("/")})
+
+
+def _refused(request: web.Request) -> web.Response:
+    shown = {"status": HTTPStatus.UNAUTHORIZED.value, "message": "open the link that was printed at the start"}
+    return respond(request, Page("problem.html", "Not signed in", shown, HTTPStatus.UNAUTHORIZED))
 
 
 def _same(given: str, expected: str) -> bool:

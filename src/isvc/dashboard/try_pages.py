@@ -21,7 +21,7 @@ from isvc.dashboard.live import Event, stream
 from isvc.dashboard.pages import Page, render, respond, wants_json
 from isvc.dashboard.service_pages import around, page_of
 from isvc.dashboard.views.sample import SAMPLES, sample
-from isvc.dashboard.views_in_use import ViewsInUse
+from isvc.dashboard.views_in_use import Views
 from isvc.kube.objects import name_of
 from isvc.operations.endpoint import Endpoint, endpoint
 from isvc.operations.failure import NotPossible
@@ -48,7 +48,7 @@ class Prepared(NamedTuple):
 
 
 class TryPages:
-    def __init__(self, views: ViewsInUse, clock: Clock | None = None) -> None:
+    def __init__(self, views: Views, clock: Clock | None = None) -> None:
         self._views = views
         self._clock = clock or SystemClock()
         self._prepared: dict[str, Prepared] = {}
@@ -61,14 +61,14 @@ class TryPages:
         ]
 
     async def _form(self, request: web.Request) -> web.Response:
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
             body = SAMPLES.get(request.query.get("sample", "")) or sample(resource, service)
             return respond(request, page_of(view, resource, service, "try.html", {"request": body, "answer": None}))
 
     async def _send(self, request: web.Request) -> web.Response:
         body = await _body(request)
-        async with self._views.use() as view:
+        async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
             target = endpoint(service, body)
             body = target.completed(body)

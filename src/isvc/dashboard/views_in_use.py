@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Final
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final, Protocol
+
+from aiohttp import web
 
 from isvc.dashboard.cluster_view import ClusterView
 
 IDLE: Final = 300.0  # seconds after which a view that nobody looks at is closed
 
 
-class ViewsInUse:
+class Views(Protocol):
+    """The view that a request is about."""
+
+    def use(self, request: web.Request) -> AbstractAsyncContextManager[ClusterView]: ...
+
+    async def close(self) -> None: ...
+
+
+class ViewInUse:
     def __init__(self, open_view: Callable[[], ClusterView], idle: float = IDLE) -> None:
         self._open = open_view
         self._idle = idle
@@ -22,7 +32,7 @@ class ViewsInUse:
         self._closed: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def use(self) -> AsyncIterator[ClusterView]:
+    async def use(self, request: web.Request | None = None) -> AsyncIterator[ClusterView]:
         """The view, which stays open for as long as it is used."""
         if self._closing is not None:
             self._closing.cancel()
@@ -35,6 +45,10 @@ class ViewsInUse:
             self._users -= 1
             if not self._users:
                 self._closing = asyncio.get_running_loop().call_later(self._idle, self._close_unused)
+
+    @property
+    def unused(self) -> bool:
+        return not self._users
 
     async def close(self) -> None:
         if self._closing is not None:

@@ -1,0 +1,89 @@
+"""Stop and resume, scale, canary, undo and delete over HTTP. There are no such routes unless editing is allowed."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from isvc.api.annotations import is_stopped
+from isvc.dashboard.addressed import SERVICE, addressed_service
+from isvc.dashboard.cluster_view import ClusterView
+from isvc.dashboard.pages import Page, respond
+from isvc.dashboard.service_pages import MERGED, page_of
+from isvc.dashboard.views_in_use import Views
+from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.resource import Resource
+from isvc.operations import edits
+from isvc.operations.edits import Edit
+from isvc.operations.failure import NotPossible
+from isvc.operations.history import history
+
+
+class EditPages:
+    def __init__(self, views: Views) -> None:
+        self._views = views
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get(SERVICE + "/edit", self._forms), web.post(SERVICE + "/edit", self._edit)]
+
+    async def _forms(self, request: web.Request) -> web.Response:
+        async with self._views.use(request) as view:
+            resource, service = addressed_service(view, request)
+            shown = {
+                "stopped": is_stopped(service),
+                "replicas": _replicas(service),
+                "canary": _canary(service),
+                "merged": resource in MERGED,
+                "kubectl": {
+                    "stop": edits.stop(resource, service).kubectl,
+                    "resume": edits.resume(resource, service).kubectl,
+                    "delete": edits.delete(resource, service, name_of(service)).kubectl,
+                },
+            }
+            return respond(request, page_of(view, resource, service, "edit.html", shown))
+
+    async def _edit(self, request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        async with self._views.use(request) as view:
+            resource, service = addressed_service(view, request)
+            edit = await _asked_for(view, resource, service, form)
+            await edits.make(view.client, resource, service, edit)
+            shown = {"done": edit.says, "kubectl": edit.kubectl}
+            return respond(
+                request, Page("edited.html", "Done", shown, around={"back": request.path.removesuffix("/edit")})
+            )
+
+
+async def _asked_for(view: ClusterView, resource: Resource, service: Object, form: dict[str, str]) -> Edit:
+    match form.get("action"):
+        case "stop":
+            return edits.stop(resource, service)
+        case "resume":
+            return edits.resume(resource, service)
+        case "scale":
+            return edits.scale(resource, service, _number(form, "replicas"))
+        case "canary":
+            return edits.shift_traffic(resource, service, _number(form, "percent"))
+        case "undo":
+            fresh = await view.client.get(resource, name_of(service), service["metadata"]["namespace"])
+            return edits.undo(await history(view.client, resource, fresh))
+        case "delete":
+            return edits.delete(resource, service, form.get("confirm", ""))
+        case other:
+            raise NotPossible(f"there is no action {other!r}")
+
+
+def _number(form: dict[str, str], name: str) -> int:
+    text = form.get(name, "")
+    if not (text.isascii() and text.isdecimal() and len(text) < 7):
+        raise NotPossible(f"{name} has to be a number")
+    return int(text)
+
+
+def _replicas(service: Object) -> int | None:
+    found: int | None = dig(service, "spec", "replicas")
+    return dig(service, "spec", "predictor", "minReplicas") if found is None else found
+
+
+def _canary(service: Object) -> int | None:
+    found: int | None = dig(service, "spec", "canary", 0, "trafficPercent")
+    return dig(service, "spec", "predictor", "canaryTrafficPercent") if found is None else found
