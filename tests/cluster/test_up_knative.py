@@ -6,8 +6,9 @@ import json
 import time
 
 import pytest
+import yaml
 from tests.cluster.load import ask, ask_at_once, load
-from tests.cluster.local_machine import HAS_TOOLS, machine, running, until
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, machine, running, until
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
@@ -114,3 +115,38 @@ def test_a_revision_that_cannot_start_leaves_traffic_where_it_was(here):
     assert newest()["traffic"][0]["revisionName"] == "cautious-predictor-00001"
     assert ask(predict_url(here, "cautious")) == ANSWER
     here.kubectl("delete", "isvc", "cautious")
+
+
+def in_knative_mode(example: str) -> str:
+    documents = list(yaml.safe_load_all((EXAMPLES / example).read_text()))
+    for document in documents:
+        if document["kind"] in ("InferenceService", "InferenceGraph"):
+            annotations = document["metadata"].setdefault("annotations", {})
+            annotations["serving.kserve.io/deploymentMode"] = "Knative"
+    return yaml.safe_dump_all(documents)
+
+
+def test_graphs_and_transformers_run_in_knative_mode(here):
+    for example in ("graph.yaml", "iris-transformer.yaml"):
+        here.apply(in_knative_mode(example))
+    here.kubectl("wait", "--for=condition=Ready", "ig/flowers-graph", "isvc/flowers", "--timeout=120s")
+    url = here.get("ig", "flowers-graph")["status"]["url"]
+    port = url.rpartition(":")[2]
+    for address in (url, f"http://localhost:{port}/serving/default/flowers-graph"):
+        said = here.run("curl", "-sS", address, "-d", '{"instances": [[6.8, 2.8, 4.8, 1.4]]}')
+        assert json.loads(said) == {"predictions": ["versicolor"]}
+    answered = ask(predict_url(here, "flowers"), b'{"instances": [[68, 28, 48, 14]]}')
+    assert answered == (200, b'{"predictions":["versicolor"]}')
+    here.kubectl("delete", "ig,isvc", "--all")
+
+
+def test_payloads_are_logged_in_knative_mode(here):
+    here.apply(in_knative_mode("logger.yaml"))
+    here.kubectl("wait", "--for=condition=Ready", "isvc/event-sink", "isvc/logged-iris", "--timeout=120s")
+    assert ask(predict_url(here, "logged-iris"))[0] == 200
+
+    def logged() -> str:
+        return here.kubectl("logs", "-l", "serving.kserve.io/inferenceservice=event-sink", "--tail=-1")
+
+    until(lambda: ".request logged-iris" in logged() and ".response logged-iris" in logged(), "events in the sink")
+    here.kubectl("delete", "isvc", "--all")

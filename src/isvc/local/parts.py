@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
-from isvc.local import knative
 from isvc.local.autoscaling import horizontal
 from isvc.local.causes import Causes
 from isvc.local.certificate import serving_certificate
@@ -27,6 +26,7 @@ from isvc.local.keda import scaled_objects
 from isvc.local.keda.prometheus import PrometheusClient
 from isvc.local.keda.scaled_objects import ScaledObjects
 from isvc.local.knative.activator import Activator
+from isvc.local.knative.controllers import controllers as knative_controllers
 from isvc.local.node.node import Node
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.process import Reaper
@@ -128,7 +128,7 @@ class Local:
                 *controllers(context),
                 *gateways.controllers(context, gateway_port),
                 *inference_pools.controllers(context, gateway_port),
-                *knative.controllers(context, activator, f"{SYSTEM_NAMESPACE}/{GATEWAY_NAME}", gateway_port),
+                *knative_controllers(context, activator, f"{SYSTEM_NAMESPACE}/{GATEWAY_NAME}", gateway_port),
                 scaled_objects.controller(context, scaled),
                 horizontal.controller(context, scaled.external_metric),
             ],

@@ -1,22 +1,34 @@
-"""Routes of InferenceGraphs: KServe makes none outside of Knative, so the gateway leads to a graph's router itself."""
+"""Routes of InferenceGraphs: outside of Knative KServe makes none, so the gateway leads to a graph's router itself.
+
+In Knative mode the graph's host is that of its Knative Service. A path for clients without it leads to the Service's
+name in the cluster, by way of Knative's local gateway.
+"""
 
 from __future__ import annotations
 
-from isvc.kube.objects import Object, name_of
+from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.local.gateway.unready import addresses
+from isvc.local.knative.kinds import LOCAL_GATEWAY
+from isvc.serving.hosts import service_host
 
 
-def graph_routes(graph: Object) -> list[tuple[Object, list[str]]]:
+def graph_routes(graph: Object, *, is_knative: bool) -> list[tuple[Object, list[str]]]:
     """HTTPRoutes that nobody wrote, and their hosts: the host of the graph's URL, and a path for clients without it."""
     host, prefix, *_ = addresses(graph)
-    path = {"type": "PathPrefix", "value": prefix}
-    rewrite = {"type": "URLRewrite", "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}}
-    return [
-        (_route(graph, {}), [host]),
-        (_route(graph, {"matches": [{"path": path}], "filters": [rewrite]}), ["localhost"]),
-    ]
+    matches = [{"path": {"type": "PathPrefix", "value": prefix}}]
+    change: Object = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
+    if is_knative:
+        change["hostname"] = service_host(name_of(graph), namespace_of(graph))
+        gateway = {"name": LOCAL_GATEWAY.name, "namespace": LOCAL_GATEWAY.namespace}
+        return [(_route(graph, _rewritten(matches, change), gateway), ["localhost"])]
+    router = {"name": name_of(graph)}
+    return [(_route(graph, {}, router), [host]), (_route(graph, _rewritten(matches, change), router), ["localhost"])]
 
 
-def _route(graph: Object, rule: Object) -> Object:
-    rules = [{**rule, "backendRefs": [{"name": name_of(graph), "port": 80}]}]
+def _rewritten(matches: list[Object], change: Object) -> Object:
+    return {"matches": matches, "filters": [{"type": "URLRewrite", "urlRewrite": change}]}
+
+
+def _route(graph: Object, rule: Object, service: Object) -> Object:
+    rules = [{**rule, "backendRefs": [{**service, "port": 80}]}]
     return {"metadata": graph["metadata"], "spec": {"rules": rules}}

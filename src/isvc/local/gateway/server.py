@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from isvc.api.resources import INFERENCE_GRAPHS
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICES, Resource
 from isvc.local.gateway import unready
 from isvc.local.gateway.attachment import Gateways, parent_key
@@ -19,6 +19,7 @@ from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.listener import Listener
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.routes import RouteTable
+from isvc.local.knative.kinds import ROUTE
 from isvc.local.status_printer import Describe
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
@@ -91,9 +92,14 @@ class Gateway:
             gateways = observed_gateways(self._cache, self._port)
             routes = [(route, gateways.hosts(route)) for route in self._cache.list(HTTP_ROUTES)]
             for graph in self._cache.list(INFERENCE_GRAPHS):
-                routes += graph_routes(graph)
+                routes += graph_routes(graph, is_knative=self._is_knative(graph))
             self._table = RouteTable.build(self._cache.list(INGRESSES), routes, self._cache.list(VIRTUAL_SERVICES))
         return self._table
+
+    def _is_knative(self, graph: Object) -> bool:
+        """Whether a Knative Service leads to the graph."""
+        route = self._cache.get(HTTP_ROUTES, name_of(graph), namespace_of(graph))
+        return route is not None and ROUTE in labels_of(route)
 
     async def start(self, host: str) -> None:
         self._listener = Listener(self._proxy)

@@ -12,18 +12,16 @@ from typing import Final
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONFIG_MAPS, ENDPOINT_SLICES, NAMESPACES, SERVICES, Resource
 from isvc.local.gateway.backends import SERVICE_NAME_LABEL
-from isvc.local.knative.kinds import SYSTEM_NAMESPACE
+from isvc.local.knative.kinds import LOCAL_GATEWAY, SYSTEM_NAMESPACE
 from isvc.local.knative.settings import CONFIG_NAME, DEFAULTS
 from isvc.serving.hosts import service_host
 
-_LOCAL_GATEWAY: Final = "knative-local-gateway"
-_GATEWAY_NAMESPACE: Final = "istio-system"
-LOCAL_GATEWAY_HOST: Final = service_host(_LOCAL_GATEWAY, _GATEWAY_NAMESPACE)
+LOCAL_GATEWAY_HOST: Final = service_host(LOCAL_GATEWAY.name, LOCAL_GATEWAY.namespace)
 
 
 def knative_objects() -> Iterable[tuple[Resource, Object]]:
     """Created once; what a user changes in them stays."""
-    for namespace in (SYSTEM_NAMESPACE, _GATEWAY_NAMESPACE):
+    for namespace in (SYSTEM_NAMESPACE, LOCAL_GATEWAY.namespace):
         yield NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     metadata = {"name": CONFIG_NAME, "namespace": SYSTEM_NAMESPACE}
     yield CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(DEFAULTS)}
@@ -33,7 +31,7 @@ def knative_objects() -> Iterable[tuple[Resource, Object]]:
 
 def local_gateway_endpoints(port: int) -> tuple[Resource, Object]:
     """Where the gateway listens this time."""
-    labels = {SERVICE_NAME_LABEL: _LOCAL_GATEWAY}
+    labels = {SERVICE_NAME_LABEL: LOCAL_GATEWAY.name}
     return ENDPOINT_SLICES, {
         "apiVersion": ENDPOINT_SLICES.api_version,
         "kind": ENDPOINT_SLICES.kind,
@@ -45,4 +43,4 @@ def local_gateway_endpoints(port: int) -> tuple[Resource, Object]:
 
 
 def _metadata() -> Object:
-    return {"name": _LOCAL_GATEWAY, "namespace": _GATEWAY_NAMESPACE}
+    return {"name": LOCAL_GATEWAY.name, "namespace": LOCAL_GATEWAY.namespace}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.kube.objects import Object
+from isvc.kube.objects import Key, Object
 from isvc.kube.resource import Resource
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
@@ -23,6 +23,7 @@ REVISION_UID: Final = f"{_GROUP}/revisionUID"
 ROUTE: Final = f"{_GROUP}/route"
 
 SYSTEM_NAMESPACE: Final = "knative-serving"
+LOCAL_GATEWAY: Final = Key("istio-system", "knative-local-gateway")  # for names of the cluster
 
 
 def typed(resource: Resource, obj: Object) -> Object:
@@ -40,6 +41,7 @@ __all__ = [
     "CONFIGURATION_GENERATION",
     "CONFIGURATION_UID",
     "KNATIVE_SERVICES",
+    "LOCAL_GATEWAY",
     "REVISION",
     "REVISIONS",
     "REVISION_UID",

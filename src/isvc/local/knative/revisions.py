@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from isvc.kube.conditions import Conditions, ConditionSet, find
 from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, labels_of, name_of
-from isvc.kube.resource import DEPLOYMENTS, PODS, SERVICES
+from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.context import Context
 from isvc.local.controllers.rollout import replicas_of
 from isvc.local.knative.kinds import REVISION, REVISION_UID, REVISIONS, deployment_name, typed
+from isvc.local.knative.resource_scaling import hpa_of, is_scaled_by_resources
 from isvc.local.knative.scaling import scaling_of
 from isvc.local.knative.workload import deployment_of, service_of
 from isvc.toolkit.clock import timestamp
-from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.controller import Controller, Watch, owner_of, spec_changed
 
 CONDITIONS = ConditionSet(("ContainerHealthy", "ResourcesAvailable"))
 _DEPLOYING = "Deploying"
@@ -33,6 +34,9 @@ def controller(context: Context) -> Controller:
         try:
             await ensure(context, SERVICES, service_of(revision), typed(REVISIONS, revision))
             deployment = await _deployment(context, revision)
+            if is_scaled_by_resources(revision):
+                scaler = hpa_of(revision, scaling_of(context.cache, revision))
+                await ensure(context, HORIZONTAL_POD_AUTOSCALERS, scaler, typed(REVISIONS, revision))
         except NotOwned as error:
             status.mark_false("ResourcesAvailable", "NotOwned", str(error))
         else:
@@ -44,6 +48,7 @@ def controller(context: Context) -> Controller:
         Watch(DEPLOYMENTS, to=owner_of(REVISIONS)),
         Watch(SERVICES, to=owner_of(REVISIONS)),
         Watch(PODS, to=revision_of),
+        Watch(HORIZONTAL_POD_AUTOSCALERS, to=owner_of(REVISIONS), when=spec_changed),
     ]
     return Controller("knative-revision", reconcile, watches)
 

@@ -20,14 +20,13 @@ from isvc.local.knative.kinds import (
     SYSTEM_NAMESPACE,
     deployment_name,
 )
+from isvc.local.knative.resource_scaling import is_scaled_by_resources
 from isvc.local.knative.settings import CONFIG_NAME, Scaling
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
 
 TICK_SECONDS: Final = 2.0
-_CLASS: Final = "autoscaling.knative.dev/class"
-_OURS: Final = "kpa.autoscaling.knative.dev"
 
 
 def scaling_of(reader: Reader, revision: Object) -> Scaling:
@@ -66,7 +65,7 @@ class RevisionScalers:
         if revision is None or is_being_deleted(revision):
             self._deciders.pop(key, None)
             return None
-        if deployment is None or line is None or not _is_ours(revision):
+        if deployment is None or line is None or is_scaled_by_resources(revision):
             return None
         now = self._context.clock.monotonic()
         decider = self._deciders.setdefault(key, Decider(now))
@@ -84,11 +83,6 @@ class RevisionScalers:
         if wanted != replicas:
             await self._context.patch(DEPLOYMENTS, deployment, {"spec": {"replicas": wanted}})
         return Result(requeue_after=TICK_SECONDS) if wanted or line.demand.under_way else None
-
-
-def _is_ours(revision: Object) -> bool:
-    """Whether requests scale it, and not an HPA."""
-    return (dig(revision, "metadata", "annotations", _CLASS) or _OURS) == _OURS
 
 
 def is_reachable(reader: Reader, revision: Object) -> bool:
