@@ -19,7 +19,8 @@ pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
 @pytest.fixture(scope="module")
 def here(models, tmp_path_factory) -> Iterator[Machine]:
-    with running(machine(tmp_path_factory.mktemp("up"), models)) as here:
+    folder = tmp_path_factory.mktemp("up")
+    with running(machine(folder, models), "--tls", "--access-log", str(folder / "access.log")) as here:
         yield here
 
 
@@ -30,6 +31,17 @@ def test_http2_reaches_a_model_as_http1_does(here):
     flags = ("-sS", "-w", " %{http_version}", "-d", "@examples/iris-input.json")
     for protocol, version in (("--http1.1", "1.1"), ("--http2-prior-knowledge", "2")):
         assert here.run("curl", protocol, *flags, url) == f'{{"predictions":[0,1,2]}} {version}'
+    secure = json.loads((here.home / "run" / "up.json").read_text())["gateway_tls"]
+    port = secure.rpartition(":")[2]
+    trust = ("--cacert", str(here.home / "tls" / "ca.crt"), "--resolve", f"iris-default.localhost:{port}:127.0.0.1")
+    url = f"https://iris-default.localhost:{port}/v1/models/iris:predict?token=secret"
+    assert here.run("curl", *trust, *flags, url) == '{"predictions":[0,1,2]} 2'
+    log = (here.home.parent / "access.log").read_text()
+    assert '"POST /v1/models/iris:predict HTTP/2" 200' in log
+    assert "secret" not in log
+    gateway = json.loads((here.home / "run" / "up.json").read_text())["gateway"]
+    counted = here.run("curl", "-sS", f"{gateway}/-/metrics")
+    assert 'isvc_gateway_requests_total{code="200",service="default/iris-predictor"}' in counted
     here.kubectl("delete", "isvc", "iris")
 
 

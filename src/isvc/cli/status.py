@@ -29,6 +29,8 @@ def command() -> None:
     click.echo(
         f"  API server  {running.api_server}\n  gateway     {running.gateway}\n  kubeconfig  {running.kubeconfig}"
     )
+    if running.gateway_tls:
+        click.echo(f"  with TLS    {running.gateway_tls}")
     if running.dashboard:
         click.echo(f"  dashboard   {running.dashboard}")
     with Progress("looking at the services"):

@@ -39,6 +39,15 @@ _PORT = click.IntRange(0, 65535)
     metavar="ORIGIN",
     help="Let pages of this site, such as http://localhost:3000, use the gateway. May be given several times.",
 )
+@click.option("--tls", is_flag=True, help="Serve https://*.localhost, too, on port 8443 or a free one.")
+@click.option("--access-log", default="", metavar="FILE", help="Log each request to the gateway; - for the terminal.")
+@click.option(
+    "--access-log-format",
+    type=click.Choice(["combined", "json"]),
+    default="combined",
+    show_default=True,
+    help="Format of the access log.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Log what the parts do.")
 def command(
     api_port: int | None,
@@ -51,6 +60,9 @@ def command(
     simulate: bool,
     sandbox: bool,
     allow_origins: tuple[str, ...],
+    tls: bool,
+    access_log: str,
+    access_log_format: str,
     verbose: bool,
 ) -> None:
     """Start everything on this machine, in the foreground: an API server for kubectl, KServe's controllers, a node that
@@ -73,7 +85,16 @@ def command(
     try:
         with home.lock():
             choices = Choices(
-                api_port, port, ephemeral, durable, simulate, allow_origins=allow_origins, sandbox=sandbox
+                api_port,
+                port,
+                ephemeral,
+                durable,
+                simulate,
+                allow_origins=allow_origins,
+                sandbox=sandbox,
+                tls=tls,
+                access_log=access_log,
+                access_log_json=access_log_format == "json",
             )
             dashboard = None if no_dashboard else Wanted(port=dashboard_port, allow_edit=allow_edit)
             sys.exit(_loop(_up(home, choices, dashboard)))
@@ -112,6 +133,8 @@ async def _up(home: Home, choices: Choices, wanted: Wanted | None) -> int:
         if wanted:
             running = await _with_dashboard(stack, running, wanted)
         click.echo(f"ready in {stack.seconds:.1f} s")
+        if running.gateway_tls:
+            click.echo(f"{running.gateway_tls}, for clients that trust {home.tls / 'ca.crt'}")
         _next_steps(home, running)
         printer = StatusPrinter(click.echo, stack.causes.state_of, SystemClock())
         stack.follow(printer.changed)

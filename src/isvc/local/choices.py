@@ -16,3 +16,6 @@ class Choices:
     simulate: bool = False
     allow_origins: tuple[str, ...] = ()
     sandbox: bool = False
+    tls: bool = False
+    access_log: str = ""  # a file, or - for the terminal
+    access_log_json: bool = False

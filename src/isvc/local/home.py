@@ -37,6 +37,7 @@ class Running:
     kubeconfig: str
     started: str
     dashboard: str = ""  # a link that lets in whoever has it
+    gateway_tls: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ class Home:
     @property
     def certificates(self) -> Path:
         return self.root / "webhooks"
+
+    @property
+    def tls(self) -> Path:
+        """The authority of the gateway's certificates."""
+        return self.root / "tls"
 
     @property
     def logs(self) -> Path:

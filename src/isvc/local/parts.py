@@ -16,9 +16,11 @@ from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
 from isvc.local.controllers import controllers, gateways, inference_pools
 from isvc.local.controllers.context import Context
+from isvc.local.gateway.access_log import AccessLog
 from isvc.local.gateway.backends import Endpoint
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.server import Gateway
+from isvc.local.gateway.tls import Certificates
 from isvc.local.home import Home
 from isvc.local.install import SYSTEM_NAMESPACE, conversions, install, install_webhooks
 from isvc.local.install.gateway import GATEWAY_NAME
@@ -103,7 +105,9 @@ class Local:
         recorder = Recorder(client, "isvc", clock)
         guard = Guard(frozenset(choices.allow_origins), reaches_this_machine=not choices.sandbox)
         self.causes = Causes(client, clock)
-        self._gateway = Gateway(self._cache, guard, gateway_port, self.causes.state_of)
+        access_log = AccessLog(choices.access_log, as_json=choices.access_log_json) if choices.access_log else None
+        self._gateway = Gateway(self._cache, guard, gateway_port, self.causes.state_of, access_log)
+        self._tls = home.tls
         self._node = Node(
             client,
             self._cache,
@@ -135,8 +139,10 @@ class Local:
             services=[recorder],
         )
 
-    async def start(self) -> None:
+    async def start(self, tls_port: int | None) -> None:
         await self._gateway.start("127.0.0.1")
+        if tls_port is not None:
+            await self._gateway.listen("127.0.0.1", tls_port, Certificates(self._tls, SystemClock().now).context())
         await self._node.start()
 
     async def stop(self) -> None:

@@ -32,6 +32,7 @@ log = logging.getLogger("isvc.up")
 
 API_PORT = 6443
 GATEWAY_PORT = 8080
+GATEWAY_TLS_PORT = 8443
 
 
 class PortBusy(Exception):
@@ -64,6 +65,7 @@ class Stack:
         spare = Ports()
         api_port = port_or_free(self._choices.api_port, API_PORT, spare)
         gateway_port = port_or_free(self._choices.gateway_port, GATEWAY_PORT, spare)
+        tls_port = port_or_free(None, GATEWAY_TLS_PORT, spare) if self._choices.tls else None
         self._api_server.spawn(api_port, ephemeral=self._choices.ephemeral, durable=self._choices.durable)
         self._stack.push_async_callback(self._api_server.stop)
         from isvc.local import parts  # imports nearly everything, while the API server starts
@@ -77,7 +79,7 @@ class Stack:
         await parts.install(client, gateway_port, parts.conversions(ports, authority))
         self._done("kinds, runtimes, configuration")
         local = parts.Local(client, self.home, self._reaper, gateway_port, self._choices)
-        await local.start()
+        await local.start(tls_port)
         self._stack.push_async_callback(local.stop)
         self.causes = local.causes
         self._managers = [
@@ -90,7 +92,7 @@ class Stack:
         self._done("webhooks")
         warming = asyncio.create_task(parts.warm_up(client))
         self._stack.push_async_callback(_finish, warming)
-        running = self._running(client, gateway_port)
+        running = self._running(client, gateway_port, tls_port)
         self.home.report(running)
         local.open()
         return running
@@ -145,10 +147,10 @@ class Stack:
     async def stop(self) -> None:
         await self._stack.aclose()
 
-    def _running(self, client: Client, gateway_port: int) -> Running:
+    def _running(self, client: Client, gateway_port: int, tls_port: int | None) -> Running:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        gateway = f"http://localhost:{gateway_port}"
-        return Running(os.getpid(), client.config.server, gateway, str(self.home.kubeconfig), now)
+        gateway, tls = f"http://localhost:{gateway_port}", f"https://localhost:{tls_port}" if tls_port else ""
+        return Running(os.getpid(), client.config.server, gateway, str(self.home.kubeconfig), now, gateway_tls=tls)
 
     def _done(self, part: str) -> None:
         now = time.perf_counter()

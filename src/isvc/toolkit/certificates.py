@@ -31,7 +31,8 @@ class Pair:
         return "Pair(...)"
 
 
-def issue_authority(name: str, now: datetime, life: timedelta = AUTHORITY_LIFE) -> Pair:
+def issue_authority(name: str, now: datetime, life: timedelta = AUTHORITY_LIFE, only_for: Sequence[str] = ()) -> Pair:
+    """`only_for` are the domains and networks for which it may sign, if not for all."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -39,6 +40,9 @@ def issue_authority(name: str, now: datetime, life: timedelta = AUTHORITY_LIFE) 
     builder = _builder(name, now, life).issuer_name(_name(name)).public_key(key.public_key())
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_usage(key_cert_sign=True, crl_sign=True), critical=True)
+    if only_for:
+        permitted = [_permitted(each) for each in only_for]
+        builder = builder.add_extension(x509.NameConstraints(permitted, None), critical=True)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     return _signed(builder.add_extension(identifier, critical=False), key, key)
 
@@ -146,6 +150,15 @@ def _alternative(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
+
+
+def _permitted(domain_or_network: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_network(domain_or_network))
+    except ValueError:
+        return x509.DNSName(domain_or_network)
 
 
 def _usage(*, key_cert_sign: bool = False, crl_sign: bool = False, digital_signature: bool = False) -> x509.KeyUsage:

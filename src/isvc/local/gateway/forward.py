@@ -18,7 +18,7 @@ from aiohttp import web
 from isvc.http2.client import Pool
 from isvc.http2.stream import Refused
 from isvc.local.gateway import pools
-from isvc.local.gateway.answers import BEGUN, broken_off, refusal
+from isvc.local.gateway.answers import BEGUN, SERVICE, broken_off, refusal
 from isvc.local.gateway.backends import Backends, Endpoint, Line, Unavailable
 from isvc.local.gateway.exchange import BUFFERED, Body, Outgoing, Unwanted, exchange, new_session, read_body
 from isvc.local.gateway.headers import request_headers
@@ -69,6 +69,7 @@ class Forwarder:
         if not any(weights):
             return refusal(500, f"{rule.origin} gives every backend the weight 0")
         backend = random.choices(rule.backends, weights)[0]  # noqa: S311
+        request[SERVICE] = f"{backend.namespace}/{backend.service}"
         try:
             async with asyncio.timeout(rule.timeout) as deadline:
                 out = await self._outgoing(request, target, rule, backend, deadline)

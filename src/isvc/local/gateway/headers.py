@@ -21,7 +21,7 @@ def request_headers(request: web.BaseRequest, target: Target, filters: Iterable[
     before = headers.get("X-Forwarded-For")
     headers["X-Forwarded-For"] = f"{before}, {peer}" if before else peer
     headers.setdefault("X-Forwarded-Host", request.headers.get("Host", ""))
-    headers.setdefault("X-Forwarded-Proto", "http")
+    headers.setdefault("X-Forwarded-Proto", target.scheme)
     for item in filters:
         _change(headers, item.request)
         if item.rewrite_host:

@@ -80,6 +80,7 @@ async def _pass_back(request: Http2Request, upstream: Stream, out: Outgoing, sta
     client.send_headers(head)
     request[BEGUN] = answer
     while piece := await upstream.read():
+        request.writer.output_size += len(piece)
         await client.send(piece)
     if upstream.trailers:
         client.send_headers(upstream.trailers, end=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from isvc.local.gateway.answers import refusal
+from isvc.local.gateway.access_log import AccessLog, Outcome
+from isvc.local.gateway.answers import SERVICE, bytes_sent, refusal
 from isvc.local.gateway.backends import Backends, Unavailable
 from isvc.local.gateway.exchange import LONGEST_LINE
 from isvc.local.gateway.forward import Forwarder
 from isvc.local.gateway.guard import Guard
+from isvc.local.gateway.metrics import PATH, Metrics
 from isvc.local.gateway.outside import Outside
 from isvc.local.gateway.routes import RouteTable
 from isvc.local.gateway.rules import Backend, Match, Rule
@@ -39,6 +42,8 @@ class Proxy:
         self._guard = guard
         self._forwarder = Forwarder(backends)
         self._outside = Outside(guard)
+        self.metrics = Metrics()
+        self.access_log: AccessLog | None = None
 
     def server(self) -> web.Server:
         return web.Server(
@@ -51,6 +56,23 @@ class Proxy:
         )
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        began = time.perf_counter()
+        self.metrics.in_flight.inc()
+        status = 499  # as others log it: the client left first
+        response: web.StreamResponse | None = None
+        try:
+            response = await self._answer(request)
+            status = response.status
+            return response
+        finally:
+            self.metrics.in_flight.dec()
+            seconds, sent = time.perf_counter() - began, bytes_sent(request, response)
+            service = request.get(SERVICE, "-")
+            self.metrics.count(service, status, seconds, sent)
+            if self.access_log is not None:
+                self.access_log.write(request, Outcome(service, status, sent, seconds))
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             target = target_of(request)
         except BadTarget as error:
@@ -61,6 +83,8 @@ class Proxy:
         from_pod = target.proxied and self._guard.is_pod(request.headers)
         if not from_pod and self._guard.is_foreign(request.headers, target, self._table().names):
             return refusal(403, "a web page of another site asks; `isvc up --allow-origin` lets its origin in")
+        if target.path == PATH and target.is_this_machine:
+            return self.metrics.response()
         rule = self._route(request, target, from_pod=from_pod)
         if rule is None:
             return await self._unrouted(request, target, from_pod=from_pod)
@@ -109,3 +133,5 @@ class Proxy:
     async def close(self) -> None:
         await self._forwarder.close()
         await self._outside.close()
+        if self.access_log is not None:
+            self.access_log.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import ssl
 from collections.abc import Iterable
 from functools import partial
 from typing import Final, Protocol
@@ -12,6 +13,7 @@ from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICES, Resource
 from isvc.local.gateway import unready
+from isvc.local.gateway.access_log import AccessLog
 from isvc.local.gateway.attachment import Gateways, parent_key
 from isvc.local.gateway.backends import READY_IN_SLICE, SERVICE_OF_SLICE, Backends, ready_in_slice, service_of_slice
 from isvc.local.gateway.graphs import graph_routes
@@ -71,12 +73,15 @@ def observed_gateways(reader: Reader, port: int) -> Gateways:
 class Gateway:
     """Routes of a cache, served on a port. Compiling the table waits until the next request after a change."""
 
-    def __init__(self, cache: Cache, guard: Guard, port: int, describe: Describe) -> None:
+    def __init__(
+        self, cache: Cache, guard: Guard, port: int, describe: Describe, access_log: AccessLog | None = None
+    ) -> None:
         self._cache = cache
         self._port = port
         self._table: RouteTable | None = None
         self.backends = Backends(cache)
         self._proxy = Proxy(self.table, self.backends, guard, partial(unready.why_unready, cache, describe))
+        self._proxy.access_log = access_log
         self._listener: Listener | None = None
         cache.declare("gateway", *READS, *unready.READS)
         cache.subscribe(ENDPOINT_SLICES, lambda old, new: self.backends.changed(), before=False)
@@ -103,10 +108,15 @@ class Gateway:
 
     async def start(self, host: str) -> None:
         self._listener = Listener(self._proxy)
-        await self._listener.listen(host, self._port)
+        await self.listen(host, self._port)
+
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+        """On a further port, once it has started."""
+        assert self._listener is not None
+        await self._listener.listen(host, port, tls)
         if host == "127.0.0.1":
             with contextlib.suppress(OSError):  # `localhost` may mean either; not every machine has both
-                await self._listener.listen("::1", self._port)
+                await self._listener.listen("::1", port, tls)
 
     async def close(self) -> None:
         if self._listener is not None:

@@ -62,18 +62,19 @@ def target_of(request: web.BaseRequest) -> Target:
     if raw[:7].lower() == "http://":
         authority, slash, rest = raw[len("http://") :].partition("/")
         raw, proxied = slash + rest or "/", True
-    host, port = _host_and_port(authority)
+    scheme = "https" if request.secure else "http"
+    host, port = _host_and_port(authority, 443 if request.secure and not proxied else 80)
     path, _, query = raw.partition("?")
-    return Target(host, port, path, query, proxied)
+    return Target(host, port, path, query, proxied, scheme)
 
 
-def _host_and_port(authority: str) -> tuple[str, int]:
+def _host_and_port(authority: str, usual_port: int) -> tuple[str, int]:
     if not authority:  # HTTP/1.0
-        return "", 80
+        return "", usual_port
     found = _AUTHORITY.fullmatch(authority)
-    if not found or int(found[2] or 80) > 65535:
+    if not found or int(found[2] or usual_port) > 65535:
         raise BadTarget("the request's host is no host name")
-    return found[1].lower().rstrip("."), int(found[2] or 80)
+    return found[1].lower().rstrip("."), int(found[2] or usual_port)
 
 
 def cluster_name(host: str) -> tuple[str, str] | None:

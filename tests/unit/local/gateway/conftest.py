@@ -29,6 +29,7 @@ class Cluster(MemoryReader):
         self.backends = Backends(self)
         self.port = 0
         self.session: aiohttp.ClientSession
+        self.proxy: Proxy
 
     def service(self, name: str, *endpoints: tuple[int, bool]) -> None:
         place = {"namespace": "default"}
@@ -102,6 +103,7 @@ async def _clean_up(runners):
 async def running_gateway(sites):
     cluster = Cluster()
     proxy = Proxy(lambda: cluster.table, cluster.backends, cluster.guard)
+    cluster.proxy = proxy
     listener = Listener(proxy)
     cluster.port = await listener.listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{cluster.port}"
