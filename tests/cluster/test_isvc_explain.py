@@ -6,35 +6,26 @@ The controllers of both managers run; what a kubelet, a ReplicaSet controller or
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.failures.manifests import CONFIG, GATEWAY, GOING, HERE, SYSTEM
+from tests.cluster.failures.manifests import CONFIG, GATEWAY, GOING, HERE
 from tests.cluster.failures.webhooks import denying_webhook
 from tests.cluster.failures.world import World
-from tests.cluster.lifecycles.stage import PATIENCE
+from tests.cluster.programs import SYSTEM, controllers
 from tests.servers import Cluster, discard, start
-from tests.waiting import until
 
 from isvc.api.annotations import DISABLE_AUTO_UPDATE, STOP
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_SERVICES
 from isvc.kube.resource import CONFIG_MAPS, NAMESPACES
 from isvc.programs import isvc_manager, llmisvc_manager
-from isvc.programs.options import Options
-from isvc.programs.program import Context, Program
 from isvc.serving.thirdparty import GATEWAYS
 from isvc.toolkit import kubeconfig
-from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client, PatchKind
-from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.manager import Manager
-from isvc.toolkit.recorder import Recorder
 
 # What the first line of `isvc explain` has to say, for each failure that is seeded below.
 EXPECTED = {
@@ -141,18 +132,3 @@ async def edits(client: Client, server: Cluster) -> dict[str, str]:
     await configure(client, "ingress", ingress)
     found["config-edited"] = await explain_all(server, *words)
     return found
-
-
-@contextlib.asynccontextmanager
-async def controllers(client: Client, program: Program) -> AsyncIterator[None]:
-    cache, clock = Cache(client), SystemClock()
-    recorder = Recorder(client, "test", clock)
-    context = Context(client, cache, recorder, clock, Options(system_namespace=SYSTEM))
-    manager = Manager(client, cache, controllers=[make(context) for make in program.controllers], services=[recorder])
-    task = asyncio.create_task(manager.run(handle_signals=False))
-    try:
-        await until(lambda: task.done() or manager.ready, "the controllers are ready", PATIENCE)
-        yield
-    finally:
-        manager.stop()
-        await task

@@ -32,8 +32,9 @@ def command(cluster: Cluster, files: tuple[str, ...], system_namespace: str, bri
     """Show what would change on the cluster if documents were applied, child by child, and which pods would restart.
 
     A changed ServingRuntime, ClusterServingRuntime, ClusterStorageContainer, LLMInferenceServiceConfig or ConfigMap
-    inferenceservice-config shows all services that it would change. The cluster is read and not written to. Exits
-    with 0 if nothing would change, with 1 if something would, with 2 on errors.
+    inferenceservice-config shows all services that it would change, and whose pods would be made differently when they
+    are replaced. The cluster is read and not written to. Exits with 0 if nothing would change, with 1 if something
+    would, with 2 on errors.
     """
     try:
         differences = _compare(cluster, files, system_namespace)
@@ -116,7 +117,7 @@ def _value(child: Difference) -> Object:
     return {
         "kind": child.resource.kind,
         "name": child.name,
-        "change": child.verb,
+        "change": "when replaced" if child.later else child.verb,
         "podsToRestart": child.restarts,
         "diff": "\n".join(unified(child)),
     }

@@ -61,7 +61,7 @@ def autoscaler(evidence: Evidence) -> Iterator[Finding]:
         for kind in ("ScalingActive", "AbleToScale", "Ready"):
             found = condition(scaler, kind)
             if (
-                found.get("lastTransitionTime", "") > evidence.recently
+                str(found.get("lastTransitionTime") or "") > evidence.recently
             ):  # there are no metrics of pods that just started
                 continue
             if found.get("status") == "False" and found.get("reason") != "ScalingDisabled":

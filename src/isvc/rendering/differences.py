@@ -11,15 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from isvc.api.resources import GROUP
+from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, GROUP
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, deep_copy, dig, name_of, namespace_of
-from isvc.kube.resource import Resource
+from isvc.kube.resource import PODS, Resource
 from isvc.programs.options import Options
 from isvc.rendering.applied import applied
 from isvc.rendering.documents import Document
 from isvc.rendering.live import LiveCluster, load_cluster
-from isvc.rendering.pods import pod_templates
+from isvc.rendering.placing import is_configuration
+from isvc.rendering.pods import pod_templates, pods_of_services, service_of_pod
 from isvc.rendering.problems import Problem
 from isvc.simulation.kinds import resource_of
 from isvc.simulation.server import Place
@@ -31,12 +32,16 @@ SERVER_FIELDS: Final = ("uid", "resourceVersion", "creationTimestamp", "generati
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One child that would be written. `before` or `after` is None where it does not exist."""
+    """One child that would be written. `before` or `after` is None where it does not exist.
+
+    A pod that our webhook would make differently is one `later`: nothing replaces those that run.
+    """
 
     owner: Place = field(repr=False)
     resource: Resource
     before: Object | None = field(repr=False)
     after: Object | None = field(repr=False)
+    later: bool = False
 
     @property
     def name(self) -> str:
@@ -49,7 +54,7 @@ class Difference:
     @property
     def restarts(self) -> int:
         """How many pods that run now would be replaced, or stopped."""
-        if self.before is None:
+        if self.before is None or self.later:
             return 0
         after = dict(pod_templates(self.after or {}))
         if all(after.get(suffix) == template for suffix, template in pod_templates(self.before)):
@@ -85,6 +90,7 @@ async def compare(client: Client, documents: Iterable[Document], options: Option
     simulation.enqueue_all()
     await simulation.settle()
     pending = _collapsed(simulation.changes, cluster)
+    pods = await pods_of_services(simulation) if any(_reaches_pods(each) for each in given) else {}
     simulation.changes.clear()
     simulation.crashes.clear()
     for document in given:
@@ -99,7 +105,25 @@ async def compare(client: Client, documents: Iterable[Document], options: Option
             problems.append(Problem(document, error.message))
     await simulation.settle_ready(lambda resource, obj: _is_new(obj))
     found = _collapsed(simulation.changes, cluster)
+    found += _made_differently(pods, await pods_of_services(simulation) if pods else {}, found)
     return Differences(found, pending, tuple(problems), tuple(dict.fromkeys(warnings)))
+
+
+def _reaches_pods(document: Document) -> bool:
+    """Whether our webhook reads it when it makes pods of InferenceServices."""
+    return document.obj["kind"] == CLUSTER_STORAGE_CONTAINERS.kind or is_configuration(document.obj)
+
+
+def _made_differently(
+    before: dict[Place, Object], after: dict[Place, Object], found: tuple[Difference, ...]
+) -> tuple[Difference, ...]:
+    """The pods of workloads that stay as they are, and whose pods would not."""
+    changed = {(each.resource, each.name) for each in found}
+    return tuple(
+        Difference(service_of_pod(pod), PODS, pod, after[place], later=True)
+        for place, pod in before.items()
+        if place in after and content(after[place]) != content(pod) and (place[0], place[2]) not in changed
+    )
 
 
 def _namespaces(documents: list[Document]) -> frozenset[str] | None:

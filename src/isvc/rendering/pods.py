@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.api.resources import INFERENCE_SERVICES
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, PODS, Resource
+from isvc.serving.annotations import SERVICE
 from isvc.serving.thirdparty import KNATIVE_SERVICES, LEADER_WORKER_SETS
 from isvc.simulation.kinds import resource_of
+from isvc.simulation.server import Place
 from isvc.simulation.simulation import Simulation
 
 _TEMPLATES: Final[Mapping[Resource, Mapping[str, tuple[str, ...]]]] = {
@@ -34,6 +39,21 @@ async def pods_of(simulation: Simulation, workload: Object) -> list[Object]:
     """Raises the `ApiError` of a pod that the webhook refuses."""
     pods = [_pod(workload, suffix, template) for suffix, template in pod_templates(workload)]
     return [await simulation.client.create(PODS, pod, dry_run=True) for pod in pods]
+
+
+async def pods_of_services(simulation: Simulation) -> dict[Place, Object]:
+    """A pod of each workload of InferenceServices as the webhook would make it now, by the place of the workload."""
+    found: dict[Place, Object] = {}
+    for resource in (DEPLOYMENTS, KNATIVE_SERVICES):
+        for workload in list(simulation.objects.list(resource)):
+            if SERVICE in (dig(workload, "spec", "template", "metadata", "labels") or {}):
+                with contextlib.suppress(ApiError):  # refused before, refused after
+                    (found[resource, namespace_of(workload), name_of(workload)],) = await pods_of(simulation, workload)
+    return found
+
+
+def service_of_pod(pod: Object) -> Place:
+    return INFERENCE_SERVICES, namespace_of(pod), labels_of(pod)[SERVICE]
 
 
 def _pod(workload: Object, suffix: str, template: Object) -> Object:

@@ -20,13 +20,19 @@ def unified(difference: Difference) -> Iterator[str]:
 
 
 def summary(differences: Differences) -> str:
-    """`2 services would change: 3 children changed, 1 created; 4 pods would restart`."""
-    if not differences.found:
-        return "nothing would change"
-    verbs = [each.verb for each in differences.found]
-    counts = ", ".join(f"{verbs.count(verb)} {verb}" for verb in ("created", "changed", "deleted") if verb in verbs)
-    services, pods = len(differences.by_owner()), differences.restarts
-    return f"{counted(services, 'service')} would change: children {counts}; {counted(pods, 'pod')} would restart"
+    """`2 services would change: children 3 changed, 1 created; 4 pods would restart`."""
+    now = [each for each in differences.found if not each.later]
+    later = {each.owner for each in differences.found if each.later}
+    said = []
+    if now:
+        verbs = [each.verb for each in now]
+        counts = ", ".join(f"{verbs.count(verb)} {verb}" for verb in ("created", "changed", "deleted") if verb in verbs)
+        services, pods = len({each.owner for each in now}), differences.restarts
+        said.append(f"{counted(services, 'service')} would change: children {counts}")
+        said.append(f"{counted(pods, 'pod')} would restart")
+    if later:
+        said.append(f"pods of {counted(len(later), 'service')} would be made differently when they are replaced")
+    return "; ".join(said) or "nothing would change"
 
 
 def title(owner: Place) -> str:
@@ -35,6 +41,8 @@ def title(owner: Place) -> str:
 
 
 def heading(difference: Difference) -> str:
+    if difference.later:
+        return f"a pod of {difference.name} would be made differently when it is replaced"
     restart = f"; {counted(difference.restarts, 'pod')} would restart" if difference.restarts else ""
     return f"{difference.resource.kind} {difference.name} would be {difference.verb}{restart}"
 

@@ -33,6 +33,7 @@ PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM)
 KUBERNETES: Final = ("1", "35")
 _MOST_ROUNDS: Final = 50  # of platform and controllers, each waiting for the other
 _MOST_WAITS: Final = 3  # a controller that looks again in vain stops being asked
+_LONGEST_WAIT: Final = 3600.0  # seconds; nobody asks about the renewal of a certificate in years
 
 
 class Memory(MemoryReader):
@@ -155,7 +156,11 @@ class Simulation:
                 del self._pending[entry]
                 self._later.pop(entry, None)
                 await self._reconcile(number, self._controllers[number], key)
-            due = [each for each in self._later if waits.get(each, 0) < _MOST_WAITS]
+            due = [
+                each
+                for each, pause in self._later.items()
+                if pause <= _LONGEST_WAIT and waits.get(each, 0) < _MOST_WAITS
+            ]
             if not due:
                 self._later.clear()
                 return

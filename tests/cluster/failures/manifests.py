@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.cluster.programs import SYSTEM
+
 from isvc.api import resources as ours
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, TRAINED_MODELS
 from isvc.kube.objects import Object, name_of
 from isvc.kube.owners import controller_ref
 from isvc.serving.thirdparty import GATEWAYS
 
-SYSTEM, HERE, GOING = "kserve", "failures", "going"
+HERE, GOING = "failures", "going"
 KINDS = (
     ours.INFERENCE_SERVICES,
     ours.SERVING_RUNTIMES,

@@ -15,7 +15,6 @@ from tests.cluster.failures.manifests import (
     GOING,
     HERE,
     KINDS,
-    SYSTEM,
     container,
     pod_of,
     runtime,
@@ -25,6 +24,7 @@ from tests.cluster.failures.manifests import (
 )
 from tests.cluster.failures.webhooks import webhook
 from tests.cluster.lifecycles.stage import CRDS, PATIENCE, foreign_crd, is_served
+from tests.cluster.programs import SYSTEM
 from tests.ports import free_port
 from tests.waiting import until
 

@@ -1,0 +1,35 @@
+"""The controllers of a manager program, without its webhooks, lease and flags."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from tests.cluster.lifecycles.stage import PATIENCE
+from tests.waiting import until
+
+from isvc.programs.options import Options
+from isvc.programs.program import Context, Program
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.manager import Manager
+from isvc.toolkit.recorder import Recorder
+
+SYSTEM = "kserve"
+
+
+@contextlib.asynccontextmanager
+async def controllers(client: Client, program: Program) -> AsyncIterator[None]:
+    cache, clock = Cache(client), SystemClock()
+    recorder = Recorder(client, "test", clock)
+    context = Context(client, cache, recorder, clock, Options(system_namespace=SYSTEM))
+    manager = Manager(client, cache, controllers=[make(context) for make in program.controllers], services=[recorder])
+    task = asyncio.create_task(manager.run(handle_signals=False))
+    try:
+        await until(lambda: task.done() or manager.ready, "the controllers are ready", PATIENCE)
+        yield
+    finally:
+        manager.stop()
+        await task
