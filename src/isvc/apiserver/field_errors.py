@@ -17,6 +17,9 @@ class Omitted:
 OMITTED: Final = Omitted()
 
 
+_FOR_HTML = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
+
+
 class Struct(dict[str, Any]):
     """A value that Go keeps as a struct: shown with its fields in the order given, not sorted as a map's."""
 
@@ -69,14 +72,15 @@ def quoted(value: str) -> str:
 
 
 def text(value: Any) -> str:
-    """A value as Go prints it: numbers bare, strings quoted, the rest as JSON with sorted keys."""
+    """A value as Go prints it: numbers bare, strings quoted, the rest as JSON with sorted keys, safe within HTML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
     if isinstance(value, int):
         return str(value)
-    return orjson.dumps(value, option=None if isinstance(value, Struct) else orjson.OPT_SORT_KEYS).decode()
+    shown = orjson.dumps(value, option=None if isinstance(value, Struct) else orjson.OPT_SORT_KEYS).decode()
+    return shown if isinstance(value, str) else shown.translate(_FOR_HTML)
 
 
 def _with(words: str, value: Any) -> str:

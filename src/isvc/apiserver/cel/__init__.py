@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from isvc.apiserver.cel.program import CelError, Program, compile_expression
+from isvc.apiserver.cel.program import CelError, Program, compile_expression, compile_in, environment
 
-__all__ = ["CelError", "Program", "compile_expression"]
+__all__ = ["CelError", "Program", "compile_expression", "compile_in", "environment"]

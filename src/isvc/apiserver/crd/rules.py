@@ -79,8 +79,11 @@ class Rules:
 
 def program_of(rule: Object) -> Program:
     """The compiled rule; raises CelError."""
-    source = rule["rule"]
-    return compile_expression(_OPTIONAL.format(source) if rule.get("optionalOldSelf") else source)
+    return compile_expression(source_of(rule))
+
+
+def source_of(rule: Object) -> str:
+    return str(_OPTIONAL.format(rule["rule"]) if rule.get("optionalOldSelf") else rule["rule"])
 
 
 def _check_rules(

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from isvc.apiserver import field_errors
-from isvc.apiserver.cel import CelError, compile_expression
+from isvc.apiserver.cel import CelError
 from isvc.apiserver.crd.patterns import problem_with
 from isvc.apiserver.crd.prune import prune
-from isvc.apiserver.crd.rules import program_of
+from isvc.apiserver.crd.rules import source_of
+from isvc.apiserver.crd.schema_types import SchemaTypes
 from isvc.apiserver.crd.validate import validate
 from isvc.apiserver.field_errors import Struct
 from isvc.apiserver.strategy import FieldError
@@ -41,7 +42,7 @@ def _check(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
         yield field_errors.invalid(inner, False, "must be true or undefined")
     yield from _check_list_kind(schema, path)
     if "x-kubernetes-validations" in schema:
-        yield from _check_rules(schema["x-kubernetes-validations"], path)
+        yield from _check_rules(schema, path, is_root=level == "root")
     if "pattern" in schema:
         yield from _check_pattern(schema["pattern"], path)
     if schema.get("default") is not None:
@@ -176,7 +177,10 @@ def _check_list_kind(schema: Schema, path: str) -> Iterator[FieldError]:
             yield field_errors.required(f"{inner}.default", words)
 
 
-def _check_rules(rules: list[dict[str, Any]], path: str) -> Iterator[FieldError]:
+def _check_rules(schema: Schema, path: str, *, is_root: bool) -> Iterator[FieldError]:
+    rules = schema["x-kubernetes-validations"]
+    expressions = [str(rule.get(key) or "") for rule in rules for key in ("rule", "messageExpression")]
+    types = SchemaTypes(schema, expressions, is_root=is_root)
     for index, rule in enumerate(rules):
         inner = f"{path}.x-kubernetes-validations[{index}]"
         if not str(rule.get("rule") or "").strip():
@@ -185,16 +189,18 @@ def _check_rules(rules: list[dict[str, Any]], path: str) -> Iterator[FieldError]
         if "\n" in str(rule.get("message") or "").strip():
             yield field_errors.invalid(f"{inner}.message", rule["message"], "must not contain line breaks")
         try:
-            program = program_of(rule)
+            result = types.result(source_of(rule))
         except CelError as error:
             yield field_errors.invalid(f"{inner}.rule", _shown(rule), f"compilation failed: {error}")
         else:
-            if not program.is_condition:
+            if result not in ("BOOL", "DYN"):
                 words = "cel expression must evaluate to a bool"
                 yield field_errors.invalid(f"{inner}.rule", _shown(rule), words)
         if rule.get("messageExpression"):
             try:
-                compile_expression(rule["messageExpression"])
+                if types.result(rule["messageExpression"]) not in ("STRING", "DYN"):
+                    words = "messageExpression must evaluate to a string"
+                    yield field_errors.invalid(f"{inner}.messageExpression", _shown(rule), words)
             except CelError as error:
                 words = f"messageExpression compilation failed: {error}"
                 yield field_errors.invalid(f"{inner}.messageExpression", _shown(rule), words)

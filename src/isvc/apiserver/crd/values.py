@@ -51,11 +51,17 @@ def _map(value: dict[str, Any], schema: Schema, *, is_root: bool) -> dict[str, A
         elif is_root and key in ("apiVersion", "kind"):
             seen[key] = item
         elif key in properties and not (item is None and not properties[key].get("nullable")):
-            seen[escape(key)] = cel_value(item, properties[key])
+            for name in names_of(key):
+                seen[name] = cel_value(item, properties[key])
     return seen
 
 
 @lru_cache(maxsize=2048)
+def names_of(key: str) -> tuple[str, ...]:
+    """The names of a property in a rule: escaped, and a reserved word also as it is, which a selection may use."""
+    return (escape(key), key) if key in _RESERVED else (escape(key),)
+
+
 def escape(name: str) -> str:
     """The name by which a rule addresses a property: `x-y` is `x__dash__y`, `namespace` is `__namespace__`."""
     if name in _RESERVED:

@@ -4,6 +4,7 @@ import pytest
 
 from isvc.apiserver.cel import CelError, compile_expression
 from isvc.apiserver.crd.rules import Rules
+from isvc.apiserver.crd.structure import check_structure
 
 
 def spec(*rules, **properties):
@@ -114,3 +115,38 @@ def test_the_functions_of_kubernetes(expression):
 def test_expressions_that_do_not_compile():
     with pytest.raises(CelError, match="undeclared reference to 'nope'"):
         compile_expression("nope(1)")
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ("self.size > 1", ""),
+        ("self.size > 1.5 && self.ratio < 2", ""),
+        ("self.labels['a'] == 'b' && self.labels.all(k, k.size() < 3)", ""),
+        ("self.parts.all(p, p.__namespace__ == p.namespace)", ""),
+        ("self.matrix[0][0] == 1 || self.port == 'http' || self.port == 80", ""),
+        ("self.since == '2020-01-01T00:00:00Z'", ""),
+        ("self.size == 'a'", "found no matching overload for '_==_' applied to '(int, string)'"),
+        ("self.sise == 1", "undefined field 'sise'"),
+        ("self.parts.exists(p, p.other)", "undefined field 'other'"),
+        ("self.size.a == 1", "type 'int' does not support field selection"),
+        ("self.free == 1", "undefined field 'free'"),
+    ],
+)
+def test_rules_are_typed_by_their_schema(rule, problem):
+    schema = {
+        "type": "object",
+        "properties": {
+            "size": {"type": "integer"},
+            "ratio": {"type": "number"},
+            "since": {"type": "string", "format": "date-time"},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "matrix": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+            "parts": {"type": "array", "items": {"type": "object", "properties": {"namespace": {"type": "string"}}}},
+            "port": {"x-kubernetes-int-or-string": True},
+            "free": {"x-kubernetes-preserve-unknown-fields": True},
+        },
+        "x-kubernetes-validations": [{"rule": rule}],
+    }
+    found = check_structure(schema, "schema")
+    assert [problem in error.message for error in found] == ([True] if problem else [])
