@@ -1,4 +1,4 @@
-"""The tutorials: what they tell people to type is typed, and what they promise comes."""
+"""Quick starts and tutorials: what they tell people to type is typed, and what they promise comes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, running
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
-TUTORIALS = sorted((EXAMPLES.parent / "docs" / "tutorials").glob("*.md"))
+ROOT = EXAMPLES.parent
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+QUICK_STARTS = [ROOT / "README.md", ROOT / "docs" / "isvc-up.md"]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LONGEST = 300
 
@@ -48,8 +50,8 @@ def home(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
         yield folder
 
 
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda path: path.stem)
-def test_a_tutorial(home: Path, page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", QUICK_STARTS + TUTORIALS, ids=lambda path: path.stem)
+def test_a_page(home: Path, page: Path, tmp_path: Path) -> None:
     folder = tmp_path / "checkout"
     folder.mkdir()
     (folder / "examples").symlink_to(EXAMPLES)
@@ -73,6 +75,7 @@ def test_a_tutorial(home: Path, page: Path, tmp_path: Path) -> None:
         remembered += "".join(f"{line}\n" for line in step.text.splitlines() if re.match(r"(export |\w+=)", line))
 
 
-def test_every_tutorial_has_something_to_run() -> None:
+def test_every_page_has_something_to_run() -> None:
     assert len(TUTORIALS) > 3
     assert all(len(steps(page.read_text())) > 2 for page in TUTORIALS)
+    assert all(steps(page.read_text())[0].output for page in QUICK_STARTS)

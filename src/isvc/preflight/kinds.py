@@ -10,7 +10,7 @@ from isvc.kube.resource import Resource
 from isvc.preflight.finding import Finding, error, ok, warning
 from isvc.serving import thirdparty
 
-OLDEST: Final = (1, 29)  # the first with CRD validation rules for good
+OLDEST: Final = (1, 30)  # the first whose webhooks have matchConditions for good
 CERTIFICATES: Final = Resource("cert-manager.io", "v1", "certificates", "Certificate")
 
 
@@ -38,7 +38,7 @@ def check_version(version: tuple[str, str]) -> Finding:
     major, minor = (int("".join(filter(str.isdigit, part)) or 0) for part in version)
     if (major, minor) < OLDEST:
         message = f"Kubernetes {major}.{minor} is older than {OLDEST[0]}.{OLDEST[1]}"
-        return error("kubernetes", message, "upgrade the cluster: our CRDs have validation rules")
+        return error("kubernetes", message, "upgrade the cluster: the webhooks have matchConditions")
     return ok("kubernetes", f"Kubernetes {major}.{minor}")
 
 

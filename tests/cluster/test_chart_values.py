@@ -1,0 +1,101 @@
+"""The chart with each of its switches: whatever it renders is taken by an API server, down to the last field."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from tests.cluster.test_chart import BIN, CHARTS
+from tests.cluster.test_crds import install
+
+from isvc.api.crds import DEFINITIONS
+from isvc.cli import chart
+from isvc.kube.objects import Object
+from isvc.toolkit.client import Client
+
+MONITORING = dict.fromkeys(("podMonitor", "serviceMonitor", "prometheusRule", "dashboard"), True)
+SWITCHES: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "no manager": {"manager": {"enabled": False}},
+    "no llmisvc": {"llmisvc": {"enabled": False}},
+    "no webhooks": {"webhooks": {"enabled": False}},
+    "no configuration": {"config": {"create": False}},
+    "no runtimes": {"runtimes": {"create": False}},
+    "no presets": {"presets": {"create": False}},
+    "no budget": {"podDisruptionBudget": {"enabled": False}},
+    "policies": {"networkPolicy": {"enabled": True}},
+    "priority": {"priorityClass": {"create": True}},
+    "given priority": {"priorityClassName": "system-cluster-critical"},
+    "given certificates": {"certificates": {"source": "secret", "caBundle": "QUJD"}},
+    "cert-manager": {"certificates": {"source": "cert-manager"}},
+    "monitoring": {"monitoring": MONITORING},
+    "namespaces": {"namespaces": ["default"], "llmisvc": {"enabled": False}, "webhooks": {"enabled": False}},
+    "placed": {
+        "manager": {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "extraArgs": ["--zap-devel"]}
+    },
+}
+OTHERS = ("cert-manager.io/", "monitoring.coreos.com/")  # kinds of projects that are not installed here
+
+
+def rendered() -> list[Object]:
+    """Everything that any of the switches makes, each once."""
+    found = {
+        json.dumps(obj, sort_keys=True): obj for values in SWITCHES.values() for obj in chart.render("default", values)
+    }
+    return [obj for obj in found.values() if not obj["apiVersion"].startswith(OTHERS)]
+
+
+async def test_whatever_is_rendered_is_valid(client: Client) -> None:
+    objects = rendered()
+    kinds = {obj["kind"] for obj in objects}
+    for definition in (each for each in DEFINITIONS if each.resource.kind in kinds):
+        await install(client, definition)
+    paths = {version: await collections(client, version) for version in {obj["apiVersion"] for obj in objects}}
+    checked = {"dryRun": "All", "fieldValidation": "Strict"}
+    for obj in objects:
+        named = {**obj, "metadata": {**obj["metadata"], "name": f"{obj['metadata']['name']}-checked"}}
+        await client.request("POST", paths[obj["apiVersion"]][obj["kind"]], params=checked, body=named)
+    assert len(objects) > 80
+
+
+async def collections(client: Client, version: str) -> dict[str, str]:
+    """Kind -> path of its objects in the namespace `default`, or in the cluster."""
+    group = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    found = (await client.request("GET", group))["resources"]
+    return {
+        each["kind"]: f"{group}/namespaces/default/{each['name']}" if each["namespaced"] else f"{group}/{each['name']}"
+        for each in found
+        if "/" not in each["name"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "mark"),
+    [({"manager": {"enabled": False}}, "kserve-controller-manager"), ({"llmisvc": {"enabled": False}}, "llmisvc")],
+    ids=["manager", "llmisvc"],
+)
+def test_nothing_is_made_for_a_manager_that_is_left_out(values: dict[str, Any], mark: str) -> None:
+    everything = {
+        "networkPolicy": {"enabled": True},
+        "certificates": {"source": "cert-manager"},
+        "monitoring": MONITORING,
+    }
+    left = {
+        (obj["kind"], obj["metadata"]["name"])
+        for obj in chart.render("kserve", {**everything, **values})
+        if obj["metadata"]["name"].startswith(mark)
+    }
+    assert not left
+
+
+@pytest.mark.parametrize(
+    "typo",
+    ["manger.replicas=2", "monitoring.podmonitor=true", "certificates.source=selfsigned", "manager.replicas=two"],
+)
+def test_helm_refuses_what_the_chart_does_not_know(typo: str) -> None:
+    command = [str(BIN / "helm"), "template", "isvc", str(CHARTS / "isvc"), "--set", typo]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "values don't meet the specifications of the schema" in done.stderr
