@@ -186,6 +186,33 @@ def test_a_chart_with_hooks(here: Machine) -> None:
     assert not pods_of(here, "app=greeter")
 
 
+WHO_AM_I = """
+import os, subprocess
+from kubernetes import client, config
+config.load_incluster_config()
+api = client.CoreV1Api()
+print([pod.metadata.name for pod in api.list_namespaced_pod("default").items])
+try:
+    api.list_namespaced_secret("default")
+except client.ApiException as error:
+    print(error.status)
+print(subprocess.run(["kubectl", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"],
+                     capture_output=True, text=True).stdout)
+"""
+
+
+def test_programs_in_pods_reach_the_api_server_as_their_service_account(here: Machine) -> None:
+    here.kubectl("create", "serviceaccount", "reader")
+    here.kubectl("create", "role", "reader", "--verb=list", "--resource=pods")
+    here.kubectl("create", "rolebinding", "reader", "--role=reader", "--serviceaccount=default:reader")
+    spec = {"restartPolicy": "Never", "serviceAccountName": "reader", **template(WHO_AM_I)["spec"]}
+    here.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "asking"}, "spec": spec})
+    until(lambda: here.get("pod", "asking")["status"]["phase"] in ("Succeeded", "Failed"), "the pod to end")
+    pods, refused, user = here.kubectl("logs", "asking").splitlines()
+    assert "asking" in pods
+    assert (refused, user) == ("403", "system:serviceaccount:default:reader")
+
+
 def test_endpoints_follow_their_service(here: Machine) -> None:
     serve = (
         "import http.server as h, os; h.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), h.BaseHTTPRequestHandler)"

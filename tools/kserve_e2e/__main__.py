@@ -33,6 +33,17 @@ def copy_tests(checkout: Path, target: Path, bucket: Path) -> None:
             path.write_text(text.replace(_BUCKET, f"file://{bucket}/"))
 
 
+def write_images(path: Path, checkout: Path, python: str) -> None:
+    """Programs for the images of the tests: servers of KServe's own, and a sink for events."""
+    graph, sink = checkout / "python" / "test_resources" / "graph", Path(__file__).with_name("event_display.py")
+    images = {
+        "kserve/success-200-isvc": {"command": [python, str(graph / "success_200_isvc" / "model.py")]},
+        "kserve/error-404-isvc": {"command": [python, str(graph / "error_404_isvc" / "model.py")]},
+        "*/event_display": {"command": [sys.executable, str(sink)]},
+    }
+    path.write_text(json.dumps({"images": images}))
+
+
 @contextlib.contextmanager
 def isvc_up(home: Path) -> Iterator[dict[str, str]]:
     """Yields the environment in which its clients find it."""
@@ -54,14 +65,31 @@ def isvc_up(home: Path) -> Iterator[dict[str, str]]:
         process.wait()
 
 
+def configure(environment: dict[str, str]) -> None:
+    """As KServe's own runs have it: Knative unless a service says otherwise, and a host for each service."""
+    words = ["configmap", "inferenceservice-config", "--namespace", "kserve"]
+    read = ["kubectl", "get", *words, "--output", "json"]
+    data = json.loads(subprocess.run(read, env=environment, check=True, capture_output=True).stdout)["data"]
+    deploy, ingress = json.loads(data["deploy"]), json.loads(data["ingress"])
+    del ingress["pathTemplate"]
+    changed = {
+        "deploy": json.dumps({**deploy, "defaultDeploymentMode": "Knative"}),
+        "ingress": json.dumps({**ingress, "pathBasedURL": False}),
+    }
+    patch = json.dumps({"data": changed})
+    subprocess.run(["kubectl", "patch", *words, "--patch", patch], env=environment, check=True)
+    subprocess.run(["kubectl", "create", "namespace", _NAMESPACE], env=environment, check=True)
+
+
 def main(checkout: str, python: str, *arguments: str) -> int:
     with tempfile.TemporaryDirectory(prefix="kserve-e2e-") as folder:
         home, tests, bucket = Path(folder) / "home", Path(folder) / "test" / "e2e", Path(folder) / "bucket"
         home.mkdir()
         copy_tests(Path(checkout), tests, bucket)
+        write_images(home / "images.yaml", Path(checkout).resolve(), python)
         train(bucket / "models", tests / "data")
         with isvc_up(home) as environment:
-            subprocess.run(["kubectl", "create", "namespace", _NAMESPACE], env=environment, check=True)
+            configure(environment)
             command = [python, "-m", "pytest", "-o", "log_cli=false", *arguments]
             return subprocess.run(command, cwd=tests, env=environment, check=False).returncode
 

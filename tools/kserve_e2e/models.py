@@ -1,7 +1,7 @@
 """Models like those that KServe's tests fetch from its bucket, trained here: same files, inputs and answers.
 
 Where a test expects the very number that a model of KServe's gives, the training data has that row with that number,
-which a decision tree then repeats.
+which a decision tree then repeats; of a model of LightGBM's the leaves are set to it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from sklearn.tree import DecisionTreeRegressor
 _PRICE = 12.202832815138274  # of the house in sklearn_mixed.json
 _QUALITY = 5.576883936610762  # of the wine in mlflow_input_v2.json
 _NEWSGROUP = 19  # of the text in news_grouping_input_v1.json
+_FLOWERS = [[6.8, 2.8, 4.8, 1.4], [6.0, 3.4, 4.5, 1.6]]  # in iris_input_v2.json
+_SCORES = [[-11.640367693601698, 0.0, -7.179843824614542], [-12.21112000340029, 0.0, -12.69704119309557]]
+_MULTICLASS = {"objective": "multiclass", "num_class": 3, "verbose": -1}
 _MLMODEL = """\
 flavors:
   python_function:
@@ -49,8 +52,8 @@ def train(models: Path, data: Path) -> None:
     _save_joblib(_houses(data), models / "sklearn/1.3/mixedtype")
     for folder in ("xgboost/1.5/model", "xgboost/iris"):
         _xgboost(features, classes, models / folder)
-    for folder, names in (("lightgbm/iris", True), ("lightgbm/v2/iris", False)):
-        _lightgbm(features, classes, models / folder, named=names)
+    _lightgbm(features, classes, models / "lightgbm/iris")
+    _lightgbm_with_scores(features, models / "lightgbm/v2/iris")
     _wine(data, models / "mlflow/wine")
 
 
@@ -67,12 +70,23 @@ def _xgboost(features: Any, classes: Any, folder: Path) -> None:
     (folder / "model.json").rename(folder / "model.bst")
 
 
-def _lightgbm(features: Any, classes: Any, folder: Path, *, named: bool) -> None:
+def _lightgbm(features: Any, classes: Any, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    names = [name.replace(" ", "_") for name in load_iris().feature_names] if named else "auto"
-    parameters = {"objective": "multiclass", "num_class": 3, "verbose": -1}
+    names = [name.replace(" ", "_") for name in load_iris().feature_names]
     table = lightgbm.Dataset(features, classes, feature_name=names)
-    lightgbm.train(parameters, table, num_boost_round=20).save_model(folder / "model.bst")
+    lightgbm.train(_MULTICLASS, table, num_boost_round=20).save_model(folder / "model.bst")
+
+
+def _lightgbm_with_scores(features: Any, folder: Path) -> None:
+    """A tree for each class that tells the two flowers apart, so that each has leaves of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    classes = (features[:, 0] > 6.4).astype(int) + numpy.arange(len(features)) % 2
+    booster = lightgbm.train({**_MULTICLASS, "num_leaves": 2}, lightgbm.Dataset(features, classes), num_boost_round=1)
+    leaves = booster.predict(numpy.array(_FLOWERS), pred_leaf=True)
+    for row, scores in zip(leaves, _SCORES, strict=True):
+        for tree, (leaf, score) in enumerate(zip(row, scores, strict=True)):
+            booster.set_leaf_output(tree, int(leaf), score)
+    booster.save_model(folder / "model.bst")
 
 
 def _newsgroups(data: Path) -> Any:

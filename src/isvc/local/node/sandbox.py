@@ -1,7 +1,8 @@
 """What a pod's processes may reach when `isvc up --sandbox` runs them: their own folders and ports, and the programs.
 
 Files: the system and Python can be read, the pod's volumes and a home of its own be written; the user's home cannot
-even be read. Ports: the pod's own to listen on; the gateway, the pod's own and 443 to connect to. Unix sockets: none.
+even be read. Ports: the pod's own to listen on; the gateway, the pod's own and 443 to connect to, and the API server's
+where a service account's token is mounted. Unix sockets: none.
 """
 
 from __future__ import annotations
