@@ -20,8 +20,10 @@ PAGES = {
     "llm": "/services/llmisvc/default/smollm2",
     "logs": f"{IRIS}/logs",
     "try": f"{IRIS}/try",
+    "metrics": f"{IRIS}/metrics",
     "configuration": f"{IRIS}/configuration",
     "history": f"{IRIS}/history",
+    "edit": f"{IRIS}/edit",
     "yaml": "/objects/Deployment.v1.apps/default/iris-predictor",
     "not-found": "/services/isvc/default/nobody",
 }
@@ -75,6 +77,14 @@ def test_logs_are_followed_into_new_pods(here, visit):
     here.kubectl("delete", "pod", "-l", "serving.kserve.io/inferenceservice=iris", "--wait=false")
     expect(lines.nth(before)).to_be_attached()
     here.wait_ready("iris")
+
+
+def test_charts_are_drawn_anew_while_one_looks(here, visit):
+    page = visit.open(f"{IRIS}/metrics")
+    rate = page.locator("figure", has_text="Requests a second")
+    for _ in range(3):
+        here.predict("iris", '{"instances": [[5.1, 3.5, 1.4, 0.2]]}')
+    expect(rate.locator("polyline")).to_have_count(1)
 
 
 def test_the_filter_narrows_as_one_types_and_can_be_linked(visit):

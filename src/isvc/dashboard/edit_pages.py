@@ -31,7 +31,7 @@ class EditPages:
             shown = {
                 "stopped": is_stopped(service),
                 "replicas": _replicas(service),
-                "canary": _canary(service),
+                "canary": canary_share(service),
                 "merged": resource in MERGED,
                 "kubectl": {
                     "stop": edits.stop(resource, service).kubectl,
@@ -84,6 +84,6 @@ def _replicas(service: Object) -> int | None:
     return dig(service, "spec", "predictor", "minReplicas") if found is None else found
 
 
-def _canary(service: Object) -> int | None:
+def canary_share(service: Object) -> int | None:
     found: int | None = dig(service, "spec", "canary", 0, "trafficPercent")
     return dig(service, "spec", "predictor", "canaryTrafficPercent") if found is None else found

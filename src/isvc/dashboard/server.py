@@ -16,6 +16,7 @@ from aiohttp import web
 from isvc.dashboard import guard
 from isvc.dashboard.edit_pages import EditPages
 from isvc.dashboard.log_pages import LogPages
+from isvc.dashboard.metrics_pages import MetricsPages
 from isvc.dashboard.overview_page import OverviewPage
 from isvc.dashboard.pages import CSRF, EDITS, Page, render, respond
 from isvc.dashboard.service_pages import ServicePages
@@ -82,7 +83,7 @@ class Dashboard:
     def _application(self) -> web.Application:
         app = web.Application(middlewares=[self._guarded, _explained, self._signed_in])
         app.add_routes([web.get("/static/{name}", _asset)])
-        for pages in (OverviewPage, ServicePages, LogPages, TryPages):
+        for pages in (OverviewPage, ServicePages, LogPages, TryPages, MetricsPages):
             app.add_routes(pages(self._views).routes())
         if self._settings.allow_edit:
             app.add_routes(EditPages(self._views).routes())

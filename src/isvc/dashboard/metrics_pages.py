@@ -1,0 +1,118 @@
+"""What model servers measure over HTTP. Pods are scraped while somebody looks, and not otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections import deque
+from collections.abc import AsyncGenerator
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+
+from isvc.dashboard.addressed import SERVICE, addressed_service
+from isvc.dashboard.cluster_view import ClusterView
+from isvc.dashboard.edit_pages import canary_share
+from isvc.dashboard.live import Event, stream
+from isvc.dashboard.pages import render, respond
+from isvc.dashboard.service_pages import page_of
+from isvc.dashboard.views.figures import Sample, charts, sample
+from isvc.dashboard.views_in_use import Views
+from isvc.diagnosis.evidence import condition
+from isvc.diagnosis.pods import pods_of
+from isvc.kube.conditions import TRUE
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of, uid_of
+from isvc.kube.owners import is_controlled_by
+from isvc.kube.resource import DEPLOYMENTS, PODS
+from isvc.local.node.ports import local_ports
+from isvc.toolkit.failure import ClusterError
+
+EVERY: Final = 5.0  # seconds between two scrapes
+MOST_SAMPLES: Final = 120
+MOST_SERVICES: Final = 50
+MOST_PODS: Final = 20
+LARGEST: Final = 4 << 20
+WITHIN: Final = 3.0
+_PATH: Final = re.compile(r"/[\w./-]*")
+
+
+class MetricsPages:
+    def __init__(self, views: Views) -> None:
+        self._views = views
+        self._samples: dict[tuple[int, str], deque[Sample]] = {}  # of a view and a service, the last looked at last
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get(SERVICE + "/metrics", self._metrics), web.get(SERVICE + "/metrics/live", self._live)]
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        async with self._views.use(request) as view:
+            resource, service = addressed_service(view, request)
+            found = charts(await self._taken(view, service))
+            return respond(request, page_of(view, resource, service, "metrics.html", found))
+
+    async def _live(self, request: web.Request) -> web.StreamResponse:
+        async with self._views.use(request) as view:
+            addressed_service(view, request)
+            return await stream(request, self._events(view, request))
+
+    async def _events(self, view: ClusterView, request: web.Request) -> AsyncGenerator[Event, None]:
+        while True:
+            await view.clock.sleep(EVERY)
+            try:
+                _, service = addressed_service(view, request)
+            except web.HTTPNotFound:
+                return
+            yield Event("charts", render("charts.html", shown=charts(await self._taken(view, service))))
+
+    async def _taken(self, view: ClusterView, service: Object) -> list[Sample]:
+        """The samples so far, with one of now unless somebody else has just taken it."""
+        key = (id(view), uid_of(service))
+        samples = self._samples.pop(key, None) or deque(maxlen=MOST_SAMPLES)
+        self._samples[key] = samples
+        if len(self._samples) > MOST_SERVICES:
+            del self._samples[next(iter(self._samples))]
+        if not samples or view.clock.monotonic() - samples[-1].time > EVERY - 1:
+            samples.append(await _take(view, service))
+        return list(samples)
+
+
+async def _take(view: ClusterView, service: Object) -> Sample:
+    namespace = namespace_of(service)
+    pods = pods_of(service, view.cache.list(PODS, namespace))
+    ready = [pod for pod in pods if condition(pod, "Ready").get("status") == TRUE]
+    owned = [each for each in view.cache.list(DEPLOYMENTS, namespace) if is_controlled_by(each, uid_of(service))]
+    wanted = sum(dig(each, "spec", "replicas") or 0 for each in owned) if owned else len(pods)
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=WITHIN)) as session:
+        texts = await asyncio.gather(*(_scrape(view, session, pod) for pod in ready[:MOST_PODS]))
+    return sample(view.clock.monotonic(), filter(None, texts), wanted, len(ready), canary_share(service))
+
+
+async def _scrape(view: ClusterView, session: aiohttp.ClientSession, pod: Object) -> str:
+    """A pod's metrics: on a laptop from its local port, on a cluster through the API server. Nothing if it has none."""
+    container: Object = (dig(pod, "spec", "containers") or [{}])[0]
+    noted = annotations_of(pod)
+    named = noted.get("prometheus.kserve.io/port") or noted.get("prometheus.io/port")
+    path = noted.get("prometheus.kserve.io/path") or noted.get("prometheus.io/path") or ""
+    path = path if _PATH.fullmatch(path) and ".." not in path else "/metrics"
+    scheme = str(dig(container, "readinessProbe", "httpGet", "scheme") or "HTTP").lower()
+    try:
+        port = int(named or dig(container, "ports", 0, "containerPort") or 8080)
+        if local := local_ports(pod).get(port):
+            url = f"{scheme}://127.0.0.1:{local}{path}"
+            async with session.get(url, ssl=_any_certificate()) as answer:
+                return (await answer.content.read(LARGEST)).decode(errors="replace") if answer.ok else ""
+        proxy = PODS.path(namespace_of(pod), f"{scheme}:{name_of(pod)}:{port}", "proxy")
+        found = await view.client.request_bytes("GET", proxy + path, within=WITHIN)
+        return found[:LARGEST].decode(errors="replace")
+    except (aiohttp.ClientError, TimeoutError, ApiError, ClusterError, ValueError):
+        return ""
+
+
+def _any_certificate() -> ssl.SSLContext:
+    """Pods on this machine sign their own certificates, and nothing is sent to them."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
