@@ -16,7 +16,7 @@ from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, nam
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from isvc.kube.selectors import LabelSelector
 from isvc.local.autoscaling.behavior import Bounds, History, Verdict, decide
-from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader, Scaled
+from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader, Scaled, settled
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.controllers.context import Context
 from isvc.local.controllers.rollout import replicas_of
@@ -25,6 +25,7 @@ from isvc.toolkit.controller import Controller, Result, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 SYNC_SECONDS: Final = 15.0
+SYNC_SECONDS_WITHOUT_CHOICE: Final = 60.0  # most services have one replica, whatever they use
 TARGETS: Final = {resource.kind: resource for resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)}
 _FAILED: Final = "the HPA was unable to compute the replica count"
 
@@ -100,8 +101,13 @@ class HorizontalAutoscalers:
             status.fields["lastScaleTime"] = last
         status.fields |= {name: before.get(name, 0) for name in ("currentReplicas", "desiredReplicas")}
         await self._scale(key, scaler, status)
+        if "currentMetrics" in status.fields:
+            status.fields["currentMetrics"] = settled(
+                before.get("currentMetrics") or [], status.fields["currentMetrics"]
+            )
         await self._context.write_status(HORIZONTAL_POD_AUTOSCALERS, scaler, status.result())
-        return Result(requeue_after=SYNC_SECONDS)
+        bounds = _bounds(scaler["spec"])
+        return Result(requeue_after=SYNC_SECONDS if bounds.least < bounds.most else SYNC_SECONDS_WITHOUT_CHOICE)
 
     async def _scale(self, key: Key, scaler: Object, status: _Status) -> None:
         resource = TARGETS.get(dig(scaler, "spec", "scaleTargetRef", "kind") or "")
@@ -133,7 +139,7 @@ class HorizontalAutoscalers:
     ) -> _Decision | None:
         """None where no number follows from the metrics."""
         spec = scaler["spec"]
-        bounds = Bounds(1 if spec.get("minReplicas") is None else spec["minReplicas"], spec["maxReplicas"])
+        bounds = _bounds(spec)
         if current == 0:
             why = "scaling is disabled since the replica count of the target is zero"
             status.mark("ScalingActive", FALSE, "ScalingDisabled", why)
@@ -196,6 +202,10 @@ class HorizontalAutoscalers:
 
     def _warn(self, scaler: Object, reason: str, message: str) -> None:
         self._context.recorder.event(scaler, "Warning", reason, message)
+
+
+def _bounds(spec: Object) -> Bounds:
+    return Bounds(1 if spec.get("minReplicas") is None else spec["minReplicas"], spec["maxReplicas"])
 
 
 def _mark_verdict(status: _Status, verdict: Verdict) -> None:

@@ -139,5 +139,26 @@ def _resource_status(resource: str, current: Current) -> Object:
     return {**share, "averageValue": amount}
 
 
+def settled(before: Sequence[Object], after: Sequence[Object]) -> list[Object]:
+    """The new entries of `status.currentMetrics`, or the old ones where those say nearly the same.
+
+    What an idle pod uses differs by a millicore at every look, which is not worth a write.
+    """
+    if len(before) != len(after):
+        return list(after)
+    return [old if _says_the_same(old, new) else new for old, new in zip(before, after, strict=True)]
+
+
+def _says_the_same(old: Object, new: Object) -> bool:
+    field = _FIELDS[new["type"]]
+    was, now = (dig(each, field, "current") or {} for each in (old, new))
+    if {**(old.get(field) or {}), "current": None} != {**new[field], "current": None} or was.keys() != now.keys():
+        return False
+    if "averageUtilization" in now:
+        return bool(was["averageUtilization"] == now["averageUtilization"])
+    amounts = [float(Quantity.parse(each.get("averageValue") or each.get("value") or 0)) for each in (was, now)]
+    return abs(amounts[0] - amounts[1]) <= 0.05 * abs(amounts[0])
+
+
 def _milli(value: int) -> str:
     return str(Quantity(value * 10**6))

@@ -1,7 +1,7 @@
 """Kinds of other projects that services are made of: routes, gateways, inference pools, groups of pods.
 
-A `spec` that LLMInferenceServices embed is checked by its project's schema; the rest is taken as it comes. A cluster
-gets these kinds from the projects themselves.
+A `spec` that LLMInferenceServices embed is checked by its project's schema. Of others the types are checked of what
+controllers here read; the rest is taken as it comes. A cluster gets these kinds from the projects themselves.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class _Kind:
     short_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     spec: str = ""  # the name of its schema
+    checked: Schema | None = None  # what is checked of a spec whose schema is not here
     other_versions: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
 
@@ -56,6 +57,41 @@ _REVISIONS: Final = (
     ("LatestReady", "string", ".status.latestReadyRevisionName"),
 )
 _KNATIVE: Final = ("all", "knative", "serving")
+
+
+def _object(required: Sequence[str] = (), **properties: Schema) -> Schema:
+    return {**_OPEN, "properties": properties, **({"required": list(required)} if required else {})}
+
+
+_COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+_TEXT: Final[Schema] = {"type": "string"}
+_TEXTS: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
+_REVISION: Final = _object(
+    ["containers"],
+    containers={"type": "array", "minItems": 1, "items": _OPEN},
+    containerConcurrency=_COUNT,
+    timeoutSeconds=_COUNT,
+)
+_TARGET: Final = _object(
+    percent={"type": "integer", "minimum": 0, "maximum": 100},
+    configurationName=_TEXT,
+    revisionName=_TEXT,
+    tag=_TEXT,
+)
+_TRAFFIC: Final = _object(traffic={"type": "array", "items": _TARGET})
+_TEMPLATE: Final = _object(
+    ["template"], template=_object(["spec"], spec=_REVISION), traffic=_TRAFFIC["properties"]["traffic"]
+)
+_SCALED: Final = _object(
+    ["scaleTargetRef", "triggers"],
+    scaleTargetRef=_object(["name"], name=_TEXT, kind=_TEXT),
+    triggers={"type": "array", "items": _object(["type", "metadata"], type=_TEXT, metadata=_TEXTS)},
+    idleReplicaCount=_COUNT,
+    maxReplicaCount=_COUNT,
+    minReplicaCount=_COUNT,
+    pollingInterval=_COUNT,
+    cooldownPeriod=_COUNT,
+)
 
 _KINDS: Final = (
     _Kind(
@@ -108,14 +144,22 @@ _KINDS: Final = (
             *((kind, "string", _condition(kind)) for kind in ("Ready", "Active", "Paused")),
             _AGE,
         ),
+        checked=_SCALED,
     ),
     _Kind(
         KNATIVE_SERVICES,
         short_names=("kservice", "ksvc"),
         columns=(("URL", "string", ".status.url"), *_REVISIONS, *_READY),
         categories=_KNATIVE,
+        checked=_TEMPLATE,
     ),
-    _Kind(CONFIGURATIONS, short_names=("config", "cfg"), columns=(*_REVISIONS, *_READY), categories=_KNATIVE),
+    _Kind(
+        CONFIGURATIONS,
+        short_names=("config", "cfg"),
+        columns=(*_REVISIONS, *_READY),
+        categories=_KNATIVE,
+        checked=_TEMPLATE,
+    ),
     _Kind(
         REVISIONS,
         short_names=("rev",),
@@ -127,8 +171,15 @@ _KINDS: Final = (
             ("Desired Replicas", "integer", ".status.desiredReplicas"),
         ),
         categories=_KNATIVE,
+        checked=_REVISION,
     ),
-    _Kind(ROUTES, short_names=("rt",), columns=(("URL", "string", ".status.url"), *_READY), categories=_KNATIVE),
+    _Kind(
+        ROUTES,
+        short_names=("rt",),
+        columns=(("URL", "string", ".status.url"), *_READY),
+        categories=_KNATIVE,
+        checked=_TRAFFIC,
+    ),
     _Kind(
         VIRTUAL_SERVICES,
         short_names=("vs",),
@@ -186,7 +237,7 @@ def _version(kind: _Kind, name: str, *, stored: bool) -> Object:
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": {"type": "object"},
-        "spec": structural(kind.spec) if kind.spec else _OPEN,
+        "spec": structural(kind.spec) if kind.spec else {**_OPEN, **(kind.checked or {})},
         "status": _OPEN,
     }
     return {

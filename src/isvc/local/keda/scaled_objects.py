@@ -90,7 +90,7 @@ class ScaledObjects:
         before = scaled.get("status") or {}
         report = _Report({name: before[name] for name in ("lastActiveTime", "originalReplicaCount") if name in before})
         report.mark("Ready", TRUE, "ScaledObjectReady", "ScaledObject is defined correctly and is ready for scaling")
-        report.mark("Active", UNKNOWN, "UnkownState", "Active state is not known")
+        report.mark("Active", UNKNOWN, "UnknownState", "Active state is not known")
         report.mark("Fallback", FALSE, "NoFallbackFound", "No fallbacks are active on this scaled object")
         report.mark("Paused", FALSE, "ScaledObjectUnpaused", "pause annotation is not set")
         try:
