@@ -14,7 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, running, service, until
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, running, service, until
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
@@ -71,7 +71,7 @@ def test_status_names_the_cause_of_everything_that_does_not_run(here: Machine):
         "default/strange": "cannot be pulled: no local program is known for image",
         "default/silent": "runs but is not ready: Readiness probe failed",
         "default/paused": "is stopped",
-        "default/knative": "Knative Services are not available",
+        "default/knative": "is ready at http://",
         "default/mesh": "is in ModelMesh mode",
         "LLMInferenceService default/chat": "nowhere",
         "InferenceGraph default/chain": "willow",
@@ -215,6 +215,40 @@ def completed(here: Machine, *words: str) -> list[str]:
     done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60)
     assert done.stderr == ""
     return done.stdout.split()
+
+
+def test_who_may_read_little_gets_a_sentence(here: Machine):
+    rule = {"apiGroups": ["serving.kserve.io"], "resources": ["inferenceservices"], "verbs": ["get", "list"]}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "viewer"},
+        "rules": [rule],
+    }
+    here.apply(role)
+    here.kubectl("create", "serviceaccount", "viewer")
+    here.kubectl("create", "rolebinding", "viewer", "--role=viewer", "--serviceaccount=default:viewer")
+    config = json.loads((here.home / "kubeconfig").read_text())
+    config["users"][0]["user"] = {"token": here.kubectl("create", "token", "viewer").strip()}
+    kubeconfig = here.home.parent / "viewer"
+    kubeconfig.write_text(json.dumps(config))
+    assert "iris" in here.isvc("get", "--kubeconfig", str(kubeconfig)).stdout
+    for words in (
+        "get -A",
+        "logs iris",
+        "logs iris -f",
+        "history iris",
+        "effective iris",
+        f"diff -f {EXAMPLES / 'iris.yaml'}",
+    ):
+        refused = here.isvc(*words.split(), "--kubeconfig", str(kubeconfig))
+        assert refused.returncode in (1, 2), words
+        assert refused.stderr.startswith("Error: "), refused.stderr
+        assert "forbidden" in refused.stderr
+        assert refused.stderr.count("\n") == 1
+    assert "could not be planned" in here.isvc("explain", "iris", "--kubeconfig", str(kubeconfig)).stdout
+    meant = here.isvc("explain", "irs").stderr
+    assert meant == "Error: there is no service 'irs' in namespace default; is iris meant?\n"
 
 
 def test_get_lists_every_kind_as_kubectl_would(here: Machine):

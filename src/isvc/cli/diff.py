@@ -84,7 +84,8 @@ def print_differences(differences: Differences, *, brief: bool) -> None:
             click.echo(f"  {heading(child)}")
             for line in () if brief else unified(child):
                 click.secho(line, fg=_COLOURS.get(line[:1]))
-    click.echo(summary(differences))
+    if differences.found or not differences.problems:
+        click.echo(summary(differences))
     if differences.pending:
         click.echo(f"({len(differences.pending)} children differ already; the controller would write them anyway)")
 

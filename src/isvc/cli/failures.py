@@ -16,6 +16,9 @@ def sentence(error: Exception) -> str:
             return str(error)
         case ApiError():
             return error.message
+        case ExceptionGroup():  # of tasks that ran side by side: what ended them
+            said = [sentence(each) for each in error.exceptions]
+            return said[0] if all(said) else ""
         case OSError() if error.strerror:
             return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return ""

@@ -31,11 +31,15 @@ def command(cluster: Cluster, name: str, output: str | None) -> None:
 
         return await history_of(client, name, cluster.scope(client))
 
+    from isvc.operations.readiness import is_seen
+
     history = cluster.run(read)
     if output:
         print_objects(history.earlier, output)
     else:
         print_table(["REVISION", "REPLACED", "CHANGE"], [*_rows(history)])
+    if not is_seen(history.service):
+        click.echo(f"Warning: no manager has seen the last change of {name} yet, so it is not kept", err=True)
 
 
 def _rows(history: History) -> Iterator[list[str]]:

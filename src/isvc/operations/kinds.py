@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.kube.errors import Forbidden, NotFound
+from isvc.kube.objects import name_of
 from isvc.kube.resource import Resource
 from isvc.operations.failure import NotPossible
 
@@ -48,7 +50,7 @@ async def find(client: Client, name: str, namespace: str) -> tuple[Resource, Obj
     _raise_unless_answered(answers)
     matches = [(resource, obj) for resource, obj in zip(kinds, answers, strict=True) if isinstance(obj, dict)]
     if not matches:
-        raise NotPossible(_absent(kinds, rest, namespace))
+        raise NotPossible(_absent(kinds, rest, namespace, await list_all(client, namespace, kinds)))
     if len(matches) > 1:
         choices = " or ".join(f"{SHORT[resource]}/{rest}" for resource, _ in matches)
         raise NotPossible(f"there is more than one {rest} in namespace {namespace}: say {choices}")
@@ -56,10 +58,17 @@ async def find(client: Client, name: str, namespace: str) -> tuple[Resource, Obj
 
 
 async def list_all(client: Client, namespace: str, kinds: tuple[Resource, ...] = ()) -> list[Object]:
-    """Every object of the kinds, or of all of them; those that the cluster does not have are left out."""
+    """Every object of the kinds, or of all of them; those that the cluster does not have are left out.
+
+    A cluster that has none of them is another one than was meant, or has no KServe.
+    """
     asked = (client.list(resource, namespace) for resource in kinds or ALL)
     answers = await asyncio.gather(*asked, return_exceptions=True)
     _raise_unless_answered(answers)
+    if all(isinstance(answer, NotFound) for answer in answers):
+        named = ", ".join(str(resource) for resource in kinds if kinds != ALL)
+        which = named or "KServe's kinds"
+        raise NotPossible(f"{client.config.server} does not have {which}; `isvc manifests` prints what it needs")
     return [obj for answer in answers if not isinstance(answer, BaseException) for obj in answer.items]
 
 
@@ -77,6 +86,8 @@ def _raise_unless_answered(answers: Sequence[object]) -> None:
         raise forbidden[0]
 
 
-def _absent(kinds: tuple[Resource, ...], name: str, namespace: str) -> str:
+def _absent(kinds: tuple[Resource, ...], name: str, namespace: str, there: list[Object]) -> str:
     kind = kinds[0].kind if len(kinds) == 1 else "service"
-    return f"there is no {kind} {name!r} in namespace {namespace}; `isvc get -A` lists all there are"
+    alike = get_close_matches(name, [name_of(each) for each in there], 1)
+    hint = f"is {alike[0]} meant?" if alike else "`isvc get -A` lists all there are"
+    return f"there is no {kind} {name!r} in namespace {namespace}; {hint}"

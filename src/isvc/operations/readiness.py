@@ -8,6 +8,10 @@ from isvc.kube.objects import Object, dig
 
 def is_ready(service: Object) -> bool:
     """Ready, and for the spec that the service has now."""
+    return is_seen(service) and is_true(dig(service, "status", "conditions") or (), "Ready")
+
+
+def is_seen(service: Object) -> bool:
+    """Whether its controller has reported on the spec that it has now, as far as it says so."""
     seen = dig(service, "status", "observedGeneration")
-    current = not seen or seen >= (dig(service, "metadata", "generation") or 0)
-    return current and is_true(dig(service, "status", "conditions") or (), "Ready")
+    return not seen or seen >= (dig(service, "metadata", "generation") or 0)

@@ -73,6 +73,19 @@ def test_a_cluster_that_cannot_be_used_is_one_sentence(kubeconfig, sentence, tmp
     assert result.output.count("\n") == 1
 
 
+def test_a_cluster_without_kserves_kinds_is_told_from_one_without_services(tmp_path):
+    from tests.servers import discard, start
+
+    bare = start("embedded", tmp_path)
+    try:
+        for words in (["get"], ["explain"], ["wait", "iris"]):
+            result = CliRunner().invoke(main, [*words, "--kubeconfig", str(bare.kubeconfig)])
+            assert result.exit_code == 1
+            assert "does not have KServe's kinds; `isvc manifests` prints what it needs" in result.output
+    finally:
+        discard(bare)
+
+
 def test_an_isvc_up_that_runs_here_is_meant_when_nothing_is_configured(tmp_path, monkeypatch):
     from isvc.local.home import Home, Running
     from isvc.toolkit.failure import ConfigError
