@@ -14,6 +14,7 @@ from isvc.local.gateway.backends import Backends, Unavailable
 from isvc.local.gateway.exchange import LONGEST_LINE
 from isvc.local.gateway.forward import Forwarder
 from isvc.local.gateway.guard import Guard
+from isvc.local.gateway.local_gateway import both, sent_on_as, target_behind
 from isvc.local.gateway.metrics import PATH, Metrics
 from isvc.local.gateway.outside import Outside
 from isvc.local.gateway.routes import RouteTable
@@ -88,11 +89,25 @@ class Proxy:
         rule = self._route(request, target, from_pod=from_pod)
         if rule is None:
             return await self._unrouted(request, target, from_pod=from_pod)
+        asked = target
+        if (host := sent_on_as(rule)) is not None:
+            found = self._led_on(request, target, rule, host, from_pod=from_pod)
+            if found is None:
+                return refusal(503, f"{rule.origin} leads to {host or 'no host'}, which no Knative Service has")
+            asked, rule = found
         try:
-            return await self._forwarder.forward(request, target, rule)
+            return await self._forwarder.forward(request, asked, rule)
         except Unavailable as error:
             cause = await self._why_unready(target)
             return refusal(503, f"{error.reason}; {cause}" if cause else error.reason)
+
+    def _led_on(
+        self, request: web.BaseRequest, target: Target, rule: Rule, host: str, *, from_pod: bool
+    ) -> tuple[Target, Rule] | None:
+        """A request for Knative's local gateway, by the name that its rule gives it; None where that leads nowhere."""
+        behind = target_behind(rule, target, host)
+        second = self._route(request, behind, from_pod=from_pod)
+        return None if second is None or sent_on_as(second) is not None else (behind, both(rule, second))
 
     def _route(self, request: web.BaseRequest, target: Target, *, from_pod: bool) -> Rule | None:
         query = (

@@ -31,7 +31,7 @@ from isvc.kube.resource import (
 )
 from isvc.local.install.config import config_map, with_port
 from isvc.local.install.gateway import at_port, gateway, gateway_class
-from isvc.local.install.knative import knative_objects, local_gateway_endpoints
+from isvc.local.install.knative import knative_objects
 from isvc.local.install.presets import local_presets
 from isvc.local.install.third_party import third_party_crds
 from isvc.local.install.webhooks import crd_conversions, webhook_configurations
@@ -72,7 +72,6 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
     await _ensure(client, API_SERVICES, _resource_metrics())
     for resource, obj in knative_objects():
         await _ensure(client, resource, obj)
-    await _ensure(client, *local_gateway_endpoints(gateway_port), renew=True)
     await _configure(client, gateway_port)
     await _ensure(client, GATEWAY_CLASSES, gateway_class())
     await _ensure_gateway(client, gateway_port)
