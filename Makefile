@@ -6,7 +6,7 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 
-.PHONY: bench-dashboard chromium run kserve-e2e docs fuzz test soak test-conformance test-sdk check bench-up manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
+.PHONY: bench-dashboard chromium run kserve-e2e docs fuzz test soak test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -103,6 +103,9 @@ bench-toolkit: .venv ## cache and queue: events a second, memory per object, req
 
 bench-pods: .venv envtest ## latency of the pod webhook with 2,000 services, at 100 pods a second
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/pod_webhook.py
+
+bench-gateway: .venv ## the laptop's gateway beside nginx, in HTTP/1.1 and gRPC (BEFORE=REVISION for an older one in the same run)
+	$(BIN)/python bench/gateway.py $(if $(BEFORE),--before $(BEFORE))
 
 bench-up: .venv ## isvc up in parts, apply to first prediction, and load during a rolling update
 	$(BIN)/python bench/up.py

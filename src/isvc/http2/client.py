@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 from h2 import events
 from h2.errors import ErrorCodes
@@ -15,6 +16,17 @@ from isvc.http2.stream import Headers, Refused, Stream
 
 _CONNECT_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 60.0
+_STATUS: Final = re.compile(rb"[1-5][0-9][0-9]").fullmatch
+_NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+").fullmatch
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]").search
+_OF_CONNECTIONS: Final = frozenset(
+    (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
+)  # RFC 9113, 8.2.2
+
+
+def are_sound(headers: Headers) -> bool:
+    """Whether they are headers of HTTP/2: nothing that could end one of them elsewhere, and none of a connection."""
+    return all(_NAME(name) and not _CONTROL(value) and name not in _OF_CONNECTIONS for name, value in headers)
 
 
 class ClientConnection(Connection):
@@ -46,7 +58,19 @@ class ClientConnection(Connection):
 
     def _on_response(self, event: events.ResponseReceived) -> None:
         if stream := self.streams.get(event.stream_id or 0):
-            stream.received_head([(bytes(name), bytes(value)) for name, value in event.headers or []])
+            head = cast("Headers", event.headers or [])
+            if head and head[0][0] == b":status" and _STATUS(head[0][1]) and are_sound(head[1:]):
+                stream.received_head(head)
+            else:
+                stream.reset(ErrorCodes.PROTOCOL_ERROR)
+
+    def _on_trailers(self, event: events.TrailersReceived) -> None:
+        if stream := self.streams.get(event.stream_id or 0):
+            trailers = cast("Headers", event.headers or [])
+            if are_sound(trailers):
+                stream.received_trailers(trailers)
+            else:
+                stream.reset(ErrorCodes.PROTOCOL_ERROR)
 
     def _on_reset(self, event: events.StreamReset) -> None:
         stream = self.streams.get(event.stream_id or 0)
@@ -65,6 +89,7 @@ class ClientConnection(Connection):
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         **Connection._HANDLERS,
         events.ResponseReceived: _on_response,
+        events.TrailersReceived: _on_trailers,
         events.StreamReset: _on_reset,
         events.ConnectionTerminated: _on_goodbye,
     }

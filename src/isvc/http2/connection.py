@@ -18,6 +18,7 @@ from h2.errors import ErrorCodes
 from h2.exceptions import H2Error, ProtocolError
 from h2.settings import SettingCodes, Settings
 
+from isvc.http2.encoder import CachingEncoder
 from isvc.http2.quota import Quota
 from isvc.http2.stream import Broken, Headers, Stream
 
@@ -48,11 +49,13 @@ class Connection(asyncio.Protocol):
         config = H2Configuration(
             client_side=client_side,
             header_encoding=None,
+            validate_inbound_headers=not client_side,  # a client looks itself, at less cost
             validate_outbound_headers=False,
             normalize_outbound_headers=False,
         )
         self._h2 = H2Connection(config)
         self._h2.state_machine = _StateMachine()
+        self._h2.encoder = CachingEncoder()
         self._h2.local_settings = Settings(client=client_side, initial_values=self._settings(client_side))
         self._h2.max_inbound_frame_size = self._h2.local_settings.max_frame_size
         self.streams: dict[int, Stream] = {}
@@ -76,6 +79,9 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self.peername = transport.get_extra_info("peername")  # asks the kernel every time
+        self.sockname = transport.get_extra_info("sockname")
+        self.ssl_context = transport.get_extra_info("sslcontext")
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_CONNECTION_WINDOW - _DEFAULT_WINDOW)
         self.flush()

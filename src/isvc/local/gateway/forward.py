@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -65,10 +66,9 @@ class Forwarder:
             return redirection(rule.redirect, target, rule.match)
         if not rule.backends:
             return refusal(500, f"{rule.origin} names no backend")
-        weights = [backend.weight for backend in rule.backends]
-        if not any(weights):
+        backend = _chosen(rule.backends)
+        if backend is None:
             return refusal(500, f"{rule.origin} gives every backend the weight 0")
-        backend = random.choices(rule.backends, weights)[0]  # noqa: S311
         request[SERVICE] = f"{backend.namespace}/{backend.service}"
         try:
             async with asyncio.timeout(rule.timeout) as deadline:
@@ -117,6 +117,8 @@ class Forwarder:
     async def _attempt(
         self, request: web.BaseRequest, out: Outgoing, rule: Rule, backend: Backend
     ) -> web.StreamResponse:
+        if rule.attempt_timeout is None:
+            return await self._pass(request, out, backend)
         try:
             async with asyncio.timeout(rule.attempt_timeout) as deadline:
                 return await self._pass(request, replace(out, deadlines=(*out.deadlines, deadline)), backend)
@@ -193,3 +195,11 @@ class Forwarder:
         await self._http2.close()
         if self._session is not None:
             await self._session.close()
+
+
+def _chosen(backends: Sequence[Backend]) -> Backend | None:
+    """One of them by weight; None where none has any."""
+    if len(backends) == 1:
+        return backends[0] if backends[0].weight else None
+    weights = [backend.weight for backend in backends]
+    return random.choices(backends, weights)[0] if any(weights) else None  # noqa: S311

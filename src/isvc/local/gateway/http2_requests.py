@@ -122,9 +122,9 @@ class _Peer:
 
     def __init__(self, stream: Stream, connection: Connection) -> None:
         self.transport = _Transport(stream, connection.transport)
-        self.ssl_context = connection.transport.get_extra_info("sslcontext")
-        self.peername = connection.transport.get_extra_info("peername")
-        self.sockname = connection.transport.get_extra_info("sockname")
+        self.ssl_context = connection.ssl_context
+        self.peername = connection.peername
+        self.sockname = connection.sockname
 
 
 class _Writer(AbstractStreamWriter):

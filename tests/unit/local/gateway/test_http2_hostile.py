@@ -11,6 +11,7 @@ from aiohttp import web
 from h2 import events
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
+from hpack import Encoder
 from hyperframe.frame import ContinuationFrame, DataFrame, Frame, HeadersFrame, PingFrame, PriorityFrame, SettingsFrame
 from tests.unit.local.gateway.frames import PSEUDO, RawClient, raw_client, status_of
 from tests.unit.local.gateway.raw import exchange, named
@@ -249,3 +250,29 @@ async def test_a_server_that_does_not_speak_what_it_says(gateway, answer: bytes)
         gateway.route("h.test", ("s", 1))
         got = await exchange(gateway.port, b"GET / HTTP/1.1\r\nHost: h.test\r\n\r\n")
     assert got.startswith((b"HTTP/1.1 502 ", b"HTTP/1.1 503 "))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(":status", "200"), ("x", "1\r\ny: 2")],
+        [(":status", "200"), ("x", "1\x00")],
+        [(":status", "200"), ("x y", "1")],
+        [(":status", "200"), ("X", "1")],
+        [(":status", "200"), ("connection", "close")],
+        [(":status", "200"), (":status", "201")],
+        [(":status", "2000")],
+        [(":status", "0")],
+        [("x", "1")],
+    ],
+)
+async def test_a_server_whose_headers_are_none(gateway, headers):
+    encoder = Encoder()
+    frames = SettingsFrame(0).serialize()
+    frames += HeadersFrame(1, data=encoder.encode(headers), flags=["END_HEADERS", "END_STREAM"]).serialize()
+    async with Backend(frames) as backend:
+        gateway.service("s", (backend.port, True))
+        gateway.speaks_http2("s")
+        gateway.route("h.test", ("s", 1))
+        got = await exchange(gateway.port, b"GET / HTTP/1.1\r\nHost: h.test\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 502 ")
