@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import signal
 import sys
 from dataclasses import replace
@@ -205,6 +206,8 @@ def _next_steps(home: Home, running: Running) -> None:
         f"  kubectl apply -f {folder}/iris.yaml && kubectl wait --for=condition=Ready isvc/iris\n"
         f"  curl {url}/v1/models/iris:predict -d @{folder}/iris-input.json\n"
     )
+    if shutil.which("kubectl") is None:
+        click.echo("  kubectl is not on the PATH; https://kubernetes.io/docs/tasks/tools/ has it\n")
 
 
 def _log_to(path: Path, *, verbose: bool) -> None:

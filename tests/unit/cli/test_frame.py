@@ -220,3 +220,20 @@ def test_progress_shows_what_takes_long(monkeypatch, capsys):
             assert time.monotonic() < deadline
             time.sleep(0.001)
     assert "working [on it]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_up_says_so_where_kubectl_is_missing(there, tmp_path, monkeypatch, capsys):
+    from isvc.cli.up import _next_steps
+    from isvc.local.home import Home, Running
+
+    monkeypatch.setenv("ISVC_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if there:
+        (tmp_path / "kubectl").touch(mode=0o755)
+    home = Home.default()
+    home.prepare()
+    _next_steps(home, Running(1, "", "", "kubeconfig", ""))
+    said = capsys.readouterr().out
+    assert "export KUBECONFIG=kubeconfig" in said
+    assert ("kubectl is not on the PATH" in said) is not there
