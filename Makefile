@@ -97,6 +97,7 @@ bench-scale: .venv envtest ## memory, CPU, restart and an edit of the configurat
 
 bench-apiserver: .venv envtest ## speed and memory of the embedded API server beside kube-apiserver with etcd
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/apiserver.py
+	$(BIN)/python bench/apiserver_checks.py
 
 bench-toolkit: .venv ## cache and queue: events a second, memory per object, requests per child
 	$(BIN)/python bench/toolkit.py

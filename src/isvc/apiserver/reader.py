@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from isvc.apiserver.store.store import Store
 from isvc.kube.objects import Object
 
@@ -13,6 +15,11 @@ class Reader:
     def get(self, collection: str, name: str, namespace: str = "") -> Object | None:
         entry = self._store.get(collection, namespace, name)
         return entry.parse() if entry else None
+
+    def labels(self, collection: str, name: str, namespace: str = "") -> Mapping[str, str]:
+        """The labels of an object, none if it is not there; quicker than a look at the whole."""
+        entry = self._store.get(collection, namespace, name)
+        return entry.labels if entry else {}
 
     def list(self, collection: str, namespace: str = "") -> list[Object]:
         return [entry.parse() for entry in self._store.list(collection, namespace)]

@@ -7,7 +7,7 @@ system:masters may do everything; that is not a matter of roles, so that nobody 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from isvc.apiserver.access.attributes import Attributes
 from isvc.apiserver.access.rules import allows
@@ -37,16 +37,16 @@ class Rbac:
         self._store = store
         self._seen: tuple[int, ...] = ()
         self._grants: dict[tuple[str, str], list[Grant]] = {}
-        self._decided: dict[tuple[str, tuple[str, ...], Attributes], str] = {}  # what is allowed on objects of any name
+        self._decided: dict[tuple[Any, ...], str] = {}  # what is allowed on objects of any name
 
     def allows(self, user: User, wanted: Attributes) -> str | None:
         """Why the user may do that; None if they may not."""
         if MASTERS in user.groups:
             return ""
         self._renew()
-        any_name = wanted._replace(name="")
-        key = (user.username, user.groups, any_name)
-        if (reason := self._decided.get(key)) is None and (reason := self._decide(user, any_name)) is not None:
+        key = (user.username, user.groups, wanted[:5], wanted.path)  # all but the name
+        reason = self._decided.get(key)
+        if reason is None and (reason := self._decide(user, wanted._replace(name=""))) is not None:
             if len(self._decided) >= _MOST_DECIDED:
                 self._decided.clear()
             self._decided[key] = reason
@@ -81,7 +81,7 @@ class Rbac:
                     yield grant
 
     def _renew(self) -> None:
-        seen = tuple(self._store.revision(each) for each in _COLLECTIONS)
+        seen = tuple(map(self._store.revision, _COLLECTIONS))
         if seen != self._seen:
             self._grants, self._seen = self._read(), seen
             self._decided.clear()

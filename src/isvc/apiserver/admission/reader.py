@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from isvc.kube.objects import Object
@@ -11,6 +12,8 @@ class Reader(Protocol):
     """A collection is named after its resource: `services`, `customresourcedefinitions.apiextensions.k8s.io`."""
 
     def get(self, collection: str, name: str, namespace: str = "") -> Object | None: ...
+
+    def labels(self, collection: str, name: str, namespace: str = "") -> Mapping[str, str]: ...
 
     def list(self, collection: str, namespace: str = "") -> list[Object]: ...
 

@@ -7,6 +7,7 @@ that `audit` labels are checked and have no effect.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from isvc.apiserver import refusals
@@ -71,7 +72,7 @@ class PodSecurity(Plugin):
                     self._check(request, obj, template.get("metadata") or {}, template.get("spec") or {})
 
     def _check(self, request: AdmissionRequest, obj: Object, metadata: Object, spec: Object) -> None:
-        labels = labels_of(self.reader.get("namespaces", request.namespace) or {})
+        labels = self.reader.labels("namespaces", request.namespace)
         if not any(label.startswith(_PREFIX) for label in labels):
             return
         enforced, warned, _ = policies(labels)
@@ -103,7 +104,7 @@ class PodSecurity(Plugin):
         return [words, *sorted(f"{_first_of(pods)}: {reasons}" for reasons, pods in names.items())]
 
 
-def policies(labels: dict[str, str]) -> tuple[Policy, Policy, list[FieldError]]:
+def policies(labels: Mapping[str, str]) -> tuple[Policy, Policy, list[FieldError]]:
     """What is enforced, what is warned of, and which labels make no sense."""
     errors: list[FieldError] = []
     found: dict[str, Policy] = {}
