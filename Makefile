@@ -108,6 +108,9 @@ bench-pods: .venv envtest ## latency of the pod webhook with 2,000 services, at 
 bench-gateway: .venv ## the laptop's gateway beside nginx, in HTTP/1.1 and gRPC (BEFORE=REVISION for an older one in the same run)
 	$(BIN)/python bench/gateway.py $(if $(BEFORE),--before $(BEFORE))
 
+bench-dashboard: .venv ## pages of the dashboard with 1,000 services: time, CPU, memory, 200 readers (N=1000)
+	$(BIN)/python bench/dashboard.py -n $(or $(N),1000)
+
 bench-up: .venv ## isvc up in parts, apply to first prediction, and load during a rolling update
 	$(BIN)/python bench/up.py
 

@@ -15,7 +15,7 @@ from isvc.dashboard.views.rows import Place
 from isvc.diagnosis.diagnose import diagnose
 from isvc.diagnosis.finding import Finding
 from isvc.diagnosis.gather import gather
-from isvc.diagnosis.snapshot import from_cache
+from isvc.diagnosis.snapshot import of_service
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object
 from isvc.operations import kinds
@@ -75,23 +75,19 @@ class Causes:
             await self._clock.sleep(REST * (self._clock.monotonic() - started))
 
     async def _diagnose(self, namespace: str) -> None:
-        unready = [
-            (place, service)
-            for place in list(self._watched)
-            if place.namespace == namespace and (service := self._service(place)) and not is_ready(service)
-        ]
-        if not unready:
-            return
-        snapshot = await from_cache(self._cache, namespace)
-        for place, service in unready:
+        for place in [each for each in self._watched if each.namespace == namespace]:
+            service = self._service(place)
+            if service is None or is_ready(service):
+                continue
             try:
-                findings = diagnose(await gather(self._client, service, snapshot))
+                findings = diagnose(await gather(self._client, service, of_service(self._cache, service)))
             except (ApiError, ClusterError) as error:
                 log.debug("no diagnosis of %s: %s", place.path, error)
                 continue
             if self._findings.get(place) != findings:
                 self._findings[place] = findings
                 self._found(place)
+            await asyncio.sleep(0)  # let pages be answered in between
 
     def _service(self, place: Place) -> Object | None:
         resource = kinds.resource_called(place.kind)

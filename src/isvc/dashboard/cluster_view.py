@@ -13,7 +13,7 @@ from isvc.dashboard.views.overview import Overview, Question, overview
 from isvc.dashboard.views.rows import Place, Row, row
 from isvc.diagnosis.evidence import Evidence
 from isvc.diagnosis.gather import gather
-from isvc.diagnosis.snapshot import from_cache, reads
+from isvc.diagnosis.snapshot import of_service, reads
 from isvc.kube.objects import Object, namespace_of
 from isvc.kube.resource import Resource
 from isvc.operations import kinds
@@ -85,7 +85,7 @@ class ClusterView:
         return self._changes_in.setdefault(namespace, Changes())
 
     async def evidence(self, service: Object) -> Evidence:
-        return await gather(self.client, service, await from_cache(self.cache, namespace_of(service)))
+        return await gather(self.client, service, of_service(self.cache, service))
 
     def forbidden(self) -> tuple[str, ...]:
         """The kinds that this user may not read."""

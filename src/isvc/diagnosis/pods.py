@@ -17,6 +17,8 @@ _LABELS: Final = {
     LLM_INFERENCE_SERVICES.kind: NAME,
     INFERENCE_GRAPHS.kind: GRAPH_LABEL,
 }
+#: Labels whose value is the name of the service that a pod belongs to.
+SERVICE_LABELS: Final = frozenset(_LABELS.values())
 
 
 def pods_of(service: Object, pods: Iterable[Object]) -> list[Object]:

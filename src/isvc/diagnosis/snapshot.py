@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -17,9 +17,10 @@ from isvc.api.resources import (
     SERVING_RUNTIMES,
     TRAINED_MODELS,
 )
+from isvc.diagnosis.pods import SERVICE_LABELS
 from isvc.engine.plan import Child
 from isvc.kube.errors import Forbidden, NotFound
-from isvc.kube.objects import Key, Object, namespace_of
+from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -46,10 +47,11 @@ from isvc.serving.thirdparty import (
     SCALED_OBJECTS,
     VIRTUAL_SERVICES,
 )
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import OWNER, Cache, Reader
 from isvc.toolkit.client import Client
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
+from isvc.toolkit.store import Indexer
 
 Source: TypeAlias = tuple[Resource, Key]
 
@@ -82,6 +84,9 @@ _OF_THE_NAMESPACE: Final = (
     INFERENCE_GRAPHS,
     TRAINED_MODELS,
 )
+_SERVICES: Final = (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, INFERENCE_GRAPHS, TRAINED_MODELS)
+#: Kinds of which each service has some of its own, and there may be thousands.
+_OF_MANY_SERVICES: Final = frozenset({*OWNED, PODS, EVENTS, *_SERVICES} - {TRAINED_MODELS})
 _OF_THE_CLUSTER: Final = (CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, GATEWAYS, GATEWAY_CLASSES)
 
 
@@ -94,6 +99,7 @@ class Snapshot:
     objects: dict[Resource, list[Object]]
     absent: frozenset[Resource] = frozenset()
     unread: frozenset[Resource] = frozenset()
+    cache: Reader | None = None  # knows objects that are not in `objects`
 
     def reader(self, reads: Iterable[Read]) -> MemoryReader:
         """The snapshot as a controller with these reads would find it in its cache."""
@@ -109,6 +115,8 @@ class Snapshot:
         return [obj for resource, key in sources if (obj := self._named(resource, key)) is not None]
 
     def _named(self, resource: Resource, key: Key) -> Object | None:
+        if self.cache is not None and resource in self.objects:
+            return self.cache.get(resource, key.name, key.namespace)
         return next((obj for obj in self.objects.get(resource, ()) if Key.of(obj) == key), None)
 
 
@@ -150,26 +158,70 @@ async def take(client: Client, namespace: str, system: str = "") -> Snapshot:
 
 
 def reads() -> tuple[Read, ...]:
-    """What a cache has to hold for `from_cache`."""
+    """What a cache has to hold for `of_service`."""
     kinds = (*_OF_THE_NAMESPACE, *_OF_THE_CLUSTER, NAMESPACES)
     config = Read(CONFIG_MAPS, fields=f"metadata.name={CONFIG_MAP}", optional=True)
-    return (*(Read(resource, optional=True) for resource in kinds), config)
+    return (*(Read(kind, optional=True, indexers=_INDEXERS.get(kind, {})) for kind in kinds), config)
 
 
-async def from_cache(cache: Cache, namespace: str) -> Snapshot:
-    """The same as `take`, without a request. Lets others run between kinds, of which there may be thousands."""
+def of_service(cache: Cache, service: Object) -> Snapshot:
+    """What one service depends on, from a cache: no request, and no matter how much else is in its namespace."""
+    namespace = namespace_of(service)
     objects: dict[Resource, list[Object]] = {CONFIG_MAPS: cache.list(CONFIG_MAPS)}
     system = next(map(namespace_of, objects[CONFIG_MAPS]), SYSTEM_NAMESPACE)
+    owned = _owned(cache, service)
     for resource in _OF_THE_NAMESPACE:
-        objects[resource] = cache.list(resource, namespace)
-        await asyncio.sleep(0)
+        if resource in _OF_MANY_SERVICES:
+            objects[resource] = owned.get(resource, [])
+        else:
+            objects[resource] = cache.list(resource, namespace)
+    if service.get("kind") != INFERENCE_SERVICES.kind:  # graphs and models refer to services
+        objects[INFERENCE_SERVICES] = cache.list(INFERENCE_SERVICES, namespace)
     for resource in _OF_THE_CLUSTER:
         objects[resource] = cache.list(resource)
     if system != namespace:
         objects[LLM_INFERENCE_SERVICE_CONFIGS] += cache.list(LLM_INFERENCE_SERVICE_CONFIGS, system)
     unread = frozenset(resource for resource in objects if cache.forbids(resource))
     absent = frozenset(resource for resource in objects if not cache.serves(resource)) - unread
-    return Snapshot(cache.get(NAMESPACES, namespace), system, objects, absent, unread)
+    return Snapshot(cache.get(NAMESPACES, namespace), system, objects, absent, unread, cache)
+
+
+def _owned(cache: Cache, service: Object) -> dict[Resource, list[Object]]:
+    """The service, what it controls, what that controls, its pods, and the events of all of them."""
+    kind = next(resource for resource in _SERVICES if resource.kind == service.get("kind"))
+    found: dict[Resource, dict[str, Object]] = {kind: {uid_of(service): service}}
+    last = [uid_of(service)]
+    while last:
+        owners, last = last, []
+        for resource in (*OWNED, PODS):
+            known = found.setdefault(resource, {})
+            for obj in (each for owner in owners for each in cache.by_index(resource, OWNER, owner)):
+                if uid_of(obj) not in known:
+                    known[uid_of(obj)] = obj
+                    last.append(uid_of(obj))
+    for pod in cache.by_index(PODS, _NAME, name_of(service)):
+        if namespace_of(pod) == namespace_of(service):
+            found[PODS][uid_of(pod)] = pod
+    uids = [uid for each in found.values() for uid in each]
+    found[EVENTS] = {uid_of(each): each for uid in uids for each in cache.by_index(EVENTS, _INVOLVED, uid)}
+    return {resource: list(each.values()) for resource, each in found.items()}
+
+
+def _named_services(pod: Object) -> Iterable[str]:
+    """The names that a pod's labels say it belongs to."""
+    return {labels[label] for label in SERVICE_LABELS if label in (labels := labels_of(pod))}
+
+
+def _involved(event: Object) -> Iterable[str]:
+    return (str(dig(event, "involvedObject", "uid")),)
+
+
+_NAME: Final = "service"
+_INVOLVED: Final = "involved"
+_INDEXERS: Final[Mapping[Resource, Mapping[str, Indexer]]] = {
+    PODS: {_NAME: _named_services},
+    EVENTS: {_INVOLVED: _involved},
+}
 
 
 async def _namespace(client: Client, name: str) -> Object | None:
