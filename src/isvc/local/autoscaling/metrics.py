@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,6 +23,7 @@ from isvc.local.autoscaling.replicas import (
     requests_of,
 )
 from isvc.local.controllers.pods import is_ready
+from isvc.local.durations import seconds
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import parse_timestamp
 
@@ -119,13 +119,7 @@ def pod_metric(metrics: Object, resource: str, container: str) -> PodMetric | No
     if not amounts or None in amounts:
         return None
     total = sum(Quantity.parse(amount).milli() for amount in amounts)
-    return PodMetric(total, parse_timestamp(metrics["timestamp"]), _duration(metrics["window"]))
-
-
-def _duration(text: str) -> timedelta:
-    """Of a duration as Go writes it: `7.5s`, `1m0s`."""
-    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-    return timedelta(seconds=sum(float(n) * units[unit] for n, unit in re.findall(r"([\d.]+)(ms|h|m|s)", text)))
+    return PodMetric(total, parse_timestamp(metrics["timestamp"]), timedelta(seconds=seconds(metrics["window"]) or 0))
 
 
 def _asked(metric: Object, name: str, proposal: Proposal, status: Object) -> Asked:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
-from isvc.local.gateway.durations import duration
+from isvc.local.durations import limit
 from isvc.local.gateway.pools import pool_of
 from isvc.local.gateway.rules import (
     Backend,
@@ -38,8 +38,8 @@ def http_route_rules(route: Object) -> Iterable[Rule]:
             Match(),
             backends,
             asked.filters,
-            timeout=duration(dig(rule, "timeouts", "request") or ""),
-            attempt_timeout=duration(dig(rule, "timeouts", "backendRequest") or ""),
+            timeout=limit(dig(rule, "timeouts", "request") or ""),
+            attempt_timeout=limit(dig(rule, "timeouts", "backendRequest") or ""),
             retry=_retry(rule.get("retry")),
             mirrors=asked.mirrors,
             redirect=asked.redirect,
@@ -141,7 +141,7 @@ def _retry(spec: Object | None) -> Retry:
     if spec is None:
         return Retry()
     attempts = spec.get("attempts")
-    backoff = duration(spec.get("backoff") or "") or Retry().backoff
+    backoff = limit(spec.get("backoff") or "") or Retry().backoff
     return Retry(1 if attempts is None else attempts, frozenset(spec.get("codes") or _UNAVAILABLE), backoff)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
-from isvc.local.gateway.durations import duration
+from isvc.local.durations import limit
 from isvc.local.gateway.rules import (
     Backend,
     Condition,
@@ -60,8 +60,8 @@ def _rule(route: Object, namespace: str, origin: str) -> Rule:
             rewrite.get("authority") or "",
             _path_rewrite(rewrite),
         ),
-        timeout=duration(route.get("timeout") or ""),
-        attempt_timeout=duration(retries.get("perTryTimeout") or ""),
+        timeout=limit(route.get("timeout") or ""),
+        attempt_timeout=limit(retries.get("perTryTimeout") or ""),
         retry=Retry(retries.get("attempts") or 0, _retry_codes(retries.get("retryOn") or "gateway-error")),
         mirrors=tuple(_mirrors(route, namespace)),
         redirect=_redirect(route.get("redirect")),

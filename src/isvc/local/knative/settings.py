@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from isvc.kube.objects import Object, annotations_of, dig
+from isvc.local.durations import seconds
 
 CONFIG_NAME: Final = "config-autoscaler"
 _PREFIX: Final = "autoscaling.knative.dev"
-_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 # What Knative has without a configuration.
 DEFAULTS: Final[Mapping[str, str]] = {
     "container-concurrency-target-percentage": "70",
@@ -104,13 +104,6 @@ def _first(read: Callable[[str], float | None], *texts: str) -> float:
 
 def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII) else None
-
-
-def seconds(text: str) -> float | None:
-    """Of a duration as Go writes it, such as `1m30s`."""
-    if not re.fullmatch(r"(\d+(\.\d+)?(ms|h|m|s))+", text, re.ASCII):
-        return None
-    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)(ms|h|m|s)", text))
 
 
 def _target(settings: _Settings, metric: str, concurrency: int) -> float:

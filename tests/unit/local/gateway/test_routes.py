@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.local.gateway.durations import duration
+from isvc.local.durations import limit
 from isvc.local.gateway.routes import RouteTable
 from isvc.local.gateway.target import cluster_name
 
@@ -145,7 +145,7 @@ def test_rewrites(rewrite, path, seen):
     ("text", "seconds"), [("60s", 60), ("1m30s", 90), ("500ms", 0.5), ("0s", None), ("", None), ("1h", 3600)]
 )
 def test_durations(text, seconds):
-    assert duration(text) == seconds
+    assert limit(text) == seconds
 
 
 @pytest.mark.parametrize(

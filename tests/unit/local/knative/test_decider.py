@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from isvc.kube.objects import Object
+from isvc.local.durations import seconds
 from isvc.local.knative.decider import Decider, Pods
 from isvc.local.knative.demand import Demand
-from isvc.local.knative.settings import Scaling, seconds
+from isvc.local.knative.settings import Scaling
 
 
 def revision(concurrency: int = 0, **annotations: str) -> Object:
