@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.manual_clock import ManualClock
@@ -7,6 +9,7 @@ from tests.waiting import until
 
 from isvc.kube.resource import CONFIG_MAPS, EVENTS
 from isvc.toolkit.client import Client
+from isvc.toolkit.failure import NotLeader
 from isvc.toolkit.recorder import Recorder
 
 
@@ -157,3 +160,23 @@ async def test_what_is_lost_is_counted(client, namespace, proxied, monkeypatch):
         proxied.recorder.event(obj, "Normal", "Ready", "is ready")
     await proxied.recorder.stop()
     assert sorted(proxied.dropped[2:]) == ["queue_full", "queue_full", "shutdown", "shutdown", "shutdown"]
+
+
+async def test_who_no_longer_leads_still_says_what_it_did(client, namespace):
+    """Reconciles end before the lease is released, and their events are often still to be written."""
+
+    def fence() -> None:
+        raise NotLeader("the lease is not ours")
+
+    dropped: list[str] = []
+    recorder = Recorder(client, "tester", on_drop=dropped.append)
+    client.guard(fence)
+    try:
+        for obj in objects(namespace, 20):
+            recorder.event(obj, "Normal", "Ready", "is ready")
+        await asyncio.sleep(0)  # the first are refused
+        await recorder.stop()
+    finally:
+        client.guard(None)
+    assert len((await client.list(EVENTS, namespace)).items) == 20
+    assert dropped == []

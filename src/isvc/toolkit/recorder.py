@@ -28,6 +28,7 @@ MOST_REMEMBERED = 4096
 MOST_WAITING = 100_000
 WRITERS = 4
 FLUSH_SECONDS = 5.0
+LONGEST_FLUSH_SECONDS = 20.0  # a pod is killed 30 s after SIGTERM
 PATIENCE = 3.0
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
@@ -122,10 +123,16 @@ class Recorder:
         """Nothing to do: writing starts with the first event."""
 
     async def stop(self) -> None:
-        """Write what waits, for a few seconds at most."""
-        writers = list(self._writers)
-        if writers:
-            await asyncio.wait(writers, timeout=FLUSH_SECONDS)
+        """Write what waits, for as long as that gets on.
+
+        Who has released the lease may not act any more, but may still say what it did.
+        """
+        self._client = self._client.unfenced()
+        began, writers, left = self._clock.monotonic(), list(self._writers), len(self._waiting) + 1
+        while writers and len(self._waiting) < left and self._clock.monotonic() - began < LONGEST_FLUSH_SECONDS:
+            left = len(self._waiting)
+            _, unfinished = await asyncio.wait(writers, timeout=FLUSH_SECONDS)
+            writers = list(unfinished)
         for writer in writers:
             writer.cancel()
         await asyncio.gather(*writers, return_exceptions=True)
