@@ -99,6 +99,10 @@ bench-apiserver: .venv envtest ## speed and memory of the embedded API server be
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/apiserver.py
 	$(BIN)/python bench/apiserver_checks.py
 
+.PHONY: bench-reconcile
+bench-reconcile: .venv ## CPU of a reconcile that finds nothing to do, of both kinds of services
+	$(BIN)/python bench/reconcile.py
+
 bench-toolkit: .venv ## cache and queue: events a second, memory per object, requests per child
 	$(BIN)/python bench/toolkit.py
 

@@ -110,10 +110,10 @@ class Simulation:
         self.changes: list[Change] = []
         self.server.admission = Admission(WebhookContext.of(self.objects, self.client, self.options), warn)
         context = Context(self.client, self.objects, self.events, self.clock, self.options)
-        self._controllers = [make(context) for program in PROGRAMS for make in program.controllers]
+        self.controllers = [make(context) for program in PROGRAMS for make in program.controllers]
         self._pending: dict[tuple[int, Key], None] = {}
         self._later: dict[tuple[int, Key], float] = {}
-        self.reads = [read for controller in self._controllers for read in controller.reads]
+        self.reads = [read for controller in self.controllers for read in controller.reads]
         for program in PROGRAMS:
             self.reads += webhook_reads(program.webhooks, self.options.system_namespace)
         self.objects.declare(*self.reads)
@@ -143,7 +143,7 @@ class Simulation:
 
     def enqueue_all(self) -> None:
         """Reconcile everything, as after a start."""
-        for resource in {watch.resource for each in self._controllers for watch in each.watches if watch.to is None}:
+        for resource in {watch.resource for each in self.controllers for watch in each.watches if watch.to is None}:
             for obj in self.objects.list(resource):
                 self.enqueue(resource, obj)
 
@@ -155,7 +155,7 @@ class Simulation:
                 number, key = entry = next(iter(self._pending))
                 del self._pending[entry]
                 self._later.pop(entry, None)
-                await self._reconcile(number, self._controllers[number], key)
+                await self._reconcile(number, self.controllers[number], key)
             due = [
                 each
                 for each, pause in self._later.items()
@@ -205,7 +205,7 @@ class Simulation:
     def _changed(self, resource: Resource, before: Object | None, after: Object | None) -> None:
         if (author := self.server.author) and resource.group != GROUP:
             self.changes.append(Change(author, resource, before, after))
-        for number, controller in enumerate(self._controllers):
+        for number, controller in enumerate(self.controllers):
             for watch in controller.watches:
                 if watch.resource == resource:
                     for key in watch.keys(before, after):
