@@ -90,7 +90,7 @@ async def test_a_broken_connection_and_a_slow_answer_are_tried_again(gateway, si
 
     gateway.service("s", (await sites(unsteady), True))
     retry = {"attempts": 2, "backoff": "1ms"}
-    gateway.route("h.test", ("s", 1), retry=retry, timeouts={"backendRequest": "2s"})
+    gateway.route("h.test", ("s", 1), retry=retry, timeouts={"backendRequest": "4s"})
     assert await (await gateway.session.post("/", data=b"{}")).text() == "3"
 
 

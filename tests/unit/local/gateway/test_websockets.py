@@ -79,10 +79,10 @@ async def test_when_one_end_leaves_the_other_hears_of_it(echoing, sites):
 
 async def test_the_limit_of_a_rule_is_for_the_answer_and_not_for_the_connection(gateway, sites):
     gateway.service("s", (await sites(echo), True))
-    gateway.route("h.test", ("s", 1), timeouts={"request": "1s"})
+    gateway.route("h.test", ("s", 1), timeouts={"request": "4s"})
     async with dial(gateway) as socket:
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1.5):
+            async with asyncio.timeout(4.5):
                 await socket.recv()
         await socket.send("still here")
         assert await received(socket) == "still here"
@@ -92,6 +92,7 @@ async def test_the_limit_of_a_rule_is_for_the_answer_and_not_for_the_connection(
         return web.Response()
 
     gateway.service("s", (await sites(silent), True))
+    gateway.route("h.test", ("s", 1), timeouts={"request": "100ms"})
     with pytest.raises(InvalidStatus, match="504"):
         await dial(gateway)
 
