@@ -9,35 +9,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, running
+from tests.documents import steps
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
 ROOT = EXAMPLES.parent
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 QUICK_STARTS = [ROOT / "README.md", ROOT / "docs" / "isvc-up.md"]
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LONGEST = 300
-
-
-class Step(NamedTuple):
-    language: str
-    text: str
-    output: str  # … stands for anything
-
-
-def steps(page: str) -> list[Step]:
-    """The blocks to run, in bash or Python, each with the output that the block after it shows."""
-    blocks = FENCE.findall(page)
-    following = [text if language == "text" else "" for language, text in blocks[1:]] + [""]
-    return [
-        Step(language, text, output)
-        for (language, text), output in zip(blocks, following, strict=True)
-        if language in ("bash", "python")
-    ]
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,10 @@ KEPT: Final = {"helm.sh/resource-policy": "keep"}
 _SHIPPED: Final = (CLUSTER_SERVING_RUNTIMES.plural, LLM_INFERENCE_SERVICE_CONFIGS.plural)
 _NOT_WHEN_INSTALLED: Final = {
     "name": "not-when-installed",
-    "expression": "request.operation != 'CREATE' || !has(object.metadata.labels) || "
+    "expression": "request.operation == 'DELETE' || !has(object.metadata.labels) || "
     "!('app.kubernetes.io/part-of' in object.metadata.labels) || "
-    "object.metadata.labels['app.kubernetes.io/part-of'] != 'isvc'",
+    "object.metadata.labels['app.kubernetes.io/part-of'] != 'isvc' || "
+    "(request.operation == 'UPDATE' && object.spec != oldObject.spec)",
 }
 PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM)
 
@@ -36,8 +37,11 @@ def kinds(namespace: str) -> list[Object]:
 
 
 def webhooks(program: Program, namespace: str) -> list[Object]:
-    """The webhook configurations of a manager. Runtimes and presets that ship are created without asking it:
-    they are installed together with it, before it runs."""
+    """The webhook configurations of a manager.
+
+    Runtimes and presets that ship are created, and written again as they are, without asking it: they are installed
+    together with it, before it runs, and rolled back when it does not.
+    """
     made = configurations(program.webhooks, _through_service(program, namespace))
     for webhook in (webhook for configuration in made for webhook in configuration["webhooks"]):
         if webhook["rules"][0]["resources"][0] in _SHIPPED:
