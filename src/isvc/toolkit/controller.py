@@ -19,7 +19,7 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError, NotLeader
 from isvc.toolkit.own_writes import OwnWrites
-from isvc.toolkit.queue import Closed, Queue, QueueMeter
+from isvc.toolkit.queue import FIRST_BACKOFF, Closed, Queue, QueueMeter
 from isvc.toolkit.reads import Read
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ ChangeMapper = Callable[[Object | None, Object | None], Iterable[Key]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Reconcile again after so many seconds, whatever happens meanwhile."""
+    """Reconcile again after so many seconds, whatever happens meanwhile; never without letting others run before."""
 
     requeue_after: float | None = None
 
@@ -209,7 +209,7 @@ class Controller:
             self.queue.forget(key)
             outcome = "success"
             if result is not None and result.requeue_after is not None:
-                self.queue.add_after(key, result.requeue_after)
+                self.queue.add_after(key, max(result.requeue_after, FIRST_BACKOFF))
                 outcome = "requeue_after"
         if self._meter:
             self._meter.reconciled(outcome, self._clock.monotonic() - started, crashed=crashed)

@@ -126,6 +126,27 @@ async def test_a_reconcile_may_ask_to_be_called_again():
     assert len(attempts.keys) == 2
 
 
+async def test_a_reconcile_that_is_always_due_again_keeps_nobody_from_running():
+    calls = 0
+
+    async def reconcile(key: Key) -> Result:
+        nonlocal calls
+        calls += 1
+        if calls == 1000:  # nobody else has run until now
+            controller.queue.close()
+        return Result(requeue_after=0)
+
+    controller = Controller("test", reconcile, [])
+    controller.queue.add(Key("ns", "a"))
+    task = asyncio.create_task(controller.run())
+    while not calls:
+        await asyncio.sleep(0)
+    assert calls < 1000
+    controller.queue.close()
+    async with asyncio.timeout(30):
+        await task
+
+
 async def test_nothing_is_reconciled_while_it_is_not_allowed():
     attempts = Attempts(None)
     controller = Controller("test", attempts, [])
