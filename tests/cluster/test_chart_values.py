@@ -99,3 +99,15 @@ def test_helm_refuses_what_the_chart_does_not_know(typo: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "values don't meet the specifications of the schema" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "program", [["helm", "template", "isvc", str(CHARTS / "isvc")], ["isvc", "manifests"]], ids=["helm", "isvc"]
+)
+def test_one_process_without_the_manager_that_it_would_be_is_refused(program: list[str]) -> None:
+    values = ["--set", "llmisvc.inManager=true", "--set", "manager.enabled=false"]
+    done = subprocess.run([BIN / program[0], *program[1:], *values], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert not done.stdout
+    assert "llmisvc.inManager=true needs manager.enabled=true" in done.stderr
+    assert "Traceback" not in done.stderr

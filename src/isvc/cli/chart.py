@@ -21,6 +21,10 @@ from isvc.serving.templates.values import ANY, STRING, Maybe, Value, is_true, un
 RELEASE: Final = "isvc"
 
 
+class RefusedValues(Exception):
+    """Values that the chart refuses together; the message is the chart's own."""
+
+
 def folder() -> Path:
     """The chart as it ships in the package, or as it lies in the checkout."""
     shipped = Path(__file__).with_name("shipped_chart")
@@ -28,7 +32,7 @@ def folder() -> Path:
 
 
 def render(namespace: str, chosen: Mapping[str, Any]) -> list[Object]:
-    """The chart's objects in the order of its files, with these values laid over its own."""
+    """The chart's objects in the order of its files, with these values laid over its own; raises RefusedValues."""
     chart = folder()
     values = merged(next(_load_all((chart / "values.yaml").read_text())), chosen)
     version = importlib.metadata.version("isvc")
@@ -86,9 +90,14 @@ def _dict(*pairs: Maybe) -> Maybe:
     return untyped(dict(zip(keys, map(_data, pairs[1::2]), strict=True)))
 
 
+def _fail(message: Maybe) -> Maybe:
+    raise RefusedValues(_data(message))
+
+
 FUNCTIONS: Final = {
     "default": Function(_default, (ANY,), ANY),
     "dict": Function(_dict, (), ANY),
+    "fail": Function(_fail, (STRING,)),
     "has": Function(lambda item, items: untyped(_data(item) in (_data(items) or ())), (ANY, ANY), ANY),
     "join": Function(lambda by, items: _text(_data(by).join(_data(items))), (STRING, ANY)),
     "list": Function(lambda *items: untyped([_data(item) for item in items]), (), ANY),

@@ -40,7 +40,10 @@ def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tup
             chosen = chart.merged(chosen, each or {})
         if unknown := next(chart.unknown(chosen), None):
             raise click.ClickException(f"the chart has no value {unknown}: see its values.yaml")
-        objects = chart.render(namespace, chosen)
+        try:
+            objects = chart.render(namespace, chosen)
+        except chart.RefusedValues as error:
+            raise click.ClickException(str(error)) from None
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     click.echo(yaml.dump_all(objects, Dumper=dumper, sort_keys=False, width=120, allow_unicode=True), nl=False)
 
