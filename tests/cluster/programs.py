@@ -21,10 +21,10 @@ SYSTEM = "kserve"
 
 
 @contextlib.asynccontextmanager
-async def controllers(client: Client, program: Program) -> AsyncIterator[None]:
+async def controllers(client: Client, program: Program, system_namespace: str = SYSTEM) -> AsyncIterator[None]:
     cache, clock = Cache(client), SystemClock()
     recorder = Recorder(client, "test", clock)
-    context = Context(client, cache, recorder, clock, Options(system_namespace=SYSTEM))
+    context = Context(client, cache, recorder, clock, Options(system_namespace=system_namespace))
     manager = Manager(client, cache, controllers=[make(context) for make in program.controllers], services=[recorder])
     task = asyncio.create_task(manager.run(handle_signals=False))
     try:

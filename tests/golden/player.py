@@ -6,10 +6,8 @@ A case is a list of steps in `cases/`; what is there after each step is in `reco
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,17 +35,10 @@ from isvc.kube.resource import (
     SERVICES,
     Resource,
 )
-from isvc.programs.isvc_manager import PROGRAM
-from isvc.programs.options import Options
-from isvc.programs.program import Context
 from isvc.serving.config import CONFIG_MAP
 from isvc.serving.thirdparty import HTTP_ROUTES, KNATIVE_SERVICES, SCALED_OBJECTS, VIRTUAL_SERVICES
-from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import Unreachable
-from isvc.toolkit.manager import Manager
-from isvc.toolkit.recorder import Recorder
 
 HERE = Path(__file__).parent
 CRDS = HERE.parents[1] / "manifests" / "crds" / "full"
@@ -152,22 +143,6 @@ class Player:
                     group = f".{resource.group}" if resource.group else ""
                     seen[f"{resource.kind}{group}/{name_of(obj)}"] = _normal(resource, obj, self.namespace)
         return seen
-
-
-@contextlib.asynccontextmanager
-async def controllers(client: Client, namespace: str) -> AsyncIterator[Manager]:
-    """All controllers of the manager, without its webhooks: objects are written as the defaulter would leave them."""
-    cache, clock = Cache(client), SystemClock()
-    recorder = Recorder(client, "test", clock)
-    context = Context(client, cache, recorder, clock, Options(system_namespace=namespace))
-    manager = Manager(client, cache, controllers=[make(context) for make in PROGRAM.controllers], services=[recorder])
-    task = asyncio.create_task(manager.run(handle_signals=False))
-    try:
-        await until(lambda: task.done() or manager.ready, "the controllers are ready")
-        yield manager
-    finally:
-        manager.stop()
-        await task
 
 
 def _sections(config: Object) -> dict[str, str]:

@@ -7,11 +7,13 @@ a deliberate change `pytest tests/golden/test_recordings.py --record` writes the
 from __future__ import annotations
 
 import pytest
-from tests.golden.player import Player, case_names, controllers, read_case, read_recording, write_recording
+from tests.cluster.programs import controllers
+from tests.golden.player import Player, case_names, read_case, read_recording, write_recording
 from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.objects import Object, name_of
+from isvc.programs.isvc_manager import PROGRAM
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.client import Client
 
@@ -22,7 +24,7 @@ async def test_recorded(cluster, client, namespace, name: str, request: pytest.F
     await player.set_up(case)
     expected = None if request.config.getoption("--record") else read_recording(name)
     states: list[Object] = []
-    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, controllers(own, namespace):
+    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, controllers(own, PROGRAM, namespace):
         for number, step in enumerate(case["steps"]):
             await player.play(step)
             wanted = expected[number]["objects"] if expected else None

@@ -1,4 +1,4 @@
-"""Bytes to the gateway as they are written, and a server that says who it is."""
+"""Bytes to the gateway as they are written, and servers: one that says who it is, one that answers in capitals."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ def named(name: str):
         return web.Response(text=name)
 
     return handler
+
+
+async def upper(request: web.BaseRequest) -> web.StreamResponse:
+    """Answers piece by piece while the request still comes."""
+    response = web.StreamResponse()
+    await response.prepare(request)
+    async for chunk in request.content.iter_any():
+        await response.write(chunk.upper())
+    return response
 
 
 async def exchange(port: int, request: bytes) -> bytes:

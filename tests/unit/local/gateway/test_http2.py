@@ -9,7 +9,7 @@ from aiohttp import web
 from h2 import events
 from tests.unit.local.gateway.frames import PSEUDO, RawClient, raw_client, status_of
 from tests.unit.local.gateway.grpc_echo import echoing
-from tests.unit.local.gateway.raw import exchange, named
+from tests.unit.local.gateway.raw import exchange, named, upper
 
 from isvc.http2.client import Pool
 from isvc.http2.stream import Headers, Stream
@@ -48,13 +48,6 @@ async def test_a_request_reaches_a_server_of_http1(gateway, sites, pool):
 
 
 async def test_bodies_stream_both_ways(gateway, sites, pool):
-    async def upper(request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        async for chunk in request.content.iter_any():
-            await response.write(chunk.upper())
-        return response
-
     gateway.service("s", (await sites(upper), True))
     gateway.route("h.test", ("s", 1))
     stream = await pool.open("127.0.0.1", gateway.port, HEAD)

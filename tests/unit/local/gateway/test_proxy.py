@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import aiohttp
 import pytest
 from aiohttp import web
-from tests.unit.local.gateway.raw import exchange, named
+from tests.unit.local.gateway.raw import exchange, named, upper
 
 from isvc.local.gateway.backends import Endpoint
 
@@ -102,13 +102,6 @@ async def test_headers_paths_and_rewrites_arrive_as_written(gateway, sites):
 
 
 async def test_bodies_stream_both_ways(gateway, sites):
-    async def upper(request):
-        response = web.StreamResponse()
-        await response.prepare(request)
-        async for chunk in request.content.iter_any():
-            await response.write(chunk.upper())
-        return response
-
     gateway.service("s", (await sites(upper), True))
     gateway.route("h.test", ("s", 1))
     heard = asyncio.Event()
