@@ -19,8 +19,9 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 PATIENCE = 90_000  # milliseconds that only a broken program needs
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For a module and no longer: while it is open, its own event loop runs, and no other test can run one."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("needs Chromium: make chromium")
@@ -30,7 +31,7 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Iterator[Machine]:
     fresh = machine(tmp_path_factory.mktemp("up"), models)
     claim = fresh.home / "volumes" / "default" / "models"
