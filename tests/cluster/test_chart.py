@@ -93,6 +93,14 @@ def test_plain_manifests_are_those_of_the_chart(values: list[str]):
     assert isvc_manifests("-n", "serving", *settings(values)) == objects(chart)
 
 
+def test_plain_manifests_for_some_namespaces_are_those_of_the_chart(tmp_path: Path):
+    values = tmp_path / "values.yaml"
+    values.write_text("namespaces: [team-a, serving]\nwebhooks: {enabled: false}\nruntimes: {create: false}\n")
+    plain = isvc_manifests("-n", "serving", "-f", str(values))
+    assert plain == objects(helm("template", "isvc", CHARTS / "isvc", "-n", "serving", "-f", values))
+    assert not any("Cluster" in kind for _, kind, _, _ in plain)
+
+
 def test_plain_kinds_are_those_of_the_chart_and_always_convert():
     chart = objects(helm("template", "isvc-crds", CHARTS / "isvc-crds", "-n", "serving"))
     assert isvc_manifests("--crds", "-n", "serving") == chart
@@ -180,7 +188,8 @@ async def deployed(cluster: Cluster, client: Client, folder: Path, deployment: O
     """The program of a Deployment as its pod would run it: its command, arguments and account."""
     pod = deployment["spec"]["template"]["spec"]
     container = pod["containers"][0]
-    path = f"/api/v1/namespaces/kserve/serviceaccounts/{pod['serviceAccountName']}/token"
+    namespace = deployment["metadata"]["namespace"]
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{pod['serviceAccountName']}/token"
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = (await client.request("POST", path, body=review))["status"]["token"]
     config = yaml.safe_load(cluster.kubeconfig.read_text())
@@ -191,7 +200,7 @@ async def deployed(cluster: Cluster, client: Client, folder: Path, deployment: O
     ports = [f"--webhook-port={free_port()}", f"--health-probe-addr=127.0.0.1:{free_port()}"]
     if "--with-llmisvc" in container["args"]:
         ports += [f"--llmisvc-webhook-port={free_port()}", f"--llmisvc-metrics-addr=127.0.0.1:{free_port()}"]
-    environment = {"KUBECONFIG": str(place / "kubeconfig"), "TMPDIR": str(place), "POD_NAMESPACE": "kserve"}
+    environment = {"KUBECONFIG": str(place / "kubeconfig"), "TMPDIR": str(place), "POD_NAMESPACE": namespace}
     with (place / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             str(BIN / container["command"][0]),

@@ -31,7 +31,12 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "given certificates": {"certificates": {"source": "secret", "caBundle": "QUJD"}},
     "cert-manager": {"certificates": {"source": "cert-manager"}},
     "monitoring": {"monitoring": MONITORING},
-    "namespaces": {"namespaces": ["default"], "llmisvc": {"enabled": False}, "webhooks": {"enabled": False}},
+    "namespaces": {"namespaces": ["default"], "webhooks": {"enabled": False}},
+    "namespaces, one process": {
+        "namespaces": ["default"],
+        "webhooks": {"enabled": False},
+        "llmisvc": {"inManager": True},
+    },
     "placed": {
         "manager": {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "extraArgs": ["--zap-devel"]}
     },

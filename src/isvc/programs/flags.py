@@ -58,6 +58,8 @@ def shared_flags(defaults: Options) -> Callable[[F], F]:
                      help="Folder with tls.crt and tls.key; issued by the manager when left out."),
         click.option("--leader-elect", default=defaults.leader_elect, help="Act only while holding the lease.",
                      **SWITCH),
+        click.option("--namespaces", type=names, default="",
+                     help="Act in these namespaces alone, with no rights beyond them."),
         click.option("--revision-history-limit", default=defaults.revision_history_limit, show_default=True,
                      type=click.IntRange(0, 1000), help="Earlier specs to keep of each service; 0 for none."),
         click.option("--tls-min-version", default="", help="VersionTLS12 (default) or VersionTLS13."),
@@ -91,6 +93,7 @@ def chosen(defaults: Options, flags: dict[str, Any]) -> Options:
         tls=TLS(flags["tls_min_version"].strip(), suites),
         system_namespace=system_namespace(os.environ),
         knative_namespace=knative_namespace(os.environ),
+        namespaces=flags["namespaces"],
     )
 
 

@@ -91,9 +91,6 @@ def build(config: ClusterConfig, options: Options) -> Manager:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @flags.shared_flags(PROGRAM.defaults)
 @click.option(
-    "--namespaces", type=flags.names, default="", help="Act in these namespaces alone, with no rights beyond them."
-)
-@click.option(
     "--with-llmisvc",
     default=False,
     help="Run llmisvc-manager in this process, too: for small clusters.",
@@ -108,27 +105,24 @@ def build(config: ClusterConfig, options: Options) -> Manager:
     show_default=True,
     help="Where its metrics are served, over TLS and to whom may read them; 0 for nowhere.",
 )
-def command(namespaces: tuple[str, ...], with_llmisvc: bool, **given: Any) -> None:
+def command(with_llmisvc: bool, **given: Any) -> None:
     """Run the InferenceService, InferenceGraph and TrainedModel controllers, and their webhooks.
 
     The cluster is found through KUBECONFIG, ~/.kube/config, or the service account of the pod. POD_NAMESPACE names
     the namespace of the configuration and of the lease (kserve).
     """
     logs.set_up(flags.log_level(given))
-    options = replace(flags.chosen(PROGRAM.defaults, given), namespaces=namespaces)
-    if namespaces:
-        log.warning(WITHIN_NAMESPACES, ", ".join(namespaces))
-    if namespaces and with_llmisvc:
-        raise click.UsageError(
-            "--with-llmisvc cannot be used with --namespaces: LLMInferenceServices need a ClusterRole."
-        )
+    options = flags.chosen(PROGRAM.defaults, given)
+    if options.namespaces:
+        log.warning(WITHIN_NAMESPACES, ", ".join(options.namespaces))
     flags.run_or_exit(PROGRAM.name, run(options, _llmisvc(options, given) if with_llmisvc else None))
 
 
 def _llmisvc(options: Options, given: Mapping[str, Any]) -> Options:
     """The options of llmisvc-manager in this process: its own addresses and certificate, and all else as here."""
-    from isvc.programs.llmisvc_manager import llm_options  # most run without
+    from isvc.programs.llmisvc_manager import llm_options, warn_of_limits  # most run without
 
+    warn_of_limits(options)
     folder = given["llmisvc_webhook_cert_dir"]
     return replace(
         options,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -49,7 +50,9 @@ def _llm_inference_service_configs(context: Context) -> Controller:
 
 def _environment(context: Context) -> Environment:
     chosen = context.options.llm
-    return Environment(chosen.preset_prefix, chosen.pin_presets, chosen.wildcard_label)
+    return Environment(
+        chosen.preset_prefix, chosen.pin_presets, chosen.wildcard_label, cluster_wide=not context.options.namespaces
+    )
 
 
 def _revisions(context: Context) -> Controller:
@@ -79,6 +82,27 @@ PROGRAM: Final = Program(
     defaults=Options(metrics=Address("", 8443), metrics_secure=True),
     prepare=_prepare,
 )
+
+
+log = logging.getLogger(__name__)
+WITHIN_NAMESPACES: Final = (
+    "presets, Gateways and the Services of these are read there and in the namespace of the manager alone",
+    "GatewayClasses are not read: whether that of a Gateway exists is not checked",
+    "ClusterStorageContainers and LocalModelCaches are not read: models are downloaded by the storage initializer",
+    "schedulers get no ClusterRoleBinding to system:auth-delegator: they refuse requests for their metrics",
+    "the metrics of the manager are refused, too, unless --metrics-secure=false or its account is bound to that role",
+    "stored versions are not migrated: that takes a change of the CRDs",
+    "no caBundle is set: webhooks and conversion from v1alpha1 work only where an administrator registers them",
+    "optional kinds that are installed later are found within two minutes",
+)
+"""What a manager of some namespaces does without, because it takes rights for the whole cluster."""
+
+
+def warn_of_limits(options: Options) -> None:
+    if options.namespaces:
+        log.warning("acting on LLMInferenceServices in the namespaces %s alone", ", ".join(options.namespaces))
+        for limit in WITHIN_NAMESPACES:
+            log.warning("%s", limit)
 
 
 def build(config: ClusterConfig, options: Options) -> Manager:
@@ -118,6 +142,7 @@ def command(
         migration_poll_interval=storage_migration_poll_interval,
     )
     options = replace(flags.chosen(PROGRAM.defaults, given), metrics_secure=metrics_secure, llm=llm)
+    warn_of_limits(options)
     flags.run_or_exit(PROGRAM.name, run(options))
 
 

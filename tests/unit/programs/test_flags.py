@@ -73,10 +73,15 @@ def test_both_managers_in_one_process_share_all_but_addresses_and_certificates(s
     )
 
 
-def test_namespaces_alone_are_too_little_for_llm_services():
-    refused = CliRunner().invoke(isvc_manager.command, ["--with-llmisvc", "--namespaces=a"])
-    assert refused.exit_code == 2
-    assert "--with-llmisvc cannot be used with --namespaces" in refused.output
+def test_both_managers_act_in_the_same_namespaces(started, caplog):
+    (options, llmisvc), _ = started("--with-llmisvc", "--namespaces=a,b")
+    assert options.namespaces == llmisvc.namespaces == ("a", "b")
+    alone, _ = started("--namespaces=a,b", program=llmisvc_manager)
+    assert alone.namespaces == ("a", "b")
+    said = [record.getMessage() for record in caplog.records if record.name == llmisvc_manager.__name__]
+    assert (
+        said == ["acting on LLMInferenceServices in the namespaces a, b alone", *llmisvc_manager.WITHIN_NAMESPACES] * 2
+    )
 
 
 def test_flags_of_the_llm_manager(started):

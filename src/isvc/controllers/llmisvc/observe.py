@@ -50,11 +50,12 @@ _MERGES_KEPT: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What is chosen for all services where the program is started: how presets are called, and gateways' hosts."""
+    """What is chosen for all services where the program is started: how presets are called, gateways' hosts, rights."""
 
     preset_prefix: str = PREFIX
     pin_presets: bool = True
     wildcard_label: str = WILDCARD_LABEL
+    cluster_wide: bool = True  # whether kinds that belong to no namespace may be read and written
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ class Observer:
             ca_bundle=reader.get(CONFIG_MAPS, bundle, self._system_namespace) if bundle else None,
             lookup=reads.lookup,
             system_namespace=self._system_namespace,
+            cluster_wide=self._environment.cluster_wide,
             now=now,
         )
 

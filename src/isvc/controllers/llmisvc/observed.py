@@ -83,6 +83,7 @@ class Observed:
     lookup: Lookup = field(default_factory=lambda: Lookup(""))
     certificate: Certificate | None = None  # made when planning asked for one
     system_namespace: str = "kserve"
+    cluster_wide: bool = True  # whether kinds that belong to no namespace may be read and written
     kubernetes: tuple[str, str] | None = None  # its version, where that matters
     now: str = ""
 

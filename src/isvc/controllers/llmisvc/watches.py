@@ -79,13 +79,18 @@ def controller(
     )
 
 
+_OF_ALL_SERVICES: Final = (CONFIG_MAPS, LLM_INFERENCE_SERVICE_CONFIGS, SERVICES)
+"""What lies in the system namespace for services of any: the configuration, presets, and the Services of gateways."""
+
+
 def reads(system_namespace: str, environment: Environment) -> tuple[Read, ...]:
     """What is read beyond what is watched, or not as it comes. Children of many owners are read by our label."""
     services = {**INDEXERS, CONFIG_INDEX: config_indexer(environment.preset_prefix)}
     labelled = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, CLUSTER_ROLE_BINDINGS)
     return (
         Read(LLM_INFERENCE_SERVICES, indexers=services),
-        Read(CONFIG_MAPS, namespace=system_namespace),
+        *(Read(resource, namespace=system_namespace) for resource in _OF_ALL_SERVICES),
+        Read(GATEWAYS, namespace=system_namespace, optional=True),
         Read(CONFIG_MAPS, labels=OURS),
         Read(SERVICES, indexers=SERVICE_INDEXERS),
         Read(PODS, labels=OURS, transform=_addresses, indexers={POD_INDEX: _service_names_of_pod}),

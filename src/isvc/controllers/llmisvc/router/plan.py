@@ -69,7 +69,8 @@ def _discovered(observed: Observed, routes: Sequence[Object]) -> tuple[tuple[Dis
     found: list[Discovered] = []
     try:
         for route in routes:
-            check_classes(route, observed.network)
+            if observed.cluster_wide:
+                check_classes(route, observed.network)
             found += discover(route, observed.network, scheme, settings.model_based_routing_header_name)
     except Refused as refused:
         return None, Stop(HTTP_ROUTES_READY, FAILED, f"Failed to reconcile HTTPRoute: {refused.message}")

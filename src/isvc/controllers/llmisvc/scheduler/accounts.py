@@ -67,7 +67,8 @@ def permissions(observed: Observed, used: Object) -> Iterator[Child]:
     if name_of(used) == names.scheduler_account(name):
         yield Child(SERVICE_ACCOUNTS, used)
     subject = {"kind": "ServiceAccount", "name": name_of(used), "namespace": namespace_of(used)}
-    yield _authentication(observed, subject)
+    if observed.cluster_wide:
+        yield _authentication(observed, subject)
     role = names.scheduler_role(name)
     yield Child(ROLES, _rbac("Role", child_metadata(observed, role, given), rules=_RULES))
     binding = child_metadata(observed, names.scheduler_role_binding(name), given)

@@ -216,6 +216,7 @@ def test_a_gateway_whose_class_does_not_exist_is_named() -> None:
     assert (area.stop.condition, area.stop.reason) == ("HTTPRoutesReady", "HTTPRouteReconcileError")
     assert 'failed to get GatewayClass "example" for gateway kserve/gate' in area.stop.message
     assert reported(observed, area).get("addresses") is None
+    assert router.plan(replace(observed, cluster_wide=False)).stop is None, "where classes cannot be read"
 
 
 def test_a_pool_of_the_users_that_does_not_exist_stops_the_report_there() -> None:

@@ -71,6 +71,12 @@ def test_without_a_scheduler_of_ours_nothing_of_it_stays_not_even_cluster_wide(s
     ]
 
 
+def test_without_rights_for_the_cluster_the_picker_is_not_bound_to_a_cluster_role() -> None:
+    everywhere, within = children(observe(scheduled())), children(observe(scheduled(), cluster_wide=False))
+    assert everywhere.keys() - within.keys() == {f"{CLUSTER_ROLE_BINDINGS}/models-llama-epp-auth-rb"}
+    assert within.keys() <= everywhere.keys()
+
+
 def test_several_pickers_elect_a_leader() -> None:
     made = children(observe(scheduled(replicas=2)))[f"deployments.apps/{DEPLOYMENT}"]
     assert made["spec"]["template"]["spec"]["containers"][0]["args"][0] == "--ha-enable-leader-election"
