@@ -1,7 +1,8 @@
-"""Jobs, CronJobs, StatefulSets and DaemonSets on `isvc up`, and a chart of somebody else's that relies on them."""
+"""Jobs, CronJobs, StatefulSets, DaemonSets, LeaderWorkerSets on `isvc up`, and somebody else's chart that has some."""
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from collections.abc import Iterator
@@ -174,6 +175,49 @@ def test_a_daemon_set_has_one_pod_here(here: Machine) -> None:
         "patch", "daemonset", "agent", "-p", '{"spec": {"template": {"spec": {"nodeSelector": {"gpu": "yes"}}}}}'
     )
     until(lambda: not pods_of(here, "app=agent"), "the pod to leave a node that it is not meant for")
+
+
+LWS = "leaderworkerset.sigs.k8s.io"
+
+
+def leader_and_worker(here: Machine, name: str, *, without: str = "") -> tuple[Object, Object]:
+    """The pods of a ready group of two, none of which has this uid."""
+
+    def both() -> list[Object]:
+        found = pods_of(here, f"{LWS}/name={name}")
+        is_ready = here.get("lws", name).get("status", {}).get("readyReplicas") == 1
+        return found if is_ready and len(found) == 2 and without not in map(uid, found) else []
+
+    leader, worker = until(both, "the leader and its worker")
+    return leader, worker
+
+
+def uid(pod: Object) -> str:
+    return str(pod["metadata"]["uid"])
+
+
+@pytest.mark.parametrize(("name", "policy"), [("joint", "RecreateGroupOnPodRestart"), ("loose", "None")])
+def test_a_leader_worker_set_runs_groups_and_replaces_what_is_lost(here: Machine, name: str, policy: str) -> None:
+    code = f"import os; print({{k: v for k, v in os.environ.items() if k.startswith('LWS_')}}, flush=True); {SLEEP}"
+    group = {"size": 2, "restartPolicy": policy, "workerTemplate": template(code)}
+    spec = {"replicas": 1, "startupPolicy": "LeaderReady", "leaderWorkerTemplate": group}
+    kind = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+    here.apply({**kind, "metadata": {"name": name}, "spec": spec})
+    leader, worker = leader_and_worker(here, name)
+    wait(here, f"lws/{name}", "condition=Available")
+    for index, pod in enumerate((leader, worker)):
+        pod_name, labels = pod["metadata"]["name"], pod["metadata"]["labels"]
+        assert pod_name == (f"{name}-0-{index}" if index else f"{name}-0")
+        assert (labels[f"{LWS}/group-index"], labels[f"{LWS}/worker-index"]) == ("0", str(index))
+        until(lambda pod_name=pod_name: here.kubectl("logs", pod_name), "its log")  # type: ignore[misc]
+        expected = {"LWS_LEADER_ADDRESS": "127.0.0.1", "LWS_GROUP_SIZE": "2", "LWS_WORKER_INDEX": str(index)}
+        assert ast.literal_eval(here.kubectl("logs", pod_name)) == expected
+
+    here.kubectl("delete", "pod", f"{name}-0-1")
+    leader_then, _ = leader_and_worker(here, name, without=uid(worker))
+    assert (uid(leader_then) == uid(leader)) == (policy == "None")
+    here.kubectl("delete", "lws", name)
+    until(lambda: not pods_of(here, f"{LWS}/name={name}"), "its pods to go with it")
 
 
 def test_a_chart_with_hooks(here: Machine) -> None:

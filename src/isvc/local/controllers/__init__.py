@@ -1,8 +1,7 @@
 """The controllers of Kubernetes itself that serving needs, on the same toolkit as ours.
 
-Deployment → ReplicaSet → Pod; Jobs, CronJobs, StatefulSets and DaemonSets; Service → EndpointSlice and Endpoints;
-claims that are folders. Names, conditions and words are those of
-kube-controller-manager.
+Deployment → ReplicaSet → Pod; Jobs, CronJobs, StatefulSets and DaemonSets; LeaderWorkerSets; Service → EndpointSlice
+and Endpoints; claims that are folders. Names, conditions and words are those of kube-controller-manager.
 """
 
 from __future__ import annotations

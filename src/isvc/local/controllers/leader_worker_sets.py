@@ -1,106 +1,131 @@
-"""LeaderWorkerSets: of each group of pods the leader runs, alone, as a Deployment.
+"""LeaderWorkerSets: groups of pods, each a leader and its workers, which start, fail and are replaced together.
 
-A group spreads one model over several nodes. Here is one node, and llama.cpp computes in one process, so that workers
-would have nothing to do; the status says so.
+Groups of the LLM server are the exception: llama.cpp computes in one process, so that workers would have nothing to
+do. Of these the leader runs, alone, as a Deployment; the status says so.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from isvc.kube.conditions import find
-from isvc.kube.errors import AlreadyExists
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of
-from isvc.kube.owners import controller_ref
-from isvc.kube.resource import DEPLOYMENTS
+from isvc.kube.errors import AlreadyExists, NotFound
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.owners import is_controlled_by
+from isvc.kube.resource import DEPLOYMENTS, PODS
 from isvc.local.controllers.context import Context
+from isvc.local.controllers.group_pods import COMPLETE, Place, group_pod, place_of
+from isvc.local.controllers.group_steps import Groups, groups, newly_complete, next_step
+from isvc.local.controllers.lone_leaders import deployment_of, is_outdated
+from isvc.local.controllers.pod_writes import create_pod, delete_pod
+from isvc.local.controllers.pods import is_active
 from isvc.local.controllers.rollout import replicas_of
+from isvc.local.node.images import is_llm_server
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
+from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
-_KIND: Final = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind}
-_LABEL: Final = "leaderworkerset.sigs.k8s.io"
 _ALONE: Final = "the leader of each group runs alone: on one machine nothing is gained by more processes"
 
 
 def controller(context: Context) -> Controller:
-    async def reconcile(key: Key) -> None:
-        group = context.cache.get(LEADER_WORKER_SETS, key.name, key.namespace)
-        if group is None or is_being_deleted(group):
+    watches = [
+        Watch(LEADER_WORKER_SETS),
+        Watch(PODS, to=owner_of(LEADER_WORKER_SETS)),
+        Watch(DEPLOYMENTS, to=owner_of(LEADER_WORKER_SETS)),
+    ]
+    return Controller("leaderworkerset", LeaderWorkerSets(context).reconcile, watches)
+
+
+def leads_alone(worker_set: Object) -> bool:
+    """Whether the workers are LLM servers, which cannot compute together here."""
+    containers = dig(worker_set, "spec", "leaderWorkerTemplate", "workerTemplate", "spec", "containers") or ()
+    return any(is_llm_server(container.get("image", "")) for container in containers)
+
+
+class LeaderWorkerSets:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._cache = context.cache
+
+    async def reconcile(self, key: Key) -> None:
+        worker_set = self._cache.get(LEADER_WORKER_SETS, key.name, key.namespace)
+        if worker_set is None or is_being_deleted(worker_set):
             return
-        wanted = deployment_of(group)
-        live = context.cache.get(DEPLOYMENTS, key.name, key.namespace)
+        if leads_alone(worker_set):
+            await self._remove_groups(worker_set)
+            counts = await self._run_leaders(worker_set)
+        else:
+            await self._remove_leaders(worker_set)
+            counts = await self._run_groups(worker_set)
+        status = set_status(worker_set, counts, timestamp(self._context.clock.now()))
+        await self._context.write_status(LEADER_WORKER_SETS, worker_set, status)
+
+    async def _run_groups(self, worker_set: Object) -> Groups:
+        step = next_step(worker_set, self._pods(worker_set))
+        for place in step.create:
+            try:
+                await create_pod(self._context, worker_set, group_pod(worker_set, place))
+            except AlreadyExists:  # one that is still going, which the cache has lost sight of, or another's
+                continue
+        for pod in step.delete:
+            await delete_pod(self._context, worker_set, pod)
+        for leader in newly_complete(self._pods(worker_set)):
+            mark = {"metadata": {"uid": uid_of(leader), "annotations": {COMPLETE: "true"}}}
+            with suppress(NotFound):
+                await self._context.patch(PODS, leader, mark)
+        return groups(worker_set, self._pods(worker_set))
+
+    async def _remove_groups(self, worker_set: Object) -> None:
+        for pod in filter(is_active, self._pods(worker_set).values()):
+            await delete_pod(self._context, worker_set, pod)
+
+    def _pods(self, worker_set: Object) -> dict[Place, Object]:
+        found = self._cache.by_index(PODS, OWNER, uid_of(worker_set))
+        return {place: pod for pod in found if (place := place_of(pod)) is not None}
+
+    async def _run_leaders(self, worker_set: Object) -> Groups:
+        wanted = deployment_of(worker_set)
+        live = self._cache.get(DEPLOYMENTS, name_of(worker_set), namespace_of(worker_set))
         if live is None:
             try:
-                live = await context.client.create(DEPLOYMENTS, wanted)
+                live = await self._context.client.create(DEPLOYMENTS, wanted)
             except AlreadyExists:
-                live = await context.client.get(DEPLOYMENTS, key.name, key.namespace)
-            context.cache.note(DEPLOYMENTS, live)
-        elif _differs(live, group):
-            live = await context.patch(DEPLOYMENTS, live, wanted)
-        status = group_status(group, live, timestamp(context.clock.now()))
-        await context.write_status(LEADER_WORKER_SETS, group, status)
+                live = await self._context.client.get(DEPLOYMENTS, name_of(worker_set), namespace_of(worker_set))
+            self._cache.note(DEPLOYMENTS, live)
+        elif is_outdated(live, worker_set):
+            live = await self._context.patch(DEPLOYMENTS, live, wanted)
+        status = live.get("status") or {}
+        return Groups(replicas_of(worker_set), status.get("readyReplicas", 0), status.get("updatedReplicas", 0))
 
-    watches = [Watch(LEADER_WORKER_SETS), Watch(DEPLOYMENTS, to=owner_of(LEADER_WORKER_SETS))]
-    return Controller("leaderworkerset", reconcile, watches)
+    async def _remove_leaders(self, worker_set: Object) -> None:
+        live = self._cache.get(DEPLOYMENTS, name_of(worker_set), namespace_of(worker_set))
+        if live is None or not is_controlled_by(live, uid_of(worker_set)) or is_being_deleted(live):
+            return
+        with suppress(NotFound):
+            await self._context.client.delete(DEPLOYMENTS, name_of(live), namespace_of(live), uid=uid_of(live))
 
 
-def deployment_of(group: Object) -> Object:
-    """The leaders; a group without a template for them has workers alone, of which the first leads."""
-    templates = group["spec"]["leaderWorkerTemplate"]
-    template = templates.get("leaderTemplate") or templates["workerTemplate"]
-    ours = {f"{_LABEL}/name": name_of(group), f"{_LABEL}/worker-index": "0"}
-    metadata = template.get("metadata") or {}
-    pod = {**template["spec"], "containers": [_with_address(each) for each in template["spec"]["containers"]]}
+def set_status(worker_set: Object, counts: Groups, now: str) -> Object:
+    replicas = replicas_of(worker_set)
+    message = _ALONE if leads_alone(worker_set) else f"{counts.ready} of {replicas} groups are ready"
+    is_available = counts.ready >= replicas and counts.updated >= replicas
+    reason = "AllGroupsReady" if is_available else "GroupsNotReady"
     return {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
-        "metadata": {
-            "name": name_of(group),
-            "namespace": namespace_of(group),
-            "labels": {f"{_LABEL}/name": name_of(group)},
-            "annotations": {f"{_LABEL}/generation": str(dig(group, "metadata", "generation") or 0)},
-            "ownerReferences": [controller_ref({**_KIND, **group})],
-        },
-        "spec": {
-            "replicas": replicas_of(group),
-            "selector": {"matchLabels": ours},
-            "template": {"metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **ours}}, "spec": pod},
-        },
+        "conditions": [
+            _condition(worker_set, "Available", is_available, reason, message, now),
+            _condition(worker_set, "Progressing", not is_available, "GroupsProgressing", message, now),
+        ],
+        "replicas": counts.replicas,
+        "readyReplicas": counts.ready,
+        "updatedReplicas": counts.updated,
     }
 
 
-def _with_address(container: Object) -> Object:
-    """What the controller of a cluster sets in every pod of a group: where the leader is, and how many there are."""
-    values = {"LWS_LEADER_ADDRESS": "127.0.0.1", "LWS_GROUP_SIZE": "1", "LWS_WORKER_INDEX": "0"}
-    env = [{"name": name, "value": value} for name, value in values.items()]
-    return {**container, "env": [*env, *(container.get("env") or [])]}
-
-
-def group_status(group: Object, deployment: Object, now: str) -> Object:
-    status = deployment.get("status") or {}
-    ready, replicas = status.get("readyReplicas", 0), replicas_of(group)
-    is_available = ready >= replicas and status.get("updatedReplicas", 0) >= replicas
-    available = _condition(
-        group, "Available", is_available, "AllGroupsReady" if is_available else "GroupsNotReady", now
-    )
-    progressing = _condition(group, "Progressing", not is_available, "GroupsProgressing", now)
-    return {
-        "conditions": [available, progressing],
-        "replicas": replicas,
-        "readyReplicas": ready,
-        "updatedReplicas": status.get("updatedReplicas", 0),
-    }
-
-
-def _condition(group: Object, kind: str, holds: bool, reason: str, now: str) -> Object:
-    before = find(dig(group, "status", "conditions") or (), kind) or {}
+def _condition(worker_set: Object, kind: str, holds: bool, reason: str, message: str, now: str) -> Object:
+    before = find(dig(worker_set, "status", "conditions") or (), kind) or {}
     status = "True" if holds else "False"
     since = before.get("lastTransitionTime", now) if before.get("status") == status else now
-    return {"type": kind, "status": status, "reason": reason, "message": _ALONE, "lastTransitionTime": since}
-
-
-def _differs(deployment: Object, group: Object) -> bool:
-    made_from = dig(deployment, "metadata", "annotations", f"{_LABEL}/generation")
-    return bool(made_from != str(dig(group, "metadata", "generation") or 0))
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}

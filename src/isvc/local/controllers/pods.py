@@ -12,6 +12,11 @@ def is_active(pod: Object) -> bool:
     return dig(pod, "status", "phase") not in ("Succeeded", "Failed") and not is_being_deleted(pod)
 
 
+def has_ended(pod: Object) -> bool:
+    """By itself, and is still there."""
+    return not is_active(pod) and not is_being_deleted(pod)
+
+
 def ready_condition(pod: Object) -> Object | None:
     return next((c for c in dig(pod, "status", "conditions") or [] if c.get("type") == "Ready"), None)
 

@@ -12,7 +12,7 @@ from isvc.kube.resource import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, P
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
 from isvc.local.controllers.context import Context
 from isvc.local.controllers.pod_writes import create_pod, delete_pod, typed
-from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
+from isvc.local.controllers.pods import has_ended, is_active, is_ready, seconds_until_available
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions, revisions
 from isvc.local.controllers.rollout import replicas_of
 from isvc.local.controllers.stateful_pods import claims_of, ordinal_of, stateful_pod
@@ -100,7 +100,7 @@ def next_step(stateful_set: Object, pods: Mapping[int, Object], update: str, now
     wanted = range(first, first + replicas_of(stateful_set))
     ordered = dig(stateful_set, "spec", "podManagementPolicy") != "Parallel"
     missing = [number for number in wanted if number not in pods]
-    ended = [pods[number] for number in wanted if number in pods and _has_ended(pods[number])]
+    ended = [pods[number] for number in wanted if number in pods and has_ended(pods[number])]
     surplus = [pods[number] for number in sorted(pods, reverse=True) if number not in wanted]
     if not ordered and (missing or ended or any(map(is_active, surplus))):
         return Step(missing, [*ended, *filter(is_active, surplus)])
@@ -108,7 +108,7 @@ def next_step(stateful_set: Object, pods: Mapping[int, Object], update: str, now
         pod = pods.get(number)
         if pod is None:
             return Step(create=[number])
-        if _has_ended(pod):
+        if has_ended(pod):
             return Step(delete=[pod])
         if not _is_available(stateful_set, pod, now):
             return Step()
@@ -138,10 +138,6 @@ def _first(stateful_set: Object) -> int:
 
 def _partition(stateful_set: Object) -> int:
     return int(dig(stateful_set, "spec", "updateStrategy", "rollingUpdate", "partition") or 0)
-
-
-def _has_ended(pod: Object) -> bool:
-    return dig(pod, "status", "phase") in ("Succeeded", "Failed") and not is_being_deleted(pod)
 
 
 def _is_available(stateful_set: Object, pod: Object, now: datetime) -> bool:

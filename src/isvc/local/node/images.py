@@ -83,9 +83,7 @@ class ImageTable:
     def find(self, image: str) -> Program | None:
         """The program for an image: the most specific key that fits."""
         self._renew()
-        name = image_name(image)
-        fitting = [key for key in self._programs if fits(key, name)]
-        return self._programs[max(fitting, key=lambda key: ("*" not in key, len(key)))] if fitting else None
+        return _most_specific(self._programs, image)
 
     def _renew(self) -> None:
         tables = [*sorted(self.path.parent.glob("runtimes/*/images.yaml")), self.path]
@@ -95,6 +93,17 @@ class ImageTable:
             users = [parse(path.read_text(), str(path)) for path, _ in found]
             self._programs = {image: program for table in (BUILT_IN, *users) for image, program in table.items()}
             self._read = state
+
+
+def is_llm_server(image: str) -> bool:
+    """Whether the LLM server runs for this image, unless the user's table names another program."""
+    return _most_specific(BUILT_IN, image) is _VLLM
+
+
+def _most_specific(programs: Mapping[str, Program], image: str) -> Program | None:
+    name = image_name(image)
+    fitting = [key for key in programs if fits(key, name)]
+    return programs[max(fitting, key=lambda key: ("*" not in key, len(key)))] if fitting else None
 
 
 def image_name(image: str) -> str:

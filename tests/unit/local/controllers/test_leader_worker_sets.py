@@ -1,50 +1,187 @@
-"""Groups of pods of which the leader runs alone."""
+"""LeaderWorkerSets: groups of pods, and those of the LLM server, of which the leader runs alone."""
 
 from __future__ import annotations
 
 import pytest
 
-from isvc.local.controllers.leader_worker_sets import deployment_of, group_status
+from isvc.kube.objects import Object, labels_of, name_of
+from isvc.local.controllers.group_pods import COMPLETE, Place, group_pod, place_of
+from isvc.local.controllers.group_steps import Groups, Step, groups, newly_complete, next_step
+from isvc.local.controllers.leader_worker_sets import leads_alone, set_status
+from isvc.local.controllers.lone_leaders import deployment_of
 
 NOW = "2026-11-16T12:00:00Z"
 
 
-def group(**templates):
-    pod = {"metadata": {"labels": {"app": "llm"}}, "spec": {"containers": [{"name": "main", "env": [{"name": "A"}]}]}}
+def worker_set(*, replicas: int = 2, image: str = "python:3.11", startup: str = "", **templates: object) -> Object:
+    container = {"name": "main", "image": image, "env": [{"name": "A"}]}
+    pod = {"metadata": {"labels": {"app": "llm"}}, "spec": {"containers": [container]}}
     return {
         "metadata": {"name": "g", "namespace": "default", "uid": "u", "generation": 2},
-        "spec": {"replicas": 2, "leaderWorkerTemplate": {"workerTemplate": pod, "size": 4, **templates}},
+        "spec": {
+            "replicas": replicas,
+            "startupPolicy": startup or "LeaderCreated",
+            "leaderWorkerTemplate": {"workerTemplate": pod, "size": 3, **templates},
+        },
     }
 
 
-def test_leaders_are_a_deployment_that_goes_with_the_group():
+def running(owner: Object, places: list[Place], *, ready: bool = True) -> dict[Place, Object]:
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]}
+    return {place: {**group_pod(owner, place), "status": status} for place in places}
+
+
+def group(number: int) -> list[Place]:
+    return [Place(number, index) for index in range(3)]
+
+
+def deleted(step: Step) -> list[str]:
+    assert not step.create
+    return sorted(map(name_of, step.delete))
+
+
+def restarted(pod: Object) -> Object:
+    return {**pod, "status": {**pod["status"], "containerStatuses": [{"restartCount": 1}]}}
+
+
+def ending(pod: Object) -> Object:
+    return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": NOW}}
+
+
+def env(container: Object) -> dict[str, str]:
+    return {each["name"]: each.get("value", "") for each in container["env"]}
+
+
+def test_a_worker_knows_its_place():
+    pod = group_pod(worker_set(), Place(1, 2))
+    assert name_of(pod) == pod["spec"]["hostname"] == "g-1-2"
+    labels = {key.rpartition("/")[2]: value for key, value in labels_of(pod).items()}
+    assert labels.items() >= {"app": "llm", "name": "g", "group-index": "1", "worker-index": "2"}.items()
+    assert place_of(pod) == Place(1, 2)
+    expected = {"LWS_LEADER_ADDRESS": "127.0.0.1", "LWS_GROUP_SIZE": "3", "LWS_WORKER_INDEX": "2", "A": ""}
+    assert env(pod["spec"]["containers"][0]) == expected
+    assert pod["metadata"]["ownerReferences"][0]["kind"] == "LeaderWorkerSet"
+
+
+def test_a_leader_is_of_its_own_template_if_there_is_one():
+    leader = {"spec": {"initContainers": [{"name": "first"}], "containers": [{"name": "leader"}]}}
+    pod = group_pod(worker_set(leaderTemplate=leader), Place(0, 0))
+    assert name_of(pod) == "g-0"
+    assert [each["name"] for each in pod["spec"]["containers"]] == ["leader"]
+    assert env(pod["spec"]["initContainers"][0])["LWS_WORKER_INDEX"] == "0"
+    assert group_pod(worker_set(), Place(0, 0))["spec"]["containers"][0]["name"] == "main"
+
+
+@pytest.mark.parametrize(("startup", "ready", "workers"), [
+    ("LeaderCreated", False, 2), ("LeaderReady", False, 0), ("LeaderReady", True, 2),
+])  # fmt: skip
+def test_workers_follow_their_leader(startup, ready, workers):
+    owner = worker_set(replicas=1, startup=startup)
+    assert next_step(owner, {}) == Step(create=[Place(0, 0)], delete=[])
+    assert len(next_step(owner, running(owner, [Place(0, 0)], ready=ready)).create) == workers
+
+
+@pytest.mark.parametrize(("lost", "replaced"), [
+    (restarted, ["g-1", "g-1-1", "g-1-2"]), (ending, ["g-1", "g-1-1"]),
+])  # fmt: skip
+def test_a_group_is_replaced_as_a_whole(lost, replaced):
+    owner = worker_set()
+    pods = running(owner, [*group(0), *group(1)])
+    pods[Place(1, 2)] = lost(pods[Place(1, 2)])
+    assert deleted(next_step(owner, pods)) == replaced
+
+
+def test_a_group_starts_again_only_when_all_of_it_is_gone():
+    owner = worker_set(replicas=1)
+    pods = running(owner, group(0))
+    del pods[Place(0, 0)]
+    assert deleted(next_step(owner, pods)) == ["g-0-1", "g-0-2"]
+    assert next_step(owner, {place: ending(pod) for place, pod in pods.items()}) == Step()
+
+
+@pytest.mark.parametrize(("policy", "replaced"), [("RecreateGroupOnPodRestart", ["g-0", "g-0-1"]), ("None", [])])
+def test_a_worker_that_vanished_is_missed(policy, replaced):
+    owner = worker_set(replicas=1, restartPolicy=policy)
+    pods = running(owner, group(0))
+    (leader,) = newly_complete(pods)
+    leader["metadata"]["annotations"][COMPLETE] = "true"
+    assert newly_complete(pods) == []
+    del pods[Place(0, 2)]
+    step = next_step(owner, pods)
+    assert sorted(map(name_of, step.delete)) == replaced
+    assert list(step.create) == ([] if replaced else [Place(0, 2)])
+
+
+def test_another_size_replaces_groups_one_at_a_time():
+    owner, larger = worker_set(), worker_set(size=4)
+    pods = running(owner, [*group(0), *group(1)])
+    assert deleted(next_step(larger, pods)) == ["g-1", "g-1-1", "g-1-2"]
+    assert groups(larger, pods) == Groups(replicas=2, ready=2, updated=0)
+
+
+def test_with_the_policy_none_a_worker_is_replaced_by_itself_and_a_leader_with_its_group():
+    owner = worker_set(replicas=1, restartPolicy="None")
+    pods = running(owner, group(0))
+    assert next_step(owner, pods | {Place(0, 1): ending(pods[Place(0, 1)])}) == Step()
+    assert deleted(next_step(owner, pods | {Place(0, 0): ending(pods[Place(0, 0)])})) == ["g-0-1", "g-0-2"]
+    del pods[Place(0, 1)]
+    assert next_step(owner, pods) == Step(create=[Place(0, 1)], delete=[])
+
+
+def test_an_update_replaces_the_last_group_first_and_waits_for_it():
+    owner, changed = worker_set(), worker_set(image="python:3.12")
+    pods = running(owner, [*group(0), *group(1)])
+    assert deleted(next_step(changed, pods)) == ["g-1", "g-1-1", "g-1-2"]
+    assert next_step(changed, pods | running(changed, group(1), ready=False)) == Step()
+    assert deleted(next_step(changed, pods | running(changed, group(1)))) == ["g-0", "g-0-1", "g-0-2"]
+
+
+def test_fewer_groups():
+    owner = worker_set(replicas=1)
+    assert deleted(next_step(owner, running(owner, [*group(0), *group(1)]))) == ["g-1", "g-1-1", "g-1-2"]
+
+
+def test_a_group_is_ready_only_with_all_of_its_pods():
+    owner = worker_set()
+    pods = running(owner, [*group(0), *group(1)])
+    assert groups(owner, pods) == Groups(replicas=2, ready=2, updated=2)
+    pods |= running(owner, [Place(1, 2)], ready=False)
+    assert groups(owner, pods) == Groups(replicas=2, ready=1, updated=2)
+    del pods[Place(1, 2)]
+    assert groups(owner, pods) == Groups(replicas=2, ready=1, updated=2)
+
+
+@pytest.mark.parametrize(("image", "alone"), [
+    ("python:3.11", False), ("vllm/vllm-openai:v0.11", True), ("ghcr.io/llm-d/llm-d-cuda:v0.4", True),
+    ("kserve/huggingfaceserver", True), ("ghcr.io/llm-d/llm-d-routing-sidecar:v0.4", False),
+])  # fmt: skip
+def test_workers_of_the_llm_server_do_not_run(image, alone):
+    assert leads_alone(worker_set(image=image)) == alone
+
+
+def test_lone_leaders_are_a_deployment_that_goes_with_the_set():
     leader = {"metadata": {"labels": {"role": "leader"}}, "spec": {"containers": [{"name": "leader"}]}}
-    made = deployment_of(group(leaderTemplate=leader))
+    made = deployment_of(worker_set(leaderTemplate=leader))
     assert made["spec"]["replicas"] == 2
     pod = made["spec"]["template"]
     assert pod["metadata"]["labels"]["role"] == "leader"
     assert made["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
     assert [each["name"] for each in pod["spec"]["containers"]] == ["leader"]
-    assert {"name": "LWS_LEADER_ADDRESS", "value": "127.0.0.1"} in pod["spec"]["containers"][0]["env"]
+    assert env(pod["spec"]["containers"][0])["LWS_GROUP_SIZE"] == "1"
     assert made["metadata"]["ownerReferences"][0]["kind"] == "LeaderWorkerSet"
 
 
-def test_without_a_leader_of_their_own_workers_run():
-    container = deployment_of(group())["spec"]["template"]["spec"]["containers"][0]
-    assert [each["name"] for each in container["env"]][-1] == "A"
-
-
 @pytest.mark.parametrize(("ready", "available"), [(1, "False"), (2, "True")])
-def test_the_status_counts_leaders_and_says_that_they_are_alone(ready, available):
-    status = group_status(group(), {"status": {"readyReplicas": ready, "updatedReplicas": 2}}, NOW)
+@pytest.mark.parametrize(("image", "said"), [("vllm/vllm-openai", "runs alone"), ("python:3.11", "of 2 groups")])
+def test_the_status_counts_groups_and_says_whether_leaders_are_alone(ready, available, image, said):
+    status = set_status(worker_set(image=image), Groups(replicas=2, ready=ready, updated=2), NOW)
     conditions = {each["type"]: each for each in status["conditions"]}
     assert conditions["Available"]["status"] == available
-    assert "runs alone" in conditions["Available"]["message"]
+    assert said in conditions["Available"]["message"]
     assert status["readyReplicas"] == ready
 
 
-def test_a_settled_group_is_left_alone():
-    live = group()
-    live["status"] = group_status(live, {"status": {"readyReplicas": 2, "updatedReplicas": 2}}, NOW)
-    later = group_status(live, {"status": {"readyReplicas": 2, "updatedReplicas": 2}}, "2026-11-16T13:00:00Z")
-    assert later == live["status"]
+def test_a_settled_set_is_left_alone():
+    live, counts = worker_set(), Groups(replicas=2, ready=2, updated=2)
+    live["status"] = set_status(live, counts, NOW)
+    assert set_status(live, counts, "2026-11-16T13:00:00Z") == live["status"]

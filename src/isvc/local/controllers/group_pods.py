@@ -1,0 +1,86 @@
+"""The pods of a LeaderWorkerSet: the leader `SET-GROUP` and the workers `SET-GROUP-INDEX` of each group.
+
+Labels, annotations and variables are those of the LeaderWorkerSet controller; the leader's address is this machine's.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of
+from isvc.local.controllers.pod_writes import pod_of
+from isvc.local.controllers.rollout import template_hash
+from isvc.serving.thirdparty import LEADER_WORKER_SETS
+
+LABEL: Final = "leaderworkerset.sigs.k8s.io"
+REVISION: Final = f"{LABEL}/template-revision-hash"
+COMPLETE: Final = "local.isvc.dev/group-complete"  # on a leader all of whose workers have been created
+_GROUP: Final = f"{LABEL}/group-index"
+_WORKER: Final = f"{LABEL}/worker-index"
+
+
+class Place(NamedTuple):
+    """Which pod of which group; worker 0 leads."""
+
+    group: int
+    worker: int
+
+
+def place_of(pod: Object) -> Place | None:
+    group, worker = labels_of(pod).get(_GROUP, ""), labels_of(pod).get(_WORKER, "")
+    return Place(int(group), int(worker)) if group.isdecimal() and worker.isdecimal() else None
+
+
+def size_of(worker_set: Object) -> int:
+    return int(dig(worker_set, "spec", "leaderWorkerTemplate", "size") or 1)
+
+
+def leader_size(leader: Object) -> int:
+    """The size of a group when its leader was created, from which that of the set may differ by now."""
+    return int(annotations_of(leader).get(f"{LABEL}/size") or 1)
+
+
+def revision_of(worker_set: Object) -> str:
+    """A hash of all that the pods are made from: where it changes, groups are replaced."""
+    templates = worker_set["spec"]["leaderWorkerTemplate"]
+    return template_hash({key: templates.get(key) for key in ("leaderTemplate", "workerTemplate", "size")})
+
+
+def leader_template(worker_set: Object) -> Object:
+    """A set without a template for leaders has workers alone, of which the first leads."""
+    templates: Object = worker_set["spec"]["leaderWorkerTemplate"]
+    template: Object = templates.get("leaderTemplate") or templates["workerTemplate"]
+    return template
+
+
+def group_pod(worker_set: Object, place: Place) -> Object:
+    templates = worker_set["spec"]["leaderWorkerTemplate"]
+    template = templates["workerTemplate"] if place.worker else leader_template(worker_set)
+    pod = pod_of(worker_set, LEADER_WORKER_SETS, template)
+    leader = f"{name_of(worker_set)}-{place.group}"
+    metadata = pod["metadata"]
+    del metadata["generateName"]
+    metadata["name"] = f"{leader}-{place.worker}" if place.worker else leader
+    metadata["labels"] |= {
+        f"{LABEL}/name": name_of(worker_set),
+        _GROUP: str(place.group),
+        _WORKER: str(place.worker),
+        REVISION: revision_of(worker_set),
+    }
+    metadata["annotations"] |= {f"{LABEL}/size": str(size_of(worker_set))}
+    if place.worker:
+        metadata["annotations"] |= {f"{LABEL}/leader-name": leader}
+    named = {**pod["spec"], "hostname": metadata["name"], "subdomain": name_of(worker_set)}
+    return {**pod, "spec": with_group_env(named, size_of(worker_set), place.worker)}
+
+
+def with_group_env(pod_spec: Object, size: int, index: int) -> Object:
+    """In every container of a group: where the leader is, how many pods there are, and which one this is."""
+    values = {"LWS_LEADER_ADDRESS": "127.0.0.1", "LWS_GROUP_SIZE": str(size), "LWS_WORKER_INDEX": str(index)}
+    env = [{"name": name, "value": value} for name, value in values.items()]
+    containers = {
+        key: [{**each, "env": [*env, *(each.get("env") or [])]} for each in pod_spec[key]]
+        for key in ("initContainers", "containers")
+        if pod_spec.get(key)
+    }
+    return {**pod_spec, **containers}

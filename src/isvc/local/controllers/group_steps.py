@@ -1,0 +1,114 @@
+"""What a LeaderWorkerSet does next about its pods: start, replace or remove whole groups, or single workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeAlias
+
+from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of
+from isvc.local.controllers.group_pods import COMPLETE, REVISION, Place, leader_size, revision_of
+from isvc.local.controllers.pods import has_ended, is_active, is_ready
+from isvc.local.controllers.rollout import replicas_of
+
+Pods: TypeAlias = Mapping[Place, Object]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do now; the pods' events bring the next step."""
+
+    create: Sequence[Place] = ()
+    delete: Sequence[Object] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """How many of a set's groups there are, are ready, and are of its current templates."""
+
+    replicas: int
+    ready: int
+    updated: int
+
+
+def next_step(worker_set: Object, pods: Pods) -> Step:
+    """All groups at once; an update replaces one group at a time, the last one first."""
+    wanted = range(replicas_of(worker_set))
+    surplus = [pod for place, pod in pods.items() if place.group not in wanted and is_active(pod)]
+    steps = [_group_step(worker_set, number, _members(pods, number)) for number in wanted]
+    create = list(chain.from_iterable(step.create for step in steps))
+    delete = [*surplus, *chain.from_iterable(step.delete for step in steps)]
+    return Step(create, delete) if create or delete else _update(worker_set, pods)
+
+
+def _group_step(worker_set: Object, number: int, members: Mapping[int, Object]) -> Step:
+    leader = members.get(0)
+    if members and (leader is None or _has_to_restart(worker_set, members)):
+        return Step(delete=[pod for pod in members.values() if not is_being_deleted(pod)])
+    if leader is None:
+        return Step(create=[Place(number, 0)])
+    ended = [pod for pod in members.values() if has_ended(pod)]
+    if dig(worker_set, "spec", "startupPolicy") == "LeaderReady" and not is_ready(leader):
+        return Step(delete=ended)
+    missing = [Place(number, worker) for worker in range(1, leader_size(leader)) if worker not in members]
+    return Step(missing, ended)
+
+
+def _has_to_restart(worker_set: Object, members: Mapping[int, Object]) -> bool:
+    """A group does not outlive its leader, nor, unless its restart policy says otherwise, any other of its pods.
+
+    A pod may be gone before anybody saw it end: of a group that was complete once, none may be missing.
+    """
+    policy = dig(worker_set, "spec", "leaderWorkerTemplate", "restartPolicy") or "RecreateGroupOnPodRestart"
+    if policy.startswith("RecreateGroup"):
+        is_short = COMPLETE in annotations_of(members[0]) and not _is_complete(members)
+        return is_short or any(not is_active(pod) or _has_restarted(pod) for pod in members.values())
+    return not is_active(members[0])
+
+
+def _update(worker_set: Object, pods: Pods) -> Step:
+    for number in reversed(range(replicas_of(worker_set))):
+        members = _members(pods, number)
+        if not _is_updated(worker_set, members):
+            return Step(delete=[pod for pod in members.values() if is_active(pod)])
+        if not _is_group_ready(members):
+            return Step()
+    return Step()
+
+
+def newly_complete(pods: Pods) -> list[Object]:
+    """Leaders all of whose workers are there, and which do not say so yet."""
+    leaders = [(place, pod) for place, pod in pods.items() if place.worker == 0 and COMPLETE not in annotations_of(pod)]
+    return [leader for place, leader in leaders if is_active(leader) and _is_complete(_members(pods, place.group))]
+
+
+def groups(worker_set: Object, pods: Pods) -> Groups:
+    numbers = sorted({place.group for place in pods if place.worker == 0})
+    found = [_members(pods, number) for number in numbers]
+    return Groups(
+        replicas=len(found),
+        ready=sum(_is_group_ready(members) for members in found),
+        updated=sum(_is_updated(worker_set, members) for members in found),
+    )
+
+
+def _members(pods: Pods, number: int) -> dict[int, Object]:
+    return {place.worker: pod for place, pod in sorted(pods.items()) if place.group == number}
+
+
+def _is_complete(members: Mapping[int, Object]) -> bool:
+    return 0 in members and len(members) >= leader_size(members[0])
+
+
+def _is_group_ready(members: Mapping[int, Object]) -> bool:
+    return _is_complete(members) and all(is_active(pod) and is_ready(pod) for pod in members.values())
+
+
+def _is_updated(worker_set: Object, members: Mapping[int, Object]) -> bool:
+    return all(labels_of(pod).get(REVISION) == revision_of(worker_set) for pod in members.values())
+
+
+def _has_restarted(pod: Object) -> bool:
+    lists = (dig(pod, "status", key) or () for key in ("initContainerStatuses", "containerStatuses"))
+    return any(status.get("restartCount") for status in chain.from_iterable(lists))
