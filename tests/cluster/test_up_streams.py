@@ -71,11 +71,11 @@ def test_a_command_has_the_containers_environment_and_its_own_streams(here, prot
     assert "container d is not valid for pod web" in exec_(here, "web", "-c", "d", "--", "ls", **protocol).stderr
 
 
-@protocols
-def test_a_terminal_is_one_and_follows_the_size_of_the_clients(here, protocol):
+def use_shell(here: Machine, *kubectl: str, **env: str) -> int:
+    """The exit code of a kubectl in a terminal, after what a terminal is good for was tried in the shell behind it."""
     process, ours = pty.fork()
     if process == 0:
-        os.execvpe("kubectl", ["kubectl", "exec", "-it", "web", "--", "sh"], {**here.env, **protocol})
+        os.execvpe("kubectl", ["kubectl", *kubectl], {**here.env, **env})
     said = b""
 
     def hears(pattern: str) -> bool:
@@ -86,7 +86,7 @@ def test_a_terminal_is_one_and_follows_the_size_of_the_clients(here, protocol):
 
     os.set_blocking(ours, False)
     try:
-        until(lambda: hears(r"[#$] "), "a prompt")
+        until(lambda: os.write(ours, b"\n") and hears(r"[#$] "), "a prompt", every=0.2)
         os.write(ours, b"tty\n")
         until(lambda: hears(r"/dev/(pts/|tty)"), "a terminal")
         fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 41, 123, 0, 0))
@@ -98,9 +98,58 @@ def test_a_terminal_is_one_and_follows_the_size_of_the_clients(here, protocol):
         until(lambda: not is_running("4711"), "Ctrl-C to reach it")
         os.write(ours, b"exit 5\n")
         _, status = os.waitpid(process, 0)
-        assert os.waitstatus_to_exitcode(status) == 5
+        return os.waitstatus_to_exitcode(status)
     finally:
         os.close(ours)
+
+
+@protocols
+def test_a_terminal_is_one_and_follows_the_size_of_the_clients(here, protocol):
+    assert use_shell(here, "exec", "-it", "web", "--", "sh", **protocol) == 5
+
+
+def test_a_containers_own_terminal_is_attached_to(here):
+    shell = pod("shell", "import os; os.execvp('sh', ['sh'])", stdin=True, tty=True)
+    shell["spec"]["restartPolicy"] = "Never"
+    here.apply(shell)
+    here.kubectl("wait", "--for=condition=Ready", "pod/shell", "--timeout=60s")
+    assert use_shell(here, "attach", "-it", "shell") == 0
+    ended = "{.status.containerStatuses[0].state.terminated.exitCode}"
+    here.kubectl("wait", f"--for=jsonpath={ended}=5", "pod/shell", "--timeout=60s")
+
+
+@protocols
+def test_input_of_attached_clients_reaches_the_container(here, protocol):
+    name = "echo-spdy" if protocol else "echo"
+    here.apply(pod(name, "import os; os.execvp('cat', ['cat'])", stdin=True))
+    here.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
+    command = ["kubectl", "attach", "-q", "-i", name]
+    for line in ("from the first client\n", "from the second client\n"):
+        with subprocess.Popen(
+            command, env={**here.env, **protocol}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as client:
+            assert client.stdin is not None
+            assert client.stdout is not None
+            client.stdin.write(line)
+            client.stdin.flush()
+            assert client.stdout.readline() == line
+            client.kill()
+
+
+def test_a_pod_that_is_run_with_input_ends_with_it(here):
+    command = ["kubectl", "run", "once", "-q", "-i", "--rm", "--restart=Never", "--image=python"]
+    lines = "line of text\n" * 10_000
+    done = subprocess.run(
+        [*command, "--command", "--", "wc", "-l"],
+        env=here.env,
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["10000"], done.stderr
+    assert done.returncode == 0
+    assert here.kubectl("get", "pod", "once", "--ignore-not-found") == ""
 
 
 def test_files_are_copied_both_ways_under_the_names_of_the_container(here, tmp_path):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.quantity import Quantity
@@ -109,8 +110,29 @@ class Container:
         return await execution.run(command, streams, self._context.reaper, self._ended)
 
     async def attach(self, streams: Streams) -> None:
-        """Passes on what the process writes, until its end. Raises NotRunning."""
+        """Passes on what the process writes, until its end, and what the client sends to it. Raises NotRunning."""
         self.running_plan()
+        inputs = asyncio.gather(*self._inputs(streams))
+        try:
+            await self._show_output(streams)
+        finally:
+            inputs.cancel()
+            await asyncio.gather(inputs, return_exceptions=True)
+
+    def _inputs(self, streams: Streams) -> Iterator[Coroutine[Any, Any, None]]:
+        stdin = self._process.stdin if self._process is not None else None
+        if "stdin" in streams:
+            if stdin is not None and self.spec.get("stdin"):
+                yield stdin.feed(streams["stdin"], once=bool(self.spec.get("stdinOnce")))
+            else:
+                streams["stdin"].ignore()
+        if "resize" in streams:
+            if stdin is not None:
+                yield stdin.resize(streams["resize"])
+            else:
+                streams["resize"].ignore()
+
+    async def _show_output(self, streams: Streams) -> None:
         assert self.log is not None
         output = streams.get("stdout") or streams.get("stderr")
         async for chunk in self.log.follow():
@@ -156,7 +178,15 @@ class Container:
             plan = launch(self.spec, program, self._context, termination_log)
             context = self._context
             starting = Process.start(
-                plan.command, plan.env, plan.folder, log, context.reaper, plan.policy, context.warm.fork
+                plan.command,
+                plan.env,
+                plan.folder,
+                log,
+                context.reaper,
+                plan.policy,
+                context.warm.fork,
+                stdin=bool(self.spec.get("stdin")),
+                tty=bool(self.spec.get("tty")),
             )
             process = await in_full(starting, Process.end)
         except (CannotStart, Missing) as error:

@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
-import json
 import os
 import pty
-import struct
-import termios
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isvc.local.node.process import Exit, Files, Reaper, in_full, kill_group, spawn
+from isvc.local.node.descriptors import copy, write_all
+from isvc.local.node.process import Exit, Reaper, in_full, kill_group, spawn
 from isvc.local.node.reaper import MARK, kill_marked
 from isvc.local.node.sandbox import Policy
+from isvc.local.node.standard_files import Files
 from isvc.local.node.streams.channel import Channel
 from isvc.local.node.streams.command_streams import Streams
+from isvc.local.node.terminal import END_OF_INPUT, follow_size
 
 Copy = Coroutine[Any, Any, None]
 
 _KILLED = Exit(137, 9)
-_END_OF_INPUT = b"\x04"  # to a terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +120,15 @@ class _Terminal:
         self.files = Files.of_terminal(self._theirs)
 
     def inputs(self, streams: Streams) -> list[Copy]:
-        tasks: list[Copy] = [self._resize(streams["resize"])] if "resize" in streams else []
+        tasks: list[Copy] = [follow_size(self._ours, streams["resize"])] if "resize" in streams else []
         return [*tasks, self._feed(streams["stdin"])] if "stdin" in streams else tasks
 
     async def _feed(self, source: Channel) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read():
                 await write_all(self._ours, data)
-            await write_all(self._ours, _END_OF_INPUT)
+            await write_all(self._ours, END_OF_INPUT)
         source.ignore()
-
-    async def _resize(self, source: Channel) -> None:
-        sizes = Sizes()
-        while data := await source.read():
-            for width, height in sizes.read(data):
-                fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     def outputs(self, streams: Streams) -> list[Copy]:
         return [copy(self._ours, streams["stdout"].write)] if "stdout" in streams else []
@@ -146,69 +138,3 @@ class _Terminal:
 
     def close(self) -> None:
         os.close(self._ours)
-
-
-class Sizes:
-    """Sizes of a terminal, in a stream of JSON objects."""
-
-    def __init__(self) -> None:
-        self._text = ""
-
-    def read(self, data: bytes) -> list[tuple[int, int]]:
-        """Width and height of every whole object so far; what is no size is skipped."""
-        self._text = (self._text + data.decode("utf-8", "replace")).lstrip()[:4096]
-        found = []
-        while self._text:
-            try:
-                size, end = json.JSONDecoder().raw_decode(self._text)
-            except ValueError:
-                break
-            self._text = self._text[end:].lstrip()
-            if isinstance(size, dict):
-                width, height = size.get("Width", 0), size.get("Height", 0)
-                if all(isinstance(each, int) and 0 < each < 1 << 16 for each in (width, height)):
-                    found.append((width, height))
-        return found
-
-
-async def copy(descriptor: int, write: Callable[[bytes], Awaitable[None]]) -> None:
-    """Passes on what comes out of a file descriptor, until its end."""
-    with contextlib.suppress(ConnectionError):
-        while data := await _read(descriptor):
-            await write(data)
-
-
-async def _read(descriptor: int) -> bytes:
-    while True:
-        try:
-            return os.read(descriptor, 1 << 16)
-        except BlockingIOError:
-            await _until(descriptor, write=False)
-        except OSError:  # of a terminal that nobody has open any more
-            return b""
-
-
-async def write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(descriptor, rest) :]
-        except BlockingIOError:
-            await _until(descriptor, write=True)
-
-
-async def _until(descriptor: int, *, write: bool) -> None:
-    """Returns when the descriptor can be read from, or written to."""
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-    add, remove = (loop.add_writer, loop.remove_writer) if write else (loop.add_reader, loop.remove_reader)
-
-    def wake() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
-    add(descriptor, wake)
-    try:
-        await ready
-    finally:
-        remove(descriptor)

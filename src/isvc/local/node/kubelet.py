@@ -1,7 +1,7 @@
 """What the API server asks of a node, over TLS and with its token, on the paths of a kubelet.
 
-Logs of containers, commands beside them (`exec`), their output (`attach`), connections to their ports, and what they
-use (`stats/summary`).
+Logs of containers, commands beside them (`exec`), their input and output (`attach`), connections to their ports,
+and what they use (`stats/summary`).
 """
 
 from __future__ import annotations

@@ -122,6 +122,8 @@ def _conveniences(spec: Object, context: PodContext, translation: Translation) -
         "ISVC_MOUNTS": json.dumps(dict(translation.mounts)),
         "ISVC_PORTS": json.dumps({str(port): local for port, local in translation.ports.items()}),
     }
+    if spec.get("tty"):
+        env["TERM"] = "xterm"
     if PULLER in annotations_of(context.pod):
         env["ISVC_MULTI_MODEL"] = "true"  # the agent brings the models
     if cpus := dig(spec, "resources", "limits", "cpu"):

@@ -23,11 +23,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from isvc.local.node.descriptors import copy
 from isvc.local.node.logs import Log
 from isvc.local.node.reaper import MARK, kill_marked, started_at
 from isvc.local.node.sandbox import Policy, confined
+from isvc.local.node.standard_files import Connected, Files
+from isvc.local.node.standard_input import StandardInput
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -136,6 +139,20 @@ class _Output(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.ended.set()
 
+    def read_terminal(self, descriptor: int) -> None:
+        async def write(data: bytes) -> None:
+            self._log.write(data)
+            await asyncio.sleep(0)  # others have their turn, however much the process writes
+
+        async def read() -> None:
+            try:
+                await copy(descriptor, write)
+            finally:
+                os.close(descriptor)
+                self.ended.set()
+
+        self._reading = asyncio.create_task(read())
+
 
 _T = TypeVar("_T")
 
@@ -148,19 +165,6 @@ async def in_full(starting: Coroutine[Any, Any, _T], undo: Callable[[_T], Awaita
     except asyncio.CancelledError:
         await undo(await task)
         raise
-
-
-class Files(NamedTuple):
-    """The standard files of a process; a terminal is its only one, and controls it."""
-
-    stdin: int = asyncio.subprocess.DEVNULL
-    stdout: int = asyncio.subprocess.DEVNULL
-    stderr: int = asyncio.subprocess.DEVNULL
-    terminal: int | None = None
-
-    @classmethod
-    def of_terminal(cls, terminal: int) -> Files:
-        return cls(terminal, terminal, terminal, terminal)
 
 
 async def spawn(
@@ -235,12 +239,15 @@ Fork = Callable[[Sequence[str], Mapping[str, str], Path, int, Policy | None], Aw
 
 
 class Process:
-    def __init__(self, process: Running, mark: str, log: Log, reaper: Reaper, output: _Output) -> None:
+    def __init__(
+        self, process: Running, mark: str, log: Log, reaper: Reaper, output: _Output, stdin: StandardInput | None
+    ) -> None:
         self._process = process
         self._mark = mark
         self._log = log
         self._reaper = reaper
         self._output = output
+        self.stdin = stdin
 
     @classmethod
     async def start(
@@ -252,19 +259,32 @@ class Process:
         reaper: Reaper,
         policy: Policy | None = None,
         fork: Fork | None = None,
+        *,
+        stdin: bool = False,
+        tty: bool = False,
     ) -> Process:
-        read_end, write_end = os.pipe()
         output, mark = _Output(log), reaper.new_mark()
-        pipe = os.fdopen(read_end, "rb", 0)
-        await asyncio.get_running_loop().connect_read_pipe(lambda: output, pipe)
-        marked, files = {**env, MARK: mark}, Files(stdout=write_end, stderr=write_end)
+        ends = Connected.open(stdin=stdin, tty=tty)
+        input_ = None if ends.input is None else StandardInput(ends.input, is_terminal=tty)
+        if tty:
+            output.read_terminal(ends.output)
+        else:
+            pipe = os.fdopen(ends.output, "rb", 0)
+            await asyncio.get_running_loop().connect_read_pipe(lambda: output, pipe)
+        marked, files = {**env, MARK: mark}, ends.files
         try:
-            forked = await fork(command, marked, folder, write_end, policy) if fork is not None else None
+            forked = None
+            if fork is not None and input_ is None:
+                forked = await fork(command, marked, folder, files.stdout, policy)
             process = forked or await spawn(command, marked, folder, policy, files)
+        except BaseException:
+            if input_ is not None:
+                input_.close()
+            raise
         finally:
-            os.close(write_end)
+            ends.close_files()
         reaper.add(process.pid)
-        return cls(process, mark, log, reaper, output)
+        return cls(process, mark, log, reaper, output, input_)
 
     @property
     def pid(self) -> int:
@@ -278,6 +298,8 @@ class Process:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._output.ended.wait(), 1)
         self._log.close()
+        if self.stdin is not None:
+            self.stdin.close()
         self._reaper.remove(self.pid)
         return Exit.of(returncode)
 
