@@ -137,16 +137,10 @@ def test_input_of_attached_clients_reaches_the_container(here, protocol):
 
 
 def test_a_pod_that_is_run_with_input_ends_with_it(here):
-    command = ["kubectl", "run", "once", "-q", "-i", "--rm", "--restart=Never", "--image=python"]
+    command = ["kubectl", "run", "once", "-q", "-i", "--rm", "--restart=Never", "--pod-running-timeout=2m"]
+    command += ["--image=python", "--command", "--", "wc", "-l"]
     lines = "line of text\n" * 10_000
-    done = subprocess.run(
-        [*command, "--command", "--", "wc", "-l"],
-        env=here.env,
-        input=lines,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = subprocess.run(command, env=here.env, input=lines, capture_output=True, text=True, timeout=180)
     assert done.stdout.split() == ["10000"], done.stderr
     assert done.returncode == 0
     assert here.kubectl("get", "pod", "once", "--ignore-not-found") == ""

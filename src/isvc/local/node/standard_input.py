@@ -20,7 +20,7 @@ class StandardInput:
         self._is_terminal = is_terminal
 
     async def feed(self, source: Channel, *, once: bool) -> None:
-        """Passes on what a client sends. With `once` the process sees the end of its input when the client ends it."""
+        """Passes on what a client sends. With `once` its end is that of the input, as soon as no other client sends."""
         with self._duplicate(source) as descriptor, contextlib.suppress(OSError):  # of a process that no longer reads
             try:
                 while data := await source.read():
@@ -36,7 +36,7 @@ class StandardInput:
 
     @contextlib.contextmanager
     def _duplicate(self, source: Channel) -> Iterator[int]:
-        """A descriptor of the client's own, which stays valid when another client ends the input.
+        """A descriptor of the client's own, which stays open when another client ends the input.
 
         It leads nowhere if that has happened already.
         """
