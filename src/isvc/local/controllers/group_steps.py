@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import chain
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of
 from isvc.local.controllers.group_pods import COMPLETE, REVISION, Place, leader_size, revision_of
 from isvc.local.controllers.pods import has_ended, is_active, is_ready
 from isvc.local.controllers.rollout import replicas_of
+from isvc.toolkit.clock import parse_timestamp
 
 Pods: TypeAlias = Mapping[Place, Object]
+
+MIN_AGE: Final = timedelta(seconds=10)  # of a group that crashes, lest it is replaced as fast as this machine can
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +36,19 @@ class Groups:
     updated: int
 
 
-def next_step(worker_set: Object, pods: Pods) -> Step:
+def next_step(worker_set: Object, pods: Pods, now: datetime) -> Step:
     """All groups at once; an update replaces one group at a time, the last one first."""
     wanted = range(replicas_of(worker_set))
     surplus = [pod for place, pod in pods.items() if place.group not in wanted and is_active(pod)]
-    steps = [_group_step(worker_set, number, _members(pods, number)) for number in wanted]
+    steps = [_group_step(worker_set, number, _members(pods, number), now) for number in wanted]
     create = list(chain.from_iterable(step.create for step in steps))
     delete = [*surplus, *chain.from_iterable(step.delete for step in steps)]
     return Step(create, delete) if create or delete else _update(worker_set, pods)
 
 
-def _group_step(worker_set: Object, number: int, members: Mapping[int, Object]) -> Step:
+def _group_step(worker_set: Object, number: int, members: Mapping[int, Object], now: datetime) -> Step:
     leader = members.get(0)
-    if members and (leader is None or _has_to_restart(worker_set, members)):
+    if members and (leader is None or _has_to_restart(worker_set, members, now)):
         return Step(delete=[pod for pod in members.values() if not is_being_deleted(pod)])
     if leader is None:
         return Step(create=[Place(number, 0)])
@@ -55,16 +59,26 @@ def _group_step(worker_set: Object, number: int, members: Mapping[int, Object]) 
     return Step(missing, ended)
 
 
-def _has_to_restart(worker_set: Object, members: Mapping[int, Object]) -> bool:
+def _has_to_restart(worker_set: Object, members: Mapping[int, Object], now: datetime) -> bool:
     """A group does not outlive its leader, nor, unless its restart policy says otherwise, any other of its pods.
 
     A pod may be gone before anybody saw it end: of a group that was complete once, none may be missing.
     """
-    policy = dig(worker_set, "spec", "leaderWorkerTemplate", "restartPolicy") or "RecreateGroupOnPodRestart"
-    if policy.startswith("RecreateGroup"):
+    if _restarts_together(worker_set):
         is_short = COMPLETE in annotations_of(members[0]) and not _is_complete(members)
-        return is_short or any(not is_active(pod) or _has_restarted(pod) for pod in members.values())
+        is_old = now - parse_timestamp(members[0]["metadata"]["creationTimestamp"]) >= MIN_AGE
+        return is_short or any(not is_active(pod) or (is_old and _has_restarted(pod)) for pod in members.values())
     return not is_active(members[0])
+
+
+def will_restart(worker_set: Object, pods: Pods) -> bool:
+    """Whether a group has to restart that is too young for it."""
+    return _restarts_together(worker_set) and any(is_active(pod) and _has_restarted(pod) for pod in pods.values())
+
+
+def _restarts_together(worker_set: Object) -> bool:
+    policy = dig(worker_set, "spec", "leaderWorkerTemplate", "restartPolicy") or "RecreateGroupOnPodRestart"
+    return str(policy).startswith("RecreateGroup")
 
 
 def _update(worker_set: Object, pods: Pods) -> Step:

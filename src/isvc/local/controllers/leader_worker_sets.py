@@ -16,7 +16,7 @@ from isvc.kube.owners import is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS
 from isvc.local.controllers.context import Context
 from isvc.local.controllers.group_pods import COMPLETE, Place, group_pod, place_of
-from isvc.local.controllers.group_steps import Groups, groups, newly_complete, next_step
+from isvc.local.controllers.group_steps import MIN_AGE, Groups, groups, newly_complete, next_step, will_restart
 from isvc.local.controllers.lone_leaders import deployment_of, is_outdated
 from isvc.local.controllers.pod_writes import create_pod, delete_pod
 from isvc.local.controllers.pods import is_active
@@ -25,7 +25,7 @@ from isvc.local.node.images import is_llm_server
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
-from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 _ALONE: Final = "the leader of each group runs alone: on one machine nothing is gained by more processes"
 
@@ -36,7 +36,7 @@ def controller(context: Context) -> Controller:
         Watch(PODS, to=owner_of(LEADER_WORKER_SETS)),
         Watch(DEPLOYMENTS, to=owner_of(LEADER_WORKER_SETS)),
     ]
-    return Controller("leaderworkerset", LeaderWorkerSets(context).reconcile, watches)
+    return Controller("leaderworkerset", LeaderWorkerSets(context).reconcile, watches, clock=context.clock)
 
 
 def leads_alone(worker_set: Object) -> bool:
@@ -50,10 +50,10 @@ class LeaderWorkerSets:
         self._context = context
         self._cache = context.cache
 
-    async def reconcile(self, key: Key) -> None:
+    async def reconcile(self, key: Key) -> Result | None:
         worker_set = self._cache.get(LEADER_WORKER_SETS, key.name, key.namespace)
         if worker_set is None or is_being_deleted(worker_set):
-            return
+            return None
         if leads_alone(worker_set):
             await self._remove_groups(worker_set)
             counts = await self._run_leaders(worker_set)
@@ -62,9 +62,11 @@ class LeaderWorkerSets:
             counts = await self._run_groups(worker_set)
         status = set_status(worker_set, counts, timestamp(self._context.clock.now()))
         await self._context.write_status(LEADER_WORKER_SETS, worker_set, status)
+        is_pending = will_restart(worker_set, self._pods(worker_set))
+        return Result(requeue_after=MIN_AGE.total_seconds()) if is_pending else None
 
     async def _run_groups(self, worker_set: Object) -> Groups:
-        step = next_step(worker_set, self._pods(worker_set))
+        step = next_step(worker_set, self._pods(worker_set), self._context.clock.now())
         for place in step.create:
             try:
                 await create_pod(self._context, worker_set, group_pod(worker_set, place))

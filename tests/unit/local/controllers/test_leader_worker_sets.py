@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from isvc.kube.objects import Object, labels_of, name_of
 from isvc.local.controllers.group_pods import COMPLETE, Place, group_pod, place_of
-from isvc.local.controllers.group_steps import Groups, Step, groups, newly_complete, next_step
+from isvc.local.controllers.group_steps import MIN_AGE, Groups, Step, groups, newly_complete, next_step, will_restart
 from isvc.local.controllers.leader_worker_sets import leads_alone, set_status
 from isvc.local.controllers.lone_leaders import deployment_of
+from isvc.toolkit.clock import parse_timestamp
 
 NOW = "2026-11-16T12:00:00Z"
 
@@ -28,7 +31,14 @@ def worker_set(*, replicas: int = 2, image: str = "python:3.11", startup: str = 
 
 def running(owner: Object, places: list[Place], *, ready: bool = True) -> dict[Place, Object]:
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]}
-    return {place: {**group_pod(owner, place), "status": status} for place in places}
+    pods = {place: {**group_pod(owner, place), "status": status} for place in places}
+    for pod in pods.values():
+        pod["metadata"]["creationTimestamp"] = NOW
+    return pods
+
+
+def step_of(owner: Object, pods: dict[Place, Object], age: timedelta = MIN_AGE) -> Step:
+    return next_step(owner, pods, parse_timestamp(NOW) + age)
 
 
 def group(number: int) -> list[Place]:
@@ -77,8 +87,8 @@ def test_a_leader_is_of_its_own_template_if_there_is_one():
 ])  # fmt: skip
 def test_workers_follow_their_leader(startup, ready, workers):
     owner = worker_set(replicas=1, startup=startup)
-    assert next_step(owner, {}) == Step(create=[Place(0, 0)], delete=[])
-    assert len(next_step(owner, running(owner, [Place(0, 0)], ready=ready)).create) == workers
+    assert step_of(owner, {}) == Step(create=[Place(0, 0)], delete=[])
+    assert len(step_of(owner, running(owner, [Place(0, 0)], ready=ready)).create) == workers
 
 
 @pytest.mark.parametrize(("lost", "replaced"), [
@@ -88,15 +98,23 @@ def test_a_group_is_replaced_as_a_whole(lost, replaced):
     owner = worker_set()
     pods = running(owner, [*group(0), *group(1)])
     pods[Place(1, 2)] = lost(pods[Place(1, 2)])
-    assert deleted(next_step(owner, pods)) == replaced
+    assert deleted(step_of(owner, pods)) == replaced
+
+
+def test_a_group_that_crashes_is_replaced_only_after_a_while():
+    owner = worker_set(replicas=1)
+    pods = {place: restarted(pod) for place, pod in running(owner, group(0)).items()}
+    assert step_of(owner, pods, MIN_AGE / 2) == Step()
+    assert will_restart(owner, pods)
+    assert deleted(step_of(owner, pods)) == ["g-0", "g-0-1", "g-0-2"]
 
 
 def test_a_group_starts_again_only_when_all_of_it_is_gone():
     owner = worker_set(replicas=1)
     pods = running(owner, group(0))
     del pods[Place(0, 0)]
-    assert deleted(next_step(owner, pods)) == ["g-0-1", "g-0-2"]
-    assert next_step(owner, {place: ending(pod) for place, pod in pods.items()}) == Step()
+    assert deleted(step_of(owner, pods)) == ["g-0-1", "g-0-2"]
+    assert step_of(owner, {place: ending(pod) for place, pod in pods.items()}) == Step()
 
 
 @pytest.mark.parametrize(("policy", "replaced"), [("RecreateGroupOnPodRestart", ["g-0", "g-0-1"]), ("None", [])])
@@ -107,7 +125,7 @@ def test_a_worker_that_vanished_is_missed(policy, replaced):
     leader["metadata"]["annotations"][COMPLETE] = "true"
     assert newly_complete(pods) == []
     del pods[Place(0, 2)]
-    step = next_step(owner, pods)
+    step = step_of(owner, pods)
     assert sorted(map(name_of, step.delete)) == replaced
     assert list(step.create) == ([] if replaced else [Place(0, 2)])
 
@@ -115,30 +133,30 @@ def test_a_worker_that_vanished_is_missed(policy, replaced):
 def test_another_size_replaces_groups_one_at_a_time():
     owner, larger = worker_set(), worker_set(size=4)
     pods = running(owner, [*group(0), *group(1)])
-    assert deleted(next_step(larger, pods)) == ["g-1", "g-1-1", "g-1-2"]
+    assert deleted(step_of(larger, pods)) == ["g-1", "g-1-1", "g-1-2"]
     assert groups(larger, pods) == Groups(replicas=2, ready=2, updated=0)
 
 
 def test_with_the_policy_none_a_worker_is_replaced_by_itself_and_a_leader_with_its_group():
     owner = worker_set(replicas=1, restartPolicy="None")
     pods = running(owner, group(0))
-    assert next_step(owner, pods | {Place(0, 1): ending(pods[Place(0, 1)])}) == Step()
-    assert deleted(next_step(owner, pods | {Place(0, 0): ending(pods[Place(0, 0)])})) == ["g-0-1", "g-0-2"]
+    assert step_of(owner, pods | {Place(0, 1): ending(pods[Place(0, 1)])}) == Step()
+    assert deleted(step_of(owner, pods | {Place(0, 0): ending(pods[Place(0, 0)])})) == ["g-0-1", "g-0-2"]
     del pods[Place(0, 1)]
-    assert next_step(owner, pods) == Step(create=[Place(0, 1)], delete=[])
+    assert step_of(owner, pods) == Step(create=[Place(0, 1)], delete=[])
 
 
 def test_an_update_replaces_the_last_group_first_and_waits_for_it():
     owner, changed = worker_set(), worker_set(image="python:3.12")
     pods = running(owner, [*group(0), *group(1)])
-    assert deleted(next_step(changed, pods)) == ["g-1", "g-1-1", "g-1-2"]
-    assert next_step(changed, pods | running(changed, group(1), ready=False)) == Step()
-    assert deleted(next_step(changed, pods | running(changed, group(1)))) == ["g-0", "g-0-1", "g-0-2"]
+    assert deleted(step_of(changed, pods)) == ["g-1", "g-1-1", "g-1-2"]
+    assert step_of(changed, pods | running(changed, group(1), ready=False)) == Step()
+    assert deleted(step_of(changed, pods | running(changed, group(1)))) == ["g-0", "g-0-1", "g-0-2"]
 
 
 def test_fewer_groups():
     owner = worker_set(replicas=1)
-    assert deleted(next_step(owner, running(owner, [*group(0), *group(1)]))) == ["g-1", "g-1-1", "g-1-2"]
+    assert deleted(step_of(owner, running(owner, [*group(0), *group(1)]))) == ["g-1", "g-1-1", "g-1-2"]
 
 
 def test_a_group_is_ready_only_with_all_of_its_pods():
