@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -101,20 +102,25 @@ def python_for_all() -> str:
     return shutil.which("python3", path="/usr/local/bin:/usr/bin") or sys.executable
 
 
-def test_the_image_runs_as_anybody_on_a_read_only_root(tmp_path: Path):
+@pytest.fixture
+def folder_for_all() -> Iterator[Path]:
+    """One that other users may enter, unlike pytest's own, which every start of pytest closes to them."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_the_image_runs_as_anybody_on_a_read_only_root(folder_for_all: Path):
     """The steps of Containerfile, without a builder."""
-    source, target = tmp_path / "source", tmp_path / "image"
+    source, target = folder_for_all / "source", folder_for_all / "image"
     kept = [line[1:] for line in (ROOT / ".containerignore").read_text().splitlines() if line.startswith("!")]
     for name in kept:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         copy(ROOT / name, source / name)
-    run(python_for_all(), source / "tools" / "image-root", source, target, cwd=tmp_path)
+    run(python_for_all(), source / "tools" / "image-root", source, target, cwd=folder_for_all)
     listed = json.loads((target / "usr" / "share" / "sbom" / "isvc.cdx.json").read_text())
     assert {"isvc", "aiohttp", "boto3"} <= {component["name"] for component in listed["components"]}
-    temporary = Path(tempfile.gettempdir())
-    for path in (tmp_path, *(parent for parent in tmp_path.parents if temporary in parent.parents)):
-        path.chmod(path.stat().st_mode | 0o055)
     for path in (target, *target.rglob("*")):
         if not path.is_symlink():
             path.chmod(path.stat().st_mode & ~0o222)
