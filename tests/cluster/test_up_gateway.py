@@ -216,7 +216,6 @@ def test_a_request_under_way_when_its_pod_goes_is_given_the_grace_period(here):
 
 def test_what_is_not_here_is_warned_of_and_the_service_runs_without_it(here):
     wish = service("wish", "pvc://unheard-of/iris", nodeSelector={"gpu": "a100"}, canaryTrafficPercent=10)
-    wish["spec"]["predictor"]["serviceAccountName"] = "nobody"
     wish["spec"]["predictor"]["model"]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
     shutil.copytree(here.home / "volumes/default/models/iris", here.home / "volumes/default/unheard-of/iris")
     command = ["kubectl", "apply", "-f", "-"]
@@ -229,9 +228,12 @@ def test_what_is_not_here_is_warned_of_and_the_service_runs_without_it(here):
         return here.kubectl("get", "events", f"--field-selector={about}", "-o", "jsonpath={.items[*].message}")
 
     until(warnings, "an event")
-    for clause in ("the label gpu=a100", "has no nvidia.com/gpu", "claim unheard-of", "service account nobody"):
+    for clause in ("the label gpu=a100", "has no nvidia.com/gpu", "claim unheard-of"):
         assert clause in warnings()
     here.kubectl("delete", "isvc", "wish")
+    here.apply(service("lonely", "pvc://models/iris", serviceAccountName="nobody"))
+    until(lambda: 'serviceaccount "nobody" not found' in here.isvc("explain", "lonely").stdout, "the cause to be found")
+    here.kubectl("delete", "isvc", "lonely")
     long = json.dumps(service("n" * 49, "pvc://models/iris"))
     refused = subprocess.run(command, env=here.env, input=long, capture_output=True, text=True)
     assert "metadata.name: must be no more than 45 characters here, got 49" in refused.stderr

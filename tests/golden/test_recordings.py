@@ -7,6 +7,7 @@ a deliberate change `pytest tests/golden/test_recordings.py --record` writes the
 from __future__ import annotations
 
 import pytest
+from tests.cluster.lifecycles.stage import PATIENCE
 from tests.cluster.programs import controllers
 from tests.golden.player import Player, case_names, read_case, read_recording, write_recording
 from tests.waiting import until
@@ -50,7 +51,7 @@ async def _settled(player: Player, *, ready: bool, wanted: Object | None) -> Obj
         return len(seen) > 15 and all(each == seen[-1] for each in seen[-15:])
 
     try:
-        await until(rests, "it rests", within=30, every=0.1)
+        await until(rests, "it rests", within=PATIENCE, every=0.1)
     except AssertionError:
         assert seen[-1] == wanted  # shows where they differ
     return seen[-1]

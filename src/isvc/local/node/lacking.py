@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from isvc.kube.objects import Object, dig
 from isvc.kube.quantity import Quantity, QuantityError
-from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS, Resource
 
 _UNLIMITED = ("ephemeral-storage", "hugepages-")  # what no pod is held to here
 
@@ -27,14 +26,11 @@ def lacking(pod: Object, labels: Mapping[str, str], capacity: Mapping[str, str])
             yield f"this machine has {name} {capacity[name]}, and the pod asks for {amount}"
 
 
-def references(pod: Object) -> Iterator[tuple[Resource, str, str]]:
-    """Objects without which a pod runs here all the same, each with the clause to say when it does not exist."""
-    claims = (dig(volume, "persistentVolumeClaim", "claimName") for volume in dig(pod, "spec", "volumes") or ())
-    for name in sorted({claim for claim in claims if claim}):
-        clause = f"the claim {name} does not exist, and a folder of that name takes its place"
-        yield PERSISTENT_VOLUME_CLAIMS, name, clause
-    if account := dig(pod, "spec", "serviceAccountName"):
-        yield SERVICE_ACCOUNTS, account, f"the service account {account} does not exist"
+def claims(pod: Object) -> Iterator[tuple[str, str]]:
+    """The claims without which a pod runs here all the same, each with the clause to say when it does not exist."""
+    named = (dig(volume, "persistentVolumeClaim", "claimName") for volume in dig(pod, "spec", "volumes") or ())
+    for name in sorted({claim for claim in named if claim}):
+        yield name, f"the claim {name} does not exist, and a folder of that name takes its place"
 
 
 def _requests(container: Object) -> dict[str, Quantity]:

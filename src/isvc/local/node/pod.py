@@ -29,7 +29,7 @@ from isvc.kube.objects import (
     namespace_of,
     uid_of,
 )
-from isvc.kube.resource import PODS
+from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PODS
 from isvc.local.node import volumes
 from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.container import Container
@@ -38,7 +38,7 @@ from isvc.local.node.files import exists, files_of
 from isvc.local.node.first_states import first_states, is_lost, lose, pretend
 from isvc.local.node.image_volumes import fetch_images
 from isvc.local.node.images import ImageTable
-from isvc.local.node.lacking import lacking, references
+from isvc.local.node.lacking import claims, lacking
 from isvc.local.node.launch import PodContext
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import PORTS_ANNOTATION, Ports
@@ -196,9 +196,9 @@ class PodWorker:
     async def _warn(self) -> None:
         """Says what the pod asks for that is not there; it runs without it."""
         missing = [*lacking(self.pod, node_labels(self._node.name), capacity())]
-        for resource, name, clause in references(self.pod):
+        for name, clause in claims(self.pod):
             with contextlib.suppress(ApiError, ClusterError):
-                if not await exists(self._node.client, resource, name, namespace_of(self.pod)):
+                if not await exists(self._node.client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(self.pod)):
                     missing.append(clause)
         if missing:
             self._event("Warning", _LACKING, f"{'; '.join(missing)}; the pod runs without")
