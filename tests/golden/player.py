@@ -102,6 +102,8 @@ class Player:
             await self._create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(resource))
         for resource in (*OURS, *FOREIGN):
             await until(partial(is_served, self.client, resource), f"{resource} is served", PATIENCE)
+        for left in (await self.client.list(CLUSTER_SERVING_RUNTIMES)).items:  # by other tests; messages name them all
+            await self.client.delete(CLUSTER_SERVING_RUNTIMES, name_of(left))
         metadata = {"name": CONFIG_MAP, "namespace": self.namespace}
         config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": _sections(case["config"])}
         await self.client.create(CONFIG_MAPS, config)

@@ -90,6 +90,8 @@ def reads(system_namespace: str, environment: Environment) -> tuple[Read, ...]:
     return (
         Read(LLM_INFERENCE_SERVICES, indexers=services),
         *(Read(resource, namespace=system_namespace) for resource in _OF_ALL_SERVICES),
+        Read(LLM_INFERENCE_SERVICE_CONFIGS),
+        Read(GATEWAYS, optional=True),
         Read(GATEWAYS, namespace=system_namespace, optional=True),
         Read(CONFIG_MAPS, labels=OURS),
         Read(SERVICES, indexers=SERVICE_INDEXERS),
