@@ -5,11 +5,14 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
 JSON = "application/json"
 Answer = tuple[int, Any]
+
+IDLE = 5.0  # seconds after which a server may be closing a connection
 
 
 class Wire:
@@ -20,6 +23,7 @@ class Wire:
             "User-Agent": "differential/1",
         }
         self._connection = self._connect()
+        self._used = time.monotonic()
         #: The warnings that came with the last answer.
         self.warnings: list[str] = []
 
@@ -28,9 +32,12 @@ class Wire:
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = JSON, accept: str = JSON) -> Answer:
         sent = None if body is None else json.dumps(body, separators=(",", ":"))
+        if time.monotonic() - self._used > IDLE:
+            self._connection.close()  # the next request opens it again
         self._connection.request(method, path, sent, {**self.headers, "Content-Type": content_type, "Accept": accept})
         response = self._connection.getresponse()
         content = response.read()
+        self._used = time.monotonic()
         self.warnings = response.headers.get_all("Warning") or []
         is_json = response.headers.get_content_type() == "application/json"
         return response.status, json.loads(content) if is_json else {"text": content.decode()}
