@@ -8,6 +8,7 @@ reference is replaced by the dict it names, so schemas share parts and may be cy
 from __future__ import annotations
 
 import gzip
+import threading
 from functools import cache
 from importlib import resources
 from typing import Any, TypeAlias
@@ -34,7 +35,8 @@ def definition_name(gvk: GVK) -> str | None:
 @cache
 def definition(name: str) -> Schema | None:
     """A named part of the API, such as `io.k8s.api.core.v1.PodSpec`; the same dict at every call."""
-    return _linked(name) if name in _data()["definitions"] else None
+    with _LINKING:
+        return _linked(name) if name in _data()["definitions"] else None
 
 
 def raw_definitions() -> dict[str, Schema]:
@@ -56,6 +58,7 @@ def _data() -> dict[str, Any]:
 
 
 _LINKED: dict[str, Schema] = {}
+_LINKING = threading.RLock()  # a cyclic schema is known before it is complete, and no other thread may see it so
 
 
 def _linked(name: str) -> Schema:

@@ -1,3 +1,9 @@
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
 from isvc.kube import schemas
 from isvc.kube.objects import GVK
 
@@ -45,3 +51,20 @@ def test_unknown_kinds_have_none():
 def test_every_kind_resolves():
     for gvk in schemas.kinds():
         assert schemas.schema_of(gvk), gvk
+
+
+def test_threads_that_ask_at_once_get_complete_definitions(monkeypatch: pytest.MonkeyPatch):
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    for _ in range(20):
+        monkeypatch.setattr(schemas, "_LINKED", {})
+        start = threading.Barrier(8)
+
+        def ask(start: threading.Barrier = start) -> bool:
+            start.wait(30)
+            found = schemas.definition.__wrapped__("io.k8s.api.core.v1.PodSpec")
+            return found is not None and "properties" in found
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(asked.result() for asked in [pool.submit(ask) for _ in range(8)])
+    sys.setswitchinterval(interval)
