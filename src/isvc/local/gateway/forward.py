@@ -143,18 +143,16 @@ class Forwarder:
 
     async def _line_up(self, request: web.BaseRequest, out: Outgoing, line: Line) -> web.StreamResponse:
         """To the pod whose turn it is; one that is gone meanwhile costs the request another turn, not its life."""
-        for _ in range(_TURNS - 1):
+        for turn in range(_TURNS):
+            if turn:
+                await asyncio.sleep(_PAUSE)
             async with line.admitted() as endpoint:
                 try:
                     return await self._send(request, out, endpoint)
                 except _NOT_SEEN as error:
                     log.debug("%s %s: %s", request.method, request.path, error)
-            await asyncio.sleep(_PAUSE)
-        async with line.admitted() as endpoint:
-            try:
-                return await self._send(request, out, endpoint)
-            except _NOT_SEEN as error:
-                raise Unavailable(f"the endpoint {endpoint} accepts no connections: {error}") from None
+                    reason = f"the endpoint {endpoint} accepts no connections: {error}"
+        raise Unavailable(reason)
 
     async def _send(self, request: web.BaseRequest, out: Outgoing, endpoint: Endpoint) -> web.StreamResponse:
         """Raises one of _NOT_SEEN where the endpoint has seen nothing of the request."""
