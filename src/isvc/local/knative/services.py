@@ -80,27 +80,28 @@ def _metadata(service: Object) -> Object:
 
 
 def _configuration_fields(status: Conditions, configuration: Object) -> Object:
-    known = configuration.get("status") or {}
-    if known.get("observedGeneration") != dig(configuration, "metadata", "generation"):
-        why = "The Configuration is still working to reflect the latest desired specification."
-        status.mark_unknown("ConfigurationsReady", "OutOfDate", why)
-    else:
-        follow(status, "ConfigurationsReady", known)
+    known = _reflected(status, "ConfigurationsReady", "Configuration", configuration)
     names = ("latestCreatedRevisionName", "latestReadyRevisionName")
     return {name: known[name] for name in names if known.get(name)}
 
 
 def _route_fields(status: Conditions, route: Object, fields: Object) -> Object:
-    known = route.get("status") or {}
-    if known.get("observedGeneration") != dig(route, "metadata", "generation"):
-        why = "The Route is still working to reflect the latest desired specification."
-        status.mark_unknown("RoutesReady", "OutOfDate", why)
-    else:
-        follow(status, "RoutesReady", known)
-        if status.status("RoutesReady") == TRUE and not _is_migrated(known, fields):
-            why = "Traffic is not yet migrated to the latest revision."
-            status.mark_unknown("RoutesReady", "TrafficNotMigrated", why)
+    known = _reflected(status, "RoutesReady", "Route", route)
+    if status.status("RoutesReady") == TRUE and not _is_migrated(known, fields):
+        why = "Traffic is not yet migrated to the latest revision."
+        status.mark_unknown("RoutesReady", "TrafficNotMigrated", why)
     return {name: known[name] for name in ("url", "address", "traffic") if known.get(name)}
+
+
+def _reflected(status: Conditions, condition: str, kind: str, child: Object) -> Object:
+    """The status of a child, which the condition follows once it is about the child's spec as it is now."""
+    known: Object = child.get("status") or {}
+    if known.get("observedGeneration") == dig(child, "metadata", "generation"):
+        follow(status, condition, known)
+    else:
+        why = f"The {kind} is still working to reflect the latest desired specification."
+        status.mark_unknown(condition, "OutOfDate", why)
+    return known
 
 
 def _is_migrated(route: Object, fields: Object) -> bool:
