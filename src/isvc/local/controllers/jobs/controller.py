@@ -91,7 +91,7 @@ class Jobs:
         await self._release(counts.ended)
         left = seconds_to_deadline({**job, "status": status}, now) if outcome is None else None
         waits = [seconds for seconds in (retry, left) if seconds]
-        return Result(requeue_after=max(min(waits), 0.01)) if waits else None
+        return Result(requeue_after=min(waits)) if waits else None
 
     async def _change(self, job: Object, wanted: Change) -> None:
         """What the controller itself deletes is no failure: without the finalizer it is not counted."""
