@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 BUCKETS: Final = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60)
-_CONNECTED = ("attach", "exec", "portforward")
+_CONNECTED = ("attach", "exec", "portforward", "proxy")
 
 
 class Labels(NamedTuple):

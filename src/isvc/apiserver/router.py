@@ -19,6 +19,7 @@ from isvc.apiserver.verbs import (
     eviction,
     logs,
     patch,
+    proxy,
     read,
     scale,
     token,
@@ -50,6 +51,7 @@ _VERBS: Mapping[str, Callable[[Api, Call], Awaitable[message.Response]]] = {
 _MEASURED = {"get": usage.get, "list": usage.list_metrics}
 _WHOLE = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
 _CONNECT = {"GET": connect.connect, "POST": connect.connect}
+_PROXY = dict.fromkeys(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"), proxy.proxy)
 #: What answers a subresource, by method. Which kinds have it is for their descriptions to say.
 _SUBRESOURCES: Mapping[str, Mapping[str, Callable[[Api, Call], Awaitable[message.Response]]]] = {
     "approval": _WHOLE,
@@ -61,6 +63,7 @@ _SUBRESOURCES: Mapping[str, Mapping[str, Callable[[Api, Call], Awaitable[message
     "finalize": {"PUT": update.update},
     "log": {"GET": logs.log},
     "portforward": _CONNECT,
+    "proxy": _PROXY,
     "resize": _WHOLE,
     "scale": {"GET": scale.get, "PUT": scale.put, "PATCH": scale.patch_scale},
     "status": _WHOLE,
@@ -94,7 +97,7 @@ class Router:
         call = Call(request, description, target.namespace, target.name, target.subresource)
         if description.deprecation:
             request.warn(description.deprecation)
-        if request.method != "GET":
+        if request.method != "GET" and target.subresource != "proxy":
             read_options(call)
         if target.group in GROUPS:
             if request.method != "POST":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+_PROXIED = re.compile(r"(/api/v1/(?:namespaces/[^/]+/(?:pods|services)|nodes)/[^/]+/proxy)(/.*)?")
 
 
 class Target(NamedTuple):
@@ -15,9 +18,17 @@ class Target(NamedTuple):
     name: str = ""
     subresource: str = ""
     watched: bool = False  # by the old form of the path, /api/v1/watch/...
+    rest: str = ""  # after /proxy: the path that another server is asked for
 
 
 def parse(path: str) -> Target | None:
+    if "/proxy" in path and (proxied := _PROXIED.fullmatch(path)):
+        target = _parse(proxied[1])
+        return target._replace(rest=proxied[2] or "") if target else None
+    return _parse(path)
+
+
+def _parse(path: str) -> Target | None:
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) >= 2:
         group, version, rest = "", parts[1], parts[2:]

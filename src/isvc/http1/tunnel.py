@@ -40,3 +40,25 @@ class Tunnel:
     async def drain(self) -> None:
         """Returns when the peer keeps up, or is gone."""
         await self._drained()
+
+    async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Copies bytes to and from another connection, until one of the two peers leaves."""
+
+        async def up() -> None:
+            while data := await self.read():
+                writer.write(data)
+                await writer.drain()
+
+        async def down() -> None:
+            while data := await reader.read(_BUFFER):
+                self.write(data)
+                await self.drain()
+
+        copies = [asyncio.create_task(up()), asyncio.create_task(down())]
+        try:
+            await asyncio.wait((*copies, self.gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in copies:
+                task.cancel()
+            await asyncio.gather(*copies, return_exceptions=True)
+            writer.transport.abort()  # what is on its way has nobody left who waits for it

@@ -60,9 +60,9 @@ def _quality(text: str) -> float:
 def encoded(
     answer: message.Response | Awaitable[message.Response], request: Request
 ) -> message.Response | Awaitable[message.Response]:
-    """The answer in the media type that the client prefers."""
+    """The answer in the media type that the client prefers; what another server answered stays as it is."""
     media = preferred(request.accept)
-    if media == JSON:
+    if media == JSON or (request.target is not None and request.target.subresource == "proxy"):
         return answer
     if isinstance(answer, message.Response):
         return _as(media, answer)

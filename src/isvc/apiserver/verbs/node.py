@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import orjson
@@ -36,18 +37,23 @@ async def ask(api: Api, node: str, method: str, path: str) -> Response:
 
     async def pass_on(writer: Writer) -> None:
         async with session:
-            while True:
-                reading = asyncio.ensure_future(answer.content.readany())
-                await asyncio.wait((reading, writer.gone), return_when=asyncio.FIRST_COMPLETED)
-                if writer.gone.done():
-                    reading.cancel()  # a quiet log may have no more to say for hours
-                    return
-                if not (data := reading.result()):
-                    return
-                writer.write(data)
-                await writer.drain()
+            await copy(answer.content.readany, writer)
 
     return Stream(pass_on, TEXT)
+
+
+async def copy(read: Callable[[], Awaitable[bytes]], writer: Writer) -> None:
+    """What `read` returns, until it returns nothing or the client has left."""
+    while True:
+        reading = asyncio.ensure_future(read())
+        await asyncio.wait((reading, writer.gone), return_when=asyncio.FIRST_COMPLETED)
+        if writer.gone.done():
+            reading.cancel()  # a quiet stream may have no more to say for hours
+            return
+        if not (data := reading.result()):
+            return
+        writer.write(data)
+        await writer.drain()
 
 
 async def ask_json(api: Api, node: str, path: str) -> Object:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from isvc.kube.container_ports import port_of_pod
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
@@ -16,7 +17,6 @@ from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICES
 from isvc.local.controllers.context import Context
 from isvc.local.controllers.pods import is_ready
 from isvc.local.node.ports import local_ports
-from isvc.local.node.translate import port_number
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
@@ -127,9 +127,7 @@ def slice_of(service: Object, pod: Object) -> Object | None:
 
 def _port(item: Object, pod: Object, ports_here: dict[int, int]) -> Object | None:
     target: int | str = item["targetPort"] if "targetPort" in item else item["port"]
-    numbers = (port_number(container, target) for container in dig(pod, "spec", "containers") or [])
-    number = next((number for number in numbers if number is not None), None)
-    if number is None:
+    if (number := port_of_pod(pod, target)) is None:
         return None
     port: Object = {"name": item.get("name") or "", "port": ports_here.get(number, number)}
     port["protocol"] = item.get("protocol") or "TCP"

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 import orjson
 
 from isvc.http1 import connection
-from isvc.http1.message import Request, Response, Stream, Writer
+from isvc.http1.message import Request, Response, Stream, Upgrade, Writer
 from isvc.kube.objects import Object
 from isvc.local.node import exit_status
 from isvc.local.node.container import Container, NotRunning
@@ -129,6 +129,8 @@ class Kubelet:
                 return self._attach(request, self._container(namespace, pod, name), query)
             case ["portForward", namespace, pod]:
                 return self._forward(request, self._worker(namespace, pod), query)
+            case ["connect", namespace, pod]:
+                return await self._connect(self._worker(namespace, pod), query)
             case ["stats", "summary"]:
                 return Response(orjson.dumps(self._summary()))
         raise _Refused("404 page not found", 404)
@@ -169,20 +171,15 @@ class Kubelet:
         return command_streams.upgrade(request, _wanted(query), serve)
 
     def _forward(self, request: Request, worker: PodWorker, query: Query) -> Response:
-        async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-            local = worker.local_ports.get(port)
-            if local is None:
-                known = ", ".join(map(str, worker.local_ports)) or "none"
-                raise CannotConnect(f"the pod's containers declare no port {port} (they declare: {known})")
-            try:
-                return await asyncio.open_connection("127.0.0.1", local)
-            except OSError as error:
-                raise CannotConnect(
-                    f"nothing answers at port {port} of the pod (local port {local}): {error}"
-                ) from None
+        return port_forward.upgrade(request, _ports(query), lambda port: _connected_to(worker, port))
 
-        ports = [int(port) for port in query.get("port", []) if port.isascii() and port.isdigit()]
-        return port_forward.upgrade(request, ports, connect)
+    async def _connect(self, worker: PodWorker, query: Query) -> Response:
+        """One connection to one port, for the API server's own requests to a pod."""
+        try:
+            reader, writer = await _connected_to(worker, next(iter(_ports(query)), 0))
+        except CannotConnect as error:
+            raise _Refused(str(error), 503) from None
+        return Upgrade({"Upgrade": "tcp"}, lambda tunnel: tunnel.relay(reader, writer))
 
     def _logs(self, container: Container, query: Query) -> Response:
         live, path = container.log, container.log_path(container.state.restarts)
@@ -204,6 +201,21 @@ class Kubelet:
                     return
 
         return Stream(produce, _TEXT)
+
+
+async def _connected_to(worker: PodWorker, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    local = worker.local_ports.get(port)
+    if local is None:
+        known = ", ".join(map(str, worker.local_ports)) or "none"
+        raise CannotConnect(f"the pod's containers declare no port {port} (they declare: {known})")
+    try:
+        return await asyncio.open_connection("127.0.0.1", local)
+    except OSError as error:
+        raise CannotConnect(f"nothing answers at port {port} of the pod (local port {local}): {error}") from None
+
+
+def _ports(query: Query) -> list[int]:
+    return [int(port) for port in query.get("port", []) if port.isascii() and port.isdigit()]
 
 
 def _is_set(query: Query, name: str) -> bool:

@@ -11,8 +11,8 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
 
+from isvc.kube.container_ports import port_number
 from isvc.kube.objects import Object
-from isvc.local.node.translate import port_number
 
 HOST = "127.0.0.1"
 _EAGER = 0.05

@@ -86,12 +86,3 @@ def _ports_of(container: Object) -> Iterable[int]:
             yield int(port)
         if word.isdigit() and index and _PORT_FLAG.fullmatch(words[index - 1]):
             yield int(word)
-
-
-def port_number(container: Object, port: int | str) -> int | None:
-    """A probe's port, which may be the name of a declared one."""
-    if isinstance(port, int):
-        return port
-    if port.isdigit():
-        return int(port)
-    return next((item["containerPort"] for item in container.get("ports") or [] if item.get("name") == port), None)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.local.node.translate import Translation, container_ports, port_number
+from isvc.kube.container_ports import port_number
+from isvc.local.node.translate import Translation, container_ports
 
 PORTS = {8080: 40001, 9000: 40002}
 MOUNTS = {"/mnt/models": "/pods/1/volumes/models", "/mnt/models/sub": "/pods/1/volumes/sub", "/code": "/pods/1/code"}

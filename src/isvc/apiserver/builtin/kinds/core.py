@@ -37,6 +37,7 @@ _SELECT_EVENTS: Final = (
     "type",
 )
 _CONNECT: Final = ("create", "get")
+_PROXY: Final = ("create", "delete", "get", "patch", "update")
 _POD_SUBRESOURCES: Final = (
     Subresource("attach", "PodAttachOptions", _CONNECT),
     Subresource("binding", "Binding", CREATE_ONLY),
@@ -45,6 +46,7 @@ _POD_SUBRESOURCES: Final = (
     Subresource("exec", "PodExecOptions", _CONNECT),
     Subresource("log", "Pod", ("get",)),
     Subresource("portforward", "PodPortForwardOptions", _CONNECT),
+    Subresource("proxy", "PodProxyOptions", _PROXY),
     Subresource("resize", "Pod", READ_WRITE),
 )
 
@@ -115,6 +117,7 @@ KINDS: Final = (
         resource=NODES,
         short_names=("no",),
         columns=cluster.NODES,
+        subresources=(Subresource("proxy", "NodeProxyOptions", _PROXY),),
         selectable=("spec.unschedulable",),
         status=True,
         created_with_status=True,
@@ -198,6 +201,7 @@ KINDS: Final = (
         resource=SERVICES,
         short_names=("svc",),
         categories=("all",),
+        subresources=(Subresource("proxy", "ServiceProxyOptions", _PROXY),),
         columns=network.SERVICES,
         names="label1035",
         selectable=("spec.clusterIP", "spec.type"),

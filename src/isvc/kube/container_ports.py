@@ -1,0 +1,19 @@
+"""Ports of containers, which probes and Services may name instead of number."""
+
+from __future__ import annotations
+
+from isvc.kube.objects import Object, dig
+
+
+def port_number(container: Object, port: int | str) -> int | None:
+    if isinstance(port, int):
+        return port
+    if port.isdigit():
+        return int(port)
+    return next((item["containerPort"] for item in container.get("ports") or [] if item.get("name") == port), None)
+
+
+def port_of_pod(pod: Object, port: int | str) -> int | None:
+    """The first container that knows the port says its number."""
+    numbers = (port_number(container, port) for container in dig(pod, "spec", "containers") or [])
+    return next((number for number in numbers if number is not None), None)
