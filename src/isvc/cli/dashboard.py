@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from isvc.dashboard.server import Dashboard
     from isvc.toolkit.client import Client
 
-_PORT = click.IntRange(0, 65535)
+PORT_NUMBER = click.IntRange(0, 65535)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -38,7 +38,7 @@ class Wanted:
 
 @click.command()
 @click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=_PORT, help="Port to listen on.  [default: 8090, or a free one]")
+@click.option("--port", type=PORT_NUMBER, help="Port to listen on.  [default: 8090, or a free one]")
 @click.option("--allow-edit", is_flag=True, help="Let services be stopped, scaled, undone and deleted.")
 @click.option("--password-file", type=_FILE, help="Let in who knows the password in this file.")
 @click.option("--user-tokens", is_flag=True, help="Let in users with their own tokens for the cluster, as themselves.")
@@ -66,7 +66,14 @@ def command(
     namespaces = (cluster.namespace,) if cluster.namespace else ()
     wanted = Wanted(address, port, allow_edit, password_file, user_tokens, tls_cert, tls_key, namespaces)
     _check(wanted)
+    _log_errors()
     cluster.run(lambda client: _serve(client, wanted, open_browser=open_browser))
+
+
+def _log_errors() -> None:
+    from isvc.toolkit import logs
+
+    logs.set_up("error", json=False)
 
 
 def _check(wanted: Wanted) -> None:
@@ -98,12 +105,12 @@ async def _serve(client: Client, wanted: Wanted, *, open_browser: bool) -> None:
 
 
 async def start(client: Client, wanted: Wanted) -> Dashboard:
-    """A dashboard that listens. It reads nothing before somebody looks."""
+    """A dashboard that listens, and begins to read what its own user may see."""
     from isvc.dashboard import sign_in
-    from isvc.dashboard.cluster_view import ClusterView
+    from isvc.dashboard.scoped_views import ScopedViews
     from isvc.dashboard.server import PORT, Dashboard, Settings
     from isvc.dashboard.user_views import UserViews
-    from isvc.dashboard.views_in_use import ViewInUse, Views
+    from isvc.dashboard.views_in_use import Views
     from isvc.local.node.ports import Ports
     from isvc.local.stack import PortBusy, port_or_free
 
@@ -113,7 +120,8 @@ async def start(client: Client, wanted: Wanted) -> Dashboard:
         raise click.ClickException(str(error)) from None
     settings = Settings(wanted.host, port, wanted.allow_edit, _tls(wanted))
     sessions = sign_in.Sessions(port, secure=settings.tls is not None)
-    views: Views = ViewInUse(lambda: ClusterView(client, wanted.namespaces))
+    own = ScopedViews(client, wanted.namespaces, idle=None)
+    views: Views = own
     entrance: sign_in.SignIn = sign_in.LinkSignIn(sessions)
     if wanted.user_tokens:
         views = users = UserViews(client.config, wanted.namespaces)
@@ -125,6 +133,8 @@ async def start(client: Client, wanted: Wanted) -> Dashboard:
         await dashboard.start()
     except OSError as error:
         raise click.ClickException(f"cannot listen on {wanted.host}: {error.strerror or error}") from None
+    if not wanted.user_tokens:
+        own.open()
     return dashboard
 
 

@@ -13,20 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from isvc.cli.dashboard import PORT_NUMBER, Wanted
+
 if TYPE_CHECKING:
-    from isvc.cli.dashboard import Wanted
     from isvc.local.choices import Choices
     from isvc.local.home import Home, Running
     from isvc.local.stack import Stack
 
 
-_PORT = click.IntRange(0, 65535)
-
-
 @click.command()
-@click.option("--api-port", type=_PORT, help="Port of the API server.  [default: 6443, or a free one]")
-@click.option("--port", type=_PORT, help="Port of the gateway.  [default: 8080, or a free one]")
-@click.option("--dashboard-port", type=_PORT, help="Port of the dashboard.  [default: 8090, or a free one]")
+@click.option("--api-port", type=PORT_NUMBER, help="Port of the API server.  [default: 6443, or a free one]")
+@click.option("--port", type=PORT_NUMBER, help="Port of the gateway.  [default: 8080, or a free one]")
+@click.option("--dashboard-port", type=PORT_NUMBER, help="Port of the dashboard.  [default: 8090, or a free one]")
 @click.option("--no-dashboard", is_flag=True, help="Start without the dashboard.")
 @click.option("--allow-edit", is_flag=True, help="Let services be edited on the dashboard.")
 @click.option("--ephemeral", is_flag=True, help="Keep objects in memory, and forget them at the end.")
@@ -71,7 +69,6 @@ def command(
 
     Files are kept in ~/.isvc, or in $ISVC_HOME. Images become programs by a table, which ~/.isvc/images.yaml extends.
     """
-    from isvc.cli.dashboard import Wanted
     from isvc.local.choices import Choices
     from isvc.local.home import AlreadyRunning, Home
 

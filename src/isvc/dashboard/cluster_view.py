@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
 from isvc.dashboard.causes import Causes
 from isvc.dashboard.changes import Changes
+from isvc.dashboard.scope import EVERYTHING, Scope
 from isvc.dashboard.views.overview import Overview, Question, overview
 from isvc.dashboard.views.rows import Place, Row, row
 from isvc.diagnosis.evidence import Evidence
@@ -28,30 +28,23 @@ FIRST_LOOK: Final = 30.0  # seconds
 class ClusterView:
     """Informers keep it current: a page is read from memory, and `changes` says when to look again."""
 
-    def __init__(
-        self,
-        client: Client,
-        namespaces: Sequence[str] = (),
-        clock: Clock | None = None,
-        when_closed: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        """`namespaces` are all that is shown; without any, the whole cluster is."""
-        self._when_closed = when_closed
-        self.client = client
+    def __init__(self, client: Client, scope: Scope = EVERYTHING, clock: Clock | None = None) -> None:
+        self.client, self.scope = client, scope
         self.clock: Final = clock or SystemClock()
-        self.cache = Cache(client, self.clock, namespaces)
+        self.cache = Cache(client, self.clock)
         self.changes = Changes()  # of the rows
         self._changes_in: dict[str, Changes] = {}
         self.rows: dict[Place, Row] = {}
         self.causes = Causes(client, self.cache, self.clock, self._cause_found)
         self._tasks: list[asyncio.Task[None]] = []
-        declared = reads()
+        declared = reads(scope.namespaces)
         self.cache.declare("dashboard", *declared)
-        for read in declared:
-            if read.resource in kinds.ALL:
-                self.cache.subscribe(read.resource, partial(self._service_changed, read.resource), before=False)
-            elif read.resource.namespaced:
-                self.cache.subscribe(read.resource, self._surroundings_changed, before=False)
+        self._kinds = {read.resource for read in declared}
+        for resource in self._kinds:
+            if resource in kinds.ALL:
+                self.cache.subscribe(resource, partial(self._service_changed, resource), before=False)
+            elif resource.namespaced:
+                self.cache.subscribe(resource, self._surroundings_changed, before=False)
 
     async def start(self) -> None:
         """Raises ApiError or ClusterError if the cluster does not answer, or not to this user."""
@@ -68,8 +61,6 @@ class ClusterView:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.cache.stop()
-        if self._when_closed:
-            await self._when_closed()
 
     def overview(self, question: Question) -> Overview:
         found = overview(self.rows.values(), question)
@@ -78,7 +69,7 @@ class ClusterView:
 
     def service(self, place: Place) -> Object | None:
         resource = kinds.resource_called(place.kind)
-        return self.cache.get(resource, place.name, place.namespace) if resource else None
+        return self.cache.get(resource, place.name, place.namespace) if resource in self._kinds else None
 
     def changes_in(self, namespace: str) -> Changes:
         """Changes of anything in a namespace."""
@@ -89,7 +80,7 @@ class ClusterView:
 
     def forbidden(self) -> tuple[str, ...]:
         """The kinds that this user may not read."""
-        return tuple(sorted(read.resource.kind for read in reads() if self.cache.forbids(read.resource)))
+        return tuple(sorted({kind.kind for kind in self._kinds if self.cache.forbids(kind)}))
 
     def _service_changed(self, resource: Resource, before: Object | None, after: Object | None) -> None:
         place = Place.of(resource, after or before or {})

@@ -1,20 +1,22 @@
 """Server-sent events: pieces of HTML for a page that is open.
 
 Nothing is sent while nothing changes but a comment now and then, by which connections that have died are noticed. A
-reader that is slow gets fewer, newer pieces; one that does not read at all is disconnected.
+reader that is slow gets fewer, newer pieces; one that does not read at all is disconnected, and so is one who may not
+look any more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final, NamedTuple
 
 from aiohttp import web
 
 from isvc.dashboard.guard import HEADERS
 
+STILL_ADMITTED: Final[web.RequestKey[Callable[[], Awaitable[bool]]]] = web.RequestKey("still-admitted")
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 BEAT: Final = 20.0
 PATIENCE: Final = 30.0  # for a reader that does not read
@@ -41,6 +43,8 @@ async def stream(request: web.Request, events: AsyncGenerator[Event, None]) -> w
         while True:
             next_event = next_event or asyncio.ensure_future(anext(events))
             done, _ = await asyncio.wait((next_event,), timeout=BEAT)
+            if not await _is_admitted(request):
+                break
             message = b":\n\n"
             if done:
                 message, next_event = next_event.result().encode(), None
@@ -56,3 +60,9 @@ async def stream(request: web.Request, events: AsyncGenerator[Event, None]) -> w
             await asyncio.gather(next_event, return_exceptions=True)
         await events.aclose()
     return response
+
+
+async def _is_admitted(request: web.Request) -> bool:
+    """Whether its reader may go on reading."""
+    ask = request.get(STILL_ADMITTED)
+    return ask is None or await ask()

@@ -26,7 +26,7 @@ class OverviewPage:
     async def _page(self, request: web.Request) -> web.Response:
         async with self._views.use(request) as view:
             shown = view.overview(Question.of(dict(request.query)))
-            around = {"digest": digest(shown), "forbidden": view.forbidden()}
+            around = {"digest": digest(shown), "forbidden": view.forbidden(), "scope": view.scope}
             return respond(request, Page("overview.html", "Services", shown, around=around))
 
     async def _live(self, request: web.Request) -> web.StreamResponse:

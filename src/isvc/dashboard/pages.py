@@ -13,8 +13,8 @@ from aiohttp import web
 from isvc.apiserver.tables.columns import since
 
 JSON: Final = "json"
-EDITS: Final = "edits"  # in a request: whether services can be edited
-CSRF: Final = "csrf"  # in a request: the value that forms of its reader have to carry
+EDITS: Final = web.RequestKey("edits", bool)  # whether services can be edited
+CSRF: Final = web.RequestKey("csrf", str)  # the value that forms of its reader have to carry
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,25 @@ so it stays out of the address bar. For other machines there is a password, or e
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Final, Protocol
 
 from aiohttp import web
 
+from isvc.dashboard.guesses import Guesses
+from isvc.dashboard.live import STILL_ADMITTED
 from isvc.dashboard.pages import Page, respond
 
-TOKEN: Final = "token"  # noqa: S105 - the name of a parameter, and of a value in a request
+TOKEN: Final = web.RequestKey("token", str)
+TOKEN_IN_LINK: Final = "token"  # noqa: S105 - the name of a parameter
 SIGN_IN: Final = "/sign-in"
-FAILED: Final = 1.0  # seconds that a wrong secret costs
+WRONG: Final = "that is not right"
+EXPIRED: Final = "the token that you signed in with has expired"
 MOST_SESSIONS: Final = 1000
 _DAY: Final = 86_400
 
@@ -73,10 +77,10 @@ class LinkSignIn:
         self._token = secrets.token_urlsafe(24)
 
     def link(self, base: str) -> str:
-        return f"{base}/?{TOKEN}={self._token}"
+        return f"{base}/?{TOKEN_IN_LINK}={self._token}"
 
     async def admit(self, request: web.Request) -> web.StreamResponse | None:
-        if given := request.query.get(TOKEN):
+        if given := request.query.get(TOKEN_IN_LINK):
             if not _same(given, self._token):
                 return _refused(request)
             response = _redirect(request.path)
@@ -92,7 +96,7 @@ class FormSignIn:
 
     def __init__(self, sessions: Sessions, label: str, accepts: Callable[[str], Awaitable[bool]]) -> None:
         self._sessions, self._label, self._accepts = sessions, label, accepts
-        self._one_at_a_time = asyncio.Lock()
+        self._guesses = Guesses(accepts)
 
     def link(self, base: str) -> str:
         return f"{base}/"
@@ -101,29 +105,28 @@ class FormSignIn:
         if request.path == SIGN_IN and request.method == "POST":
             return await self._signed_in(request)
         if bearer := _bearer(request):
-            request[TOKEN] = bearer
-            return None if await self._is_right(bearer) else self._form(request, "that is not right")
-        secret = self._sessions.secret(request)
-        if secret is None or not await self._accepts(secret):  # a token may have expired since
+            secret, refusal = bearer, "" if await self._is_right(request, bearer) else WRONG
+        elif (known := self._sessions.secret(request)) is not None:
+            secret, refusal = known, "" if await self._accepts(known) else EXPIRED
+        else:
             return self._form(request, "")
+        if refusal:
+            return self._form(request, refusal)
         request[TOKEN] = secret
+        still_admitted: Callable[[], Awaitable[bool]] = partial(self._accepts, secret)
+        request[STILL_ADMITTED] = still_admitted
         return None
 
     async def _signed_in(self, request: web.Request) -> web.StreamResponse:
         secret = str((await request.post()).get("secret", "")).strip()
-        if not secret or not await self._is_right(secret):
-            return self._form(request, "that is not right")
+        if not secret or not await self._is_right(request, secret):
+            return self._form(request, WRONG)
         response = _redirect("/")
         self._sessions.begin(response, secret)
         return response
 
-    async def _is_right(self, secret: str) -> bool:
-        """Guesses are slow, however many are made at once."""
-        async with self._one_at_a_time:
-            if await self._accepts(secret):
-                return True
-            await asyncio.sleep(FAILED)
-            return False
+    async def _is_right(self, request: web.Request, secret: str) -> bool:
+        return await self._guesses.is_right(secret, request.remote or "")
 
     def _form(self, request: web.Request, message: str) -> web.Response:
         shown = {"status": HTTPStatus.UNAUTHORIZED.value, "message": message}

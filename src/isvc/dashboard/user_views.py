@@ -11,17 +11,14 @@ from typing import Final
 from aiohttp import web
 
 from isvc.dashboard.cluster_view import ClusterView
+from isvc.dashboard.scoped_views import ScopedViews
 from isvc.dashboard.sign_in import TOKEN
-from isvc.dashboard.views_in_use import ViewInUse
 from isvc.kube.errors import Forbidden, Unauthorized
-from isvc.kube.resource import Resource
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.kubeconfig import ClusterConfig, Impersonation
+from isvc.toolkit.self_review import own_name
 
-SELF_REVIEWS: Final = Resource(
-    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
-)
 MOST_USERS: Final = 50
 RECHECK: Final = 60.0  # seconds
 
@@ -29,7 +26,7 @@ RECHECK: Final = 60.0  # seconds
 class UserViews:
     def __init__(self, config: ClusterConfig, namespaces: Sequence[str] = ()) -> None:
         self._config, self._namespaces = config, namespaces
-        self._views: dict[bytes, ViewInUse] = {}
+        self._views: dict[bytes, ScopedViews] = {}
         self._accepted: dict[bytes, float] = {}  # until when
         self._clock = SystemClock()
 
@@ -44,10 +41,9 @@ class UserViews:
         return True
 
     async def _is_known(self, token: str) -> bool:
-        review = {"apiVersion": SELF_REVIEWS.api_version, "kind": SELF_REVIEWS.kind}
         async with Client.connect(self._as(token)) as client:
             try:
-                await client.create(SELF_REVIEWS, review)
+                await own_name(client)
             except Unauthorized:
                 return False
             except Forbidden:
@@ -56,22 +52,18 @@ class UserViews:
 
     @asynccontextmanager
     async def use(self, request: web.Request) -> AsyncIterator[ClusterView]:
-        token = str(request[TOKEN])
+        token = request[TOKEN]
         key = _digest(token)
-        view = self._views.pop(key, None) or ViewInUse(lambda: self._open(token))
-        self._views[key] = view
+        views = self._views.pop(key, None) or ScopedViews(Client.connect(self._as(token)), self._namespaces)
+        self._views[key] = views
         while len(self._views) > MOST_USERS and (unused := next((k for k, v in self._views.items() if v.unused), None)):
-            await self._views.pop(unused).close()
-        async with view.use(request) as opened:
-            yield opened
+            await _closed(self._views.pop(unused))
+        async with views.use(request) as view:
+            yield view
 
     async def close(self) -> None:
-        for view in self._views.values():
-            await view.close()
-
-    def _open(self, token: str) -> ClusterView:
-        client = Client.connect(self._as(token))
-        return ClusterView(client, self._namespaces, when_closed=client.close)
+        for views in self._views.values():
+            await _closed(views)
 
     def _as(self, token: str) -> ClusterConfig:
         """The same cluster, and nothing of who we are ourselves."""
@@ -85,6 +77,11 @@ class UserViews:
             plugin=None,
             impersonate=Impersonation(),
         )
+
+
+async def _closed(views: ScopedViews) -> None:
+    await views.close()
+    await views.client.close()
 
 
 def _digest(token: str) -> bytes:

@@ -1,9 +1,9 @@
-"""Opens a view of the cluster at the first look and closes it when nobody has looked for a while."""
+"""Opens a view of the cluster when somebody looks, or before, and closes it when nobody has looked for a while."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Protocol
 
@@ -23,27 +23,32 @@ class Views(Protocol):
 
 
 class ViewInUse:
-    def __init__(self, open_view: Callable[[], ClusterView], idle: float = IDLE) -> None:
-        self._open = open_view
+    def __init__(self, make: Callable[[], Awaitable[ClusterView]], idle: float | None = IDLE) -> None:
+        """`make` gives a view that is not started; without `idle` it is kept until the end."""
+        self._make = make
         self._idle = idle
         self._view: asyncio.Task[ClusterView] | None = None
         self._users = 0
         self._closing: asyncio.TimerHandle | None = None
         self._closed: set[asyncio.Task[None]] = set()
 
+    def open(self) -> asyncio.Task[ClusterView]:
+        """Opens the view in the background, so that the first look does not have to wait; again after a failure."""
+        if self._view is None or _has_failed(self._view):
+            self._view = asyncio.create_task(self._started(), name="view of the cluster")
+        return self._view
+
     @asynccontextmanager
-    async def use(self, request: web.Request | None = None) -> AsyncIterator[ClusterView]:
+    async def use(self) -> AsyncIterator[ClusterView]:
         """The view, which stays open for as long as it is used."""
         if self._closing is not None:
             self._closing.cancel()
         self._users += 1
         try:
-            if self._view is None:
-                self._view = asyncio.create_task(self._started())
-            yield await self._ready(self._view)
+            yield await asyncio.shield(self.open())
         finally:
             self._users -= 1
-            if not self._users:
+            if not self._users and self._idle is not None:
                 self._closing = asyncio.get_running_loop().call_later(self._idle, self._close_unused)
 
     @property
@@ -56,16 +61,8 @@ class ViewInUse:
         self._close_unused()
         await asyncio.gather(*self._closed, return_exceptions=True)
 
-    async def _ready(self, view: asyncio.Task[ClusterView]) -> ClusterView:
-        try:
-            return await asyncio.shield(view)
-        except Exception:
-            if self._view is view:
-                self._view = None  # the next look tries again
-            raise
-
     async def _started(self) -> ClusterView:
-        view = self._open()
+        view = await self._make()
         try:
             await view.start()
         except BaseException:
@@ -79,6 +76,10 @@ class ViewInUse:
             self._closed.add(task)
             task.add_done_callback(self._closed.discard)
             self._view = None
+
+
+def _has_failed(opening: asyncio.Task[ClusterView]) -> bool:
+    return opening.done() and (opening.cancelled() or opening.exception() is not None)
 
 
 async def _close(opening: asyncio.Task[ClusterView]) -> None:

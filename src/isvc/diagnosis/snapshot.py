@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from isvc.api.resources import (
@@ -157,11 +157,16 @@ async def take(client: Client, namespace: str, system: str = "") -> Snapshot:
     return Snapshot(found, system, lists.objects, frozenset(lists.absent), frozenset(lists.unread))
 
 
-def reads() -> tuple[Read, ...]:
-    """What a cache has to hold for `of_service`."""
-    kinds = (*_OF_THE_NAMESPACE, *_OF_THE_CLUSTER, NAMESPACES)
+def reads(namespaces: Sequence[str] | None = None) -> tuple[Read, ...]:
+    """What a cache has to hold for `of_service`, of services in these namespaces or in all of them."""
     config = Read(CONFIG_MAPS, fields=f"metadata.name={CONFIG_MAP}", optional=True)
-    return (*(Read(kind, optional=True, indexers=_INDEXERS.get(kind, {})) for kind in kinds), config)
+    of_services = [Read(kind, optional=True, indexers=_INDEXERS.get(kind, {})) for kind in _OF_THE_NAMESPACE]
+    if namespaces is not None:
+        presets = Read(LLM_INFERENCE_SERVICE_CONFIGS, SYSTEM_NAMESPACE, optional=True)
+        of_services = [replace(read, namespace=each) for read in of_services for each in namespaces]
+        of_services += [presets] if namespaces else []
+        config = replace(config, namespace=SYSTEM_NAMESPACE)
+    return (*of_services, *(Read(kind, optional=True) for kind in (*_OF_THE_CLUSTER, NAMESPACES)), config)
 
 
 def of_service(cache: Cache, service: Object) -> Snapshot:

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from isvc.preflight.finding import Finding, error, ok
 from isvc.toolkit.client import Client
-
-_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+from isvc.toolkit.self_review import may
 
 
 class Right(NamedTuple):
@@ -35,7 +34,12 @@ NEEDED: Final = (
 
 
 async def check_permissions(client: Client, namespace: str) -> list[Finding]:
-    allowed = await asyncio.gather(*(_allowed(client, right, namespace) for right in NEEDED))
+    allowed = await asyncio.gather(
+        *(
+            may(client, right.verb, right.group, right.resource, namespace if right.in_system_namespace else "")
+            for right in NEEDED
+        )
+    )
     return [*_findings([right for right, granted in zip(NEEDED, allowed, strict=True) if not granted], namespace)]
 
 
@@ -46,16 +50,3 @@ def _findings(missing: list[Right], namespace: str) -> Iterator[Finding]:
         where = f" in namespace {namespace}" if right.in_system_namespace else ""
         what = f"{right.resource}.{right.group}" if right.group else right.resource
         yield error("permissions", f"you may not {right.verb} {what}{where}", "ask an administrator of the cluster")
-
-
-async def _allowed(client: Client, right: Right, namespace: str) -> bool:
-    attributes = {"verb": right.verb, "group": right.group, "resource": right.resource}
-    if right.in_system_namespace:
-        attributes["namespace"] = namespace
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }
-    answer = await client.request("POST", _REVIEWS, body=body)
-    return bool(answer["status"].get("allowed"))

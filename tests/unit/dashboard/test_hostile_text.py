@@ -8,6 +8,7 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.dashboard.live import Event
 from isvc.dashboard.log_pages import Line
 from isvc.dashboard.pages import render
+from isvc.dashboard.scope import Scope
 from isvc.dashboard.try_pages import Answer
 from isvc.dashboard.views.overview import Question, overview
 from isvc.dashboard.views.rows import row
@@ -32,9 +33,10 @@ def hostile_service() -> dict:
 def test_the_overview():
     shown = overview([row(INFERENCE_SERVICES, hostile_service(), [Finding("x", HOSTILE)])], Question(HOSTILE, HOSTILE))
     around = {"title": HOSTILE, "path": "/", "csrf": "", "allow_edit": True, "digest": "", "forbidden": (HOSTILE,)}
-    page = render("overview.html", shown=shown, **around)
-    assert not DANGEROUS.search(page)
-    assert "&lt;script&gt;" in page
+    for scope in (Scope(), Scope((HOSTILE,), (HOSTILE,)), Scope((HOSTILE,), chosen=True)):
+        page = render("overview.html", shown=shown, scope=scope, **around)
+        assert not DANGEROUS.search(page)
+        assert "&lt;script&gt;" in page
 
 
 def test_the_page_of_a_service():

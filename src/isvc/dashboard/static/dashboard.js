@@ -24,7 +24,16 @@
     document.getElementById('connection').hidden = !lost
   }
 
-  document.addEventListener('htmx:sseError', () => showConnection(true))
+  // A reader who is not let in any more, since a token expired or the dashboard started anew, is shown how to get in.
+  function signedOut() {
+    fetch(location.href, { method: 'HEAD', redirect: 'manual' })
+      .then((answer) => { if (answer.status === 401) location.reload() }, () => {})
+  }
+
+  document.addEventListener('htmx:sseError', () => {
+    showConnection(true)
+    signedOut()
+  })
   document.addEventListener('htmx:sseOpen', () => showConnection(false))
 
   document.addEventListener('click', (event) => {

@@ -1,0 +1,69 @@
+"""The views of one user: of all that the cluster says he may read, and of namespaces that he names beyond that.
+
+Somebody who may read one namespace and not list any has to name it, where it is not his own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aiohttp import web
+
+from isvc.dashboard.cluster_view import ClusterView
+from isvc.dashboard.scope import Scope, may_read_services, readable
+from isvc.dashboard.views_in_use import IDLE, ViewInUse
+from isvc.kube.selectors import is_label_value
+from isvc.toolkit.client import Client
+
+MOST_NAMED: Final = 10
+
+
+class ScopedViews:
+    def __init__(self, client: Client, namespaces: Sequence[str] = (), idle: float | None = IDLE) -> None:
+        """With `namespaces` nothing else is shown; without any, the cluster is asked what may be."""
+        self.client = client
+        self._only = Scope(tuple(namespaces), chosen=True) if namespaces else None
+        self._found = ViewInUse(self._make, idle)
+        self._named: dict[str, ViewInUse] = {}
+
+    def open(self) -> None:
+        """Opens the view before somebody looks."""
+        self._found.open()
+
+    @asynccontextmanager
+    async def use(self, request: web.Request) -> AsyncIterator[ClusterView]:
+        async with self._found.use() as view:
+            named = request.match_info.get("namespace") or request.query.get("namespace", "")
+            if not named or view.scope.covers(named) or not await self._may_be_named(named):
+                yield view
+                return
+        async with (await self._view_of(named)).use() as view:
+            yield view
+
+    @property
+    def unused(self) -> bool:
+        return all(view.unused for view in (self._found, *self._named.values()))
+
+    async def close(self) -> None:
+        for view in (self._found, *self._named.values()):
+            await view.close()
+
+    async def _may_be_named(self, namespace: str) -> bool:
+        if self._only or not is_label_value(namespace):
+            return False
+        return namespace in self._named or await may_read_services(self.client, namespace)
+
+    async def _view_of(self, namespace: str) -> ViewInUse:
+        view = self._named.pop(namespace, None) or ViewInUse(lambda: self._make_of(Scope((namespace,))))
+        self._named[namespace] = view
+        while len(self._named) > MOST_NAMED and (old := next((n for n, v in self._named.items() if v.unused), None)):
+            await self._named.pop(old).close()
+        return view
+
+    async def _make(self) -> ClusterView:
+        return await self._make_of(self._only or await readable(self.client))
+
+    async def _make_of(self, scope: Scope) -> ClusterView:
+        return ClusterView(self.client, scope)

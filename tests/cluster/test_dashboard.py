@@ -1,0 +1,194 @@
+"""The dashboard on an API server with RBAC: what an administrator sees, and what the token of a user lets him see."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+from tests.cluster.lifecycles.stage import Platform, running, set_up
+from tests.cluster.test_lifecycles import bury, service
+from tests.servers import Cluster
+from tests.waiting import until
+
+from isvc.api.resources import INFERENCE_SERVICES
+from isvc.cli.dashboard import Wanted, start
+from isvc.dashboard import live, user_views
+from isvc.kube.objects import dig
+from isvc.kube.resource import NAMESPACES, SERVICE_ACCOUNTS, Resource
+from isvc.toolkit.client import Client
+
+RBAC = "rbac.authorization.k8s.io"
+ROLES = Resource(RBAC, "v1", "roles", "Role", namespaced=True)
+BINDINGS = Resource(RBAC, "v1", "rolebindings", "RoleBinding", namespaced=True)
+VIEWER = {
+    "apiVersion": f"{RBAC}/v1",
+    "kind": "Role",
+    "rules": [
+        {"apiGroups": ["serving.kserve.io"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["", "apps"], "resources": ["pods", "deployments", "events"], "verbs": ["get", "list", "watch"]},
+    ],
+}
+
+
+class Team:
+    """A namespace with a service and with a user who may look at it, and at nothing else."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client, self.namespace = client, namespace
+        self.path = f"/services/isvc/{namespace}/life"
+        self.token = ""
+
+    async def move_in(self) -> None:
+        metadata = {"name": "viewer", "namespace": self.namespace}
+        await self.client.create(NAMESPACES, _named("v1", "Namespace", {"name": self.namespace}))
+        await self.client.create(SERVICE_ACCOUNTS, _named("v1", "ServiceAccount", metadata))
+        await self.client.create(ROLES, {**VIEWER, "metadata": metadata})
+        subject = {"kind": "ServiceAccount", "name": "viewer", "namespace": self.namespace}
+        role = {"apiGroup": RBAC, "kind": "Role", "name": "viewer"}
+        binding = _named(f"{RBAC}/v1", "RoleBinding", metadata)
+        await self.client.create(BINDINGS, {**binding, "roleRef": role, "subjects": [subject]})
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        path = SERVICE_ACCOUNTS.path(self.namespace, "viewer", "token")
+        self.token = (await self.client.request("POST", path, body=request))["status"]["token"]
+        await self.client.create(INFERENCE_SERVICES, service(self.namespace))
+
+    async def is_ready(self) -> bool:
+        await Platform(self.client).make_ready(self.namespace)
+        found = await self.client.get(INFERENCE_SERVICES, "life", self.namespace)
+        conditions = {each["type"]: each["status"] for each in dig(found, "status", "conditions") or ()}
+        return conditions.get("Ready") == "True"
+
+
+def _named(api_version: str, kind: str, metadata: dict[str, str]) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+@pytest.fixture
+async def teams(client) -> AsyncIterator[tuple[Team, Team]]:
+    """Two of them, whose services are ready."""
+    system, *names = (f"{part}-{uuid.uuid4().hex[:8]}" for part in ("system", "red", "blue"))
+    await client.create(NAMESPACES, _named("v1", "Namespace", {"name": system}))
+    await set_up(client, system, "Standard")
+    red, blue = (Team(client, name) for name in names)
+    async with running(client, system):
+        try:
+            for team in (red, blue):
+                await team.move_in()
+            for team in (red, blue):
+                await until(team.is_ready, "a service becomes ready", every=0.2)
+            yield red, blue
+        finally:
+            await bury(client, names)
+
+
+class Visitor:
+    """Somebody who sends a bearer token to a dashboard."""
+
+    def __init__(self, session: aiohttp.ClientSession, base: str, token: str) -> None:
+        self.session, self.base = session, base
+        self.headers = {"Authorization": f"Bearer {token}"}
+
+    async def json(self, path: str, status: int = 200) -> dict[str, Any]:
+        async with self.session.get(self.base + path, headers={**self.headers, "Accept": "application/json"}) as answer:
+            assert answer.status == status, await answer.text()
+            return json.loads(await answer.read())
+
+    async def services(self, path: str = "/") -> set[str]:
+        """The namespaces of the services on the overview that are ours, all of them ready."""
+        rows = (await self.json(path))["rows"]
+        return {row["place"]["namespace"] for row in rows if row["place"]["name"] == "life" and row["state"] == "ready"}
+
+
+@asynccontextmanager
+async def program(kubeconfig: Path) -> AsyncIterator[tuple[str, str]]:
+    """`isvc dashboard` as people run it: its address and the token of its link."""
+    command = [sys.executable, "-u", "-c", "from isvc.cli import main; main()", "dashboard", "--port", "0"]
+    process = await asyncio.create_subprocess_exec(
+        *command, "--kubeconfig", str(kubeconfig), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        said = (await process.stdout.readline()).decode()
+        base, _, token = said.split()[-1].partition("/?token=")
+        yield base, token
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@asynccontextmanager
+async def with_user_tokens(client: Client) -> AsyncIterator[str]:
+    dashboard = await start(client, Wanted(port=0, user_tokens=True))
+    try:
+        yield dashboard.link.rstrip("/")
+    finally:
+        await dashboard.close()
+
+
+def kubeconfig_of(cluster: Cluster, team: Team, folder: Path) -> Path:
+    document = yaml.safe_load(cluster.kubeconfig.read_text())
+    document["users"][0]["user"] = {"token": team.token}
+    path = folder / "viewer.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+async def test_who_may_read_one_namespace_needs_no_flag(cluster, teams, tmp_path):
+    red, blue = teams
+    async with aiohttp.ClientSession() as session:
+        async with program(cluster.kubeconfig) as (base, token):
+            admin = Visitor(session, base, token)
+            assert await admin.services() >= {red.namespace, blue.namespace}
+            assert (await admin.json(red.path))["findings"] == []
+        async with program(kubeconfig_of(cluster, red, tmp_path)) as (base, token):
+            viewer = Visitor(session, base, token)
+            assert await viewer.services() == {red.namespace}
+            page = await viewer.json(red.path)
+            assert [node["name"] for node in page["tree"]] == ["predictor"], "it may not read Ingresses"
+            await viewer.json(blue.path, status=404)
+
+
+async def test_each_user_sees_what_rbac_lets_him_see(client, teams):
+    red, blue = teams
+    async with with_user_tokens(client) as base, aiohttp.ClientSession() as session:
+        visitors = [Visitor(session, base, team.token) for team in teams]
+        assert await asyncio.gather(*(each.services() for each in visitors)) == [{red.namespace}, {blue.namespace}]
+        assert await visitors[0].services(f"/?namespace={blue.namespace}") == set()
+        await visitors[0].json(blue.path, status=404)
+        await visitors[0].json(f"/objects/Deployment.v1.apps/{blue.namespace}/life-predictor", status=403)
+
+
+async def test_a_namespace_that_one_may_read_can_be_named(client, teams):
+    """A service account that may read another namespace, and may not list any, has to say which."""
+    red, blue = teams
+    subject = {"kind": "ServiceAccount", "name": "viewer", "namespace": red.namespace}
+    binding = _named(f"{RBAC}/v1", "RoleBinding", {"name": "guest", "namespace": blue.namespace})
+    role = {"apiGroup": RBAC, "kind": "Role", "name": "viewer"}
+    await client.create(BINDINGS, {**binding, "roleRef": role, "subjects": [subject]})
+    async with with_user_tokens(client) as base, aiohttp.ClientSession() as session:
+        guest = Visitor(session, base, red.token)
+        assert await guest.services() == {red.namespace}
+        assert await until(lambda: guest.services(f"/?namespace={blue.namespace}")) == {blue.namespace}
+        assert (await guest.json(blue.path))["service"]["state"] == "ready"
+
+
+async def test_a_token_that_ends_ends_what_is_open(client, teams, monkeypatch):
+    monkeypatch.setattr(user_views, "RECHECK", 0.2)
+    monkeypatch.setattr(live, "BEAT", 0.2)
+    red, _ = teams
+    async with with_user_tokens(client) as base, aiohttp.ClientSession() as session:
+        viewer = Visitor(session, base, red.token)
+        async with session.get(f"{base}{red.path}/live", headers=viewer.headers) as events:
+            assert b"event: page" in await events.content.readline()
+            await client.delete(SERVICE_ACCOUNTS, "viewer", red.namespace)
+            await asyncio.wait_for(events.read(), 60)
+        await viewer.json("/", status=401)
