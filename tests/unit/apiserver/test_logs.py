@@ -46,6 +46,7 @@ async def node(http):
     }
     await http.patch("/api/v1/nodes/n1/status", {"status": status})
     yield asked, more
+    more.set()
     await runner.cleanup()
 
 

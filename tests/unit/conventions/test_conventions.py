@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.metadata
 import os
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,10 @@ USED_WHERE_THERE = {"certifi", "numpy", "pandas", "pytest"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def parsed() -> Iterator[tuple[str, str, ast.Module]]:
-    for path in MODULES:
-        source = path.read_text()
-        yield str(path.relative_to(ROOT)), source, ast.parse(source)
+@functools.cache
+def parsed() -> list[tuple[str, str, ast.Module]]:
+    sources = ((path, path.read_text()) for path in MODULES)
+    return [(str(path.relative_to(ROOT)), source, ast.parse(source)) for path, source in sources]
 
 
 def test_modules_are_short():

@@ -30,7 +30,7 @@ def outcome(folder: Path, reason: str, **environment: str) -> str:
     (folder / "test_skipping.py").write_text(SKIPPING.format(reason=reason))
     inherited = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rN", str(folder)]
-    environment = {**inherited, "PYTHONPATH": str(ROOT), **environment}
+    environment = {**inherited, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment}
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     return ran.stdout.strip().splitlines()[-1]
 
