@@ -1,0 +1,1 @@
+"""The controllers of our kinds, one folder each: observe, plan, apply, fold."""

@@ -64,7 +64,7 @@ class Follower:
     """Follows all containers of a service, those of new pods as well."""
 
     def __init__(self, view: ClusterView, service: Object, since: str) -> None:
-        """`since` is the time up to which the reader has seen lines, if he has."""
+        """`since` is the time up to which the reader has seen lines, where there is one."""
         self._view, self._service, self._since = view, service, since
         self._lines: asyncio.Queue[Line] = asyncio.Queue(MOST_WAITING)
         self._tasks: dict[Stream, asyncio.Task[None]] = {}

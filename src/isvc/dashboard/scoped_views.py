@@ -1,6 +1,6 @@
-"""The views of one user: of all that the cluster says he may read, and of namespaces that he names beyond that.
+"""The views of one user: of all that the cluster says they may read, and of namespaces that they name beyond that.
 
-Somebody who may read one namespace and not list any has to name it, where it is not his own.
+Somebody who may read one namespace and not list any has to name it, where it is not their own.
 """
 
 from __future__ import annotations

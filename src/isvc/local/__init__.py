@@ -1,0 +1,1 @@
+"""What `isvc up` runs beside the managers: the rest of a cluster on one machine."""

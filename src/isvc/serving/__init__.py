@@ -1,0 +1,1 @@
+"""What controllers and webhooks share about serving models: configuration, runtimes, storage, credentials, hosts."""
