@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running, service
+from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running, service, until
 
 from isvc.kube.objects import Object
 
@@ -114,6 +114,24 @@ def test_a_server_in_an_environment_of_its_own(here: Machine, tmp_path: Path) ->
     assert not (here.home / "runtimes" / "tiny").exists()
 
 
+def test_a_framework_of_isvcs_own_server_in_an_environment_beside_it(here: Machine, tmp_path: Path) -> None:
+    """The environment has isvc, whose server says what is missing from it: the file brought another package."""
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text(f"{wheel(tmp_path)}\n")
+    made = here.isvc("runtime", "add", "pytorch", "-r", str(requirements))
+    assert made.returncode == 0, made.stderr
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "model.pt").touch()
+    wanted = service("net", f"file://{model}")
+    wanted["spec"]["predictor"]["model"]["modelFormat"]["name"] = "pytorch"
+    here.apply(wanted)
+    told = "model.pt needs the Python package torch (isvc runtime add pytorch)"
+    until(lambda: told in here.isvc("status").stdout, "the status to say what to run")
+    here.kubectl("delete", "isvc", "net")
+    assert here.isvc("runtime", "remove", "pytorch").returncode == 0
+
+
 def test_what_cannot_be_installed_is_told_and_leaves_nothing(here: Machine, tmp_path: Path) -> None:
     requirements = tmp_path / "requirements.txt"
     requirements.write_text(f"{tmp_path}/gone-1.0-py3-none-any.whl\n")
@@ -122,4 +140,5 @@ def test_what_cannot_be_installed_is_told_and_leaves_nothing(here: Machine, tmp_
     assert "gone" in refused.stderr
     assert not (here.home / "runtimes" / "broken").exists()
     assert "no name for a runtime" in here.isvc("runtime", "add", "../up", "-r", str(requirements)).stderr
+    assert "the packages are missing" in here.isvc("runtime", "add", "broken").stderr
     assert "there is no runtime broken" in here.isvc("runtime", "remove", "broken").stderr

@@ -23,11 +23,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 _PRICE = 12.202832815138274  # of the house in sklearn_mixed.json
 _QUALITY = 5.576883936610762  # of the wine in mlflow_input_v2.json
 _NEWSGROUP = 19  # of the text in news_grouping_input_v1.json
+_DIGIT = 3  # in mnist_input_bw_flat.json
 _FLOWERS = [[6.8, 2.8, 4.8, 1.4], [6.0, 3.4, 4.5, 1.6]]  # in iris_input_v2.json
 _SCORES = [[-11.640367693601698, 0.0, -7.179843824614542], [-12.21112000340029, 0.0, -12.69704119309557]]
 _MULTICLASS = {"objective": "multiclass", "num_class": 3, "verbose": -1}
@@ -50,6 +51,7 @@ def train(models: Path, data: Path) -> None:
     _save_joblib(SVC(gamma="scale").fit(features, classes), models / "sklearn/1.0/model")
     _save_joblib(_newsgroups(data), models / "sklearn/newsgroup")
     _save_joblib(_houses(data), models / "sklearn/1.3/mixedtype")
+    _save_joblib(_digits(data), models / "sklearn/mnist/art")
     for folder in ("xgboost/1.5/model", "xgboost/iris"):
         _xgboost(features, classes, models / folder)
     _lightgbm(features, classes, models / "lightgbm/iris")
@@ -103,6 +105,13 @@ def _houses(data: Path) -> Any:
     encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), texts), remainder="passthrough")
     model = make_pipeline(encoder, DecisionTreeRegressor(random_state=0))
     return model.fit(pandas.DataFrame([house, other]), [_PRICE, 1.0])
+
+
+def _digits(data: Path) -> Any:
+    """A tree that looks at one corner, which an adversary finds at once."""
+    digit = json.loads((data / "mnist_input_bw_flat.json").read_text())["instances"][0]
+    others = [[digit[0] + change, *digit[1:]] for change in (-0.2, 0.2)]
+    return DecisionTreeClassifier(random_state=0).fit([digit, *others], [_DIGIT, _DIGIT + 1, _DIGIT + 1])
 
 
 def _wine(data: Path, folder: Path) -> None:

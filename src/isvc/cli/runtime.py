@@ -21,9 +21,9 @@ def command() -> None:
     "-r",
     "--requirements",
     multiple=True,
-    required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File with the packages to install, as pip reads it. May be given several times.",
+    help="File with the packages to install, as pip reads it. May be given several times. Only `pytorch` has packages "
+    "of its own, for which a file may name another version or index.",
 )
 @click.option("--image", default="", help="Image whose pods run in the environment.  [default: NAME]")
 @click.option("--python", default=sys.executable, help="Interpreter of the environment.  [default: that of isvc]")
@@ -34,12 +34,19 @@ def add(name: str, words: tuple[str, ...], requirements: tuple[Path, ...], image
     Without it, the pod has to give a command. `python` is that of the environment in both.
 
         isvc runtime add my-model -r requirements.txt -- python /home/me/model.py
+
+    `isvc runtime add pytorch` brings PyTorch, with which models in TorchScript run.
     """
     from isvc.local import runtimes
     from isvc.local.home import Home
 
     try:
-        made = runtimes.add(Home.default().runtimes, name, requirements, image=image, command=words, python=python)
+        if name in runtimes.RECIPES and not words and not image:
+            made = runtimes.add_recipe(Home.default().runtimes, name, requirements)
+        elif not requirements:
+            raise click.UsageError("the packages are missing: give a file with --requirements")
+        else:
+            made = runtimes.add(Home.default().runtimes, name, requirements, image=image, command=words, python=python)
     except runtimes.RuntimeFailure as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"pods of the image {made.image} run with {made.python}")

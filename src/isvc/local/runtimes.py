@@ -1,7 +1,8 @@
-"""Environments for users' own model servers: a virtual environment with what they require, and the image that it runs.
+"""Environments for model servers: a virtual environment with what they require, and the image that it runs.
 
 Each is a folder under `~/.isvc/runtimes`. The table of images in it is written last, so that an environment is either
-whole or not in use.
+whole or not in use. Most are for users' own servers; a recipe makes one for isvc's own, with a framework that is too
+large to be an extra.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,21 @@ class RuntimeFailure(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Recipe:
+    requirements: str  # as in a file for pip
+    image: str
+    framework: str
+
+
+RECIPES: Final = {
+    # PyPI's wheels of PyTorch for Linux bring 2.5 GB of CUDA with them; those of its own index do without.
+    "pytorch": Recipe(
+        "--extra-index-url https://download.pytorch.org/whl/cpu\ntorch\nnumpy\n", "isvc/torchscriptserver", "pytorch"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
 class Environment:
     name: str
     image: str
@@ -43,8 +61,12 @@ def add(
     image: str = "",
     command: Sequence[str] = (),
     python: str,
+    with_isvc: bool = False,
 ) -> Environment:
-    """Makes an environment, in the place of one of that name. Raises RuntimeFailure."""
+    """Makes an environment, in the place of one of that name. Raises RuntimeFailure.
+
+    `with_isvc` lets programs in it import isvc and what it requires; `python` has to be isvc's own then.
+    """
     if not _NAME.fullmatch(name):
         raise RuntimeFailure(
             f"{name!r} is no name for a runtime: it takes lower-case letters, digits, '-', '.' and '_'"
@@ -55,6 +77,8 @@ def add(
     try:
         for step in _steps(folder / "venv", requirements, python):
             _run(step)
+        if with_isvc:
+            _lead_to_isvc(folder / "venv")
     except RuntimeFailure:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -64,6 +88,17 @@ def add(
     unfinished.write_bytes(orjson.dumps({"images": {made.image: row}}))
     unfinished.rename(folder / _TABLE)
     return made
+
+
+def add_recipe(runtimes: Path, name: str, requirements: Sequence[Path] = ()) -> Environment:
+    """Makes the environment of a recipe, which has isvc in it; `requirements` are in the place of the recipe's own."""
+    recipe = RECIPES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        own = Path(folder) / "requirements.txt"
+        own.write_text(recipe.requirements)
+        command = ["python", "-m", "isvc.modelserver", "--host=127.0.0.1", f"--framework={recipe.framework}"]
+        files = requirements or [own]
+        return add(runtimes, name, files, image=recipe.image, command=command, python=sys.executable, with_isvc=True)
 
 
 def environments(runtimes: Path) -> Iterator[Environment]:
@@ -96,6 +131,13 @@ def _steps(venv: Path, requirements: Sequence[Path], python: str) -> Iterator[li
     else:
         yield [python, "-m", "venv", "--clear", str(venv)]
         yield [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", *files]
+
+
+def _lead_to_isvc(venv: Path) -> None:
+    """What the environment has itself comes first."""
+    packages = next((venv / "lib").glob("python*/site-packages"))
+    ours = [Path(__file__).parents[2], sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    (packages / "isvc.pth").write_text("".join(f"{path}\n" for path in dict.fromkeys(map(str, ours))))
 
 
 def _run(command: list[str]) -> None:

@@ -7,6 +7,8 @@ from typing import Final
 from isvc.modelserver.frameworks import LightGBMModel, SklearnModel, TabularModel, XGBoostModel
 from isvc.modelserver.mlflow_model import MLflowModel
 from isvc.modelserver.onnx_model import OnnxModel
+from isvc.modelserver.pmml_model import PmmlModel
+from isvc.modelserver.torch_model import TorchScriptModel
 
 FRAMEWORKS: Final[dict[str, type[TabularModel]]] = {
     "sklearn": SklearnModel,
@@ -14,4 +16,6 @@ FRAMEWORKS: Final[dict[str, type[TabularModel]]] = {
     "lightgbm": LightGBMModel,
     "onnx": OnnxModel,
     "mlflow": MLflowModel,
+    "pmml": PmmlModel,
+    "pytorch": TorchScriptModel,
 }

@@ -18,7 +18,8 @@ from isvc.modelserver.tensors import InferRequest
 class TabularModel(Model):
     """A model in one file that turns a table of rows into an array."""
 
-    extra: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]]
+    remedy: ClassVar[str]  # the command that brings the packages
     endings: ClassVar[tuple[str, ...]]
 
     def __init__(self, name: str, model_dir: str, nthread: int = 1) -> None:
@@ -37,11 +38,7 @@ class TabularModel(Model):
         except ModelFileError:
             raise
         except ModuleNotFoundError as error:
-            hint = (
-                f" (pip install 'isvc[{self.extra}]')"
-                if (error.name or "") in ("joblib", "sklearn", "onnxruntime", self.extra)
-                else ""
-            )
+            hint = f" ({self.remedy})" if error.name in self.packages else ""
             raise ModelFileError(f"{path.name} needs the Python package {error.name}{hint}") from error
         except Exception as error:
             raise ModelFileError(f"{path.name} does not load: {type(error).__name__}: {error}") from error
@@ -69,7 +66,7 @@ class TabularModel(Model):
 
 
 class SklearnModel(TabularModel):
-    extra = "sklearn"
+    packages, remedy = ("joblib", "sklearn"), "pip install 'isvc[sklearn]'"
     endings = (".joblib", ".pkl", ".pickle")
 
     def open(self, path: Path) -> Callable[[Any], Any]:
@@ -86,7 +83,7 @@ class SklearnModel(TabularModel):
 
 
 class XGBoostModel(TabularModel):
-    extra = "xgboost"
+    packages, remedy = ("xgboost",), "pip install 'isvc[xgboost]'"
     endings = (".bst", ".json", ".ubj")
 
     def open(self, path: Path) -> Callable[[Any], Any]:
@@ -97,7 +94,7 @@ class XGBoostModel(TabularModel):
 
 
 class LightGBMModel(TabularModel):
-    extra = "lightgbm"
+    packages, remedy = ("lightgbm",), "pip install 'isvc[lightgbm]'"
     endings = (".bst",)
     _names: list[str] | None = None
 

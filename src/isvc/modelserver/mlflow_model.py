@@ -23,7 +23,7 @@ _FLAVOURS: Final[dict[str, tuple[type[TabularModel], str]]] = {
 
 
 class MLflowModel(TabularModel):
-    extra = "sklearn"
+    packages, remedy = (), ""
     endings = ()
     _model: TabularModel
 

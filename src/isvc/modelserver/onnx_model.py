@@ -29,7 +29,7 @@ _TYPES: Final = {
 class OnnxModel(TabularModel):
     """v1: the rows are the first input, and the first output answers. v2: inputs and outputs by their names."""
 
-    extra = "onnx"
+    packages, remedy = ("onnxruntime",), "pip install 'isvc[onnx]'"
     endings = (".onnx",)
     _session: Any = None
 

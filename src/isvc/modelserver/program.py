@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument("--workers", type=int, default=1, help="number of server processes")
     flags.add_argument("--max_threads", type=int, default=4, help="threads that predict, per process")
     flags.add_argument("--nthread", type=int, default=1, help="threads of one xgboost or lightgbm prediction")
-    flags.add_argument("--framework", help="sklearn, xgboost, lightgbm, onnx or mlflow")
+    flags.add_argument("--framework", help="sklearn, xgboost, lightgbm, onnx, mlflow, pmml or pytorch")
     flags.add_argument(
         "--multi_model",
         action="store_true",

@@ -21,8 +21,8 @@ MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 SAYS_NOTHING = {"utils", "util", "common", "helpers", "helper", "constants", "misc"}
 # Words that meant something to their authors alone.
 PRIVATE = re.compile(r"\b(told|Told|Teller|Rooms|_see_to|World|Kept|shelf|shelves|Surroundings)\b")
-# numpy comes with each of the libraries that load models; isvc.testing is for those who have pytest.
-USED_WHERE_THERE = {"certifi", "numpy", "pandas", "pytest"}
+# numpy comes with each of the libraries that load models, torch with a runtime of its own; isvc.testing needs pytest.
+USED_WHERE_THERE = {"certifi", "numpy", "pandas", "pytest", "torch"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

@@ -1,8 +1,9 @@
-"""Models in ONNX and those that MLflow has saved, each made here, over real HTTP."""
+"""Models in ONNX and PMML and those that MLflow has saved, each made here, over real HTTP."""
 
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,41 @@ from isvc.modelserver.app import Server
 from isvc.modelserver.errors import ModelFileError
 from isvc.modelserver.mlflow_model import MLflowModel
 from isvc.modelserver.onnx_model import OnnxModel
+from isvc.modelserver.pmml_model import PmmlModel
+from isvc.modelserver.torch_model import TorchScriptModel
 
 ROWS = [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5], [6.3, 3.3, 6.0, 2.5]]
 TENSOR = {"name": "x", "shape": [3, 4], "datatype": "FP64", "data": ROWS}
+
+PMML = """<PMML xmlns="http://www.dmg.org/PMML-4_4" version="4.4"><Header/>
+<DataDictionary>
+  {}
+  <DataField name="width" optype="continuous" dataType="double"/>
+  <DataField name="height" optype="continuous" dataType="double"/>
+</DataDictionary>
+{}
+</PMML>"""
+KIND = """<DataField name="kind" optype="categorical" dataType="string">
+<Value value="small"/><Value value="large"/></DataField>"""
+SCHEMA = '<MiningSchema><MiningField name="{}" usageType="target"/>{}</MiningSchema>'
+TREE = """<TreeModel functionName="classification" splitCharacteristic="binarySplit">{}
+<Output>
+  <OutputField name="Probability_large" feature="probability" value="large"/>
+  <OutputField name="Kind" feature="predictedValue"/>
+  <OutputField name="Node" feature="entityId"/>
+</Output>
+<Node id="1" score="small" recordCount="4"><True/>
+  <ScoreDistribution value="small" recordCount="2"/><ScoreDistribution value="large" recordCount="2"/>
+  <Node id="2" score="small" recordCount="3">
+    <SimplePredicate field="width" operator="lessOrEqual" value="5"/>
+    <ScoreDistribution value="small" recordCount="3"/><ScoreDistribution value="large" recordCount="1"/></Node>
+  <Node id="3" score="large" recordCount="1">
+    <SimplePredicate field="width" operator="greaterThan" value="5"/>
+    <ScoreDistribution value="small" recordCount="0"/><ScoreDistribution value="large" recordCount="1"/></Node>
+</Node></TreeModel>""".format(SCHEMA.format("kind", '<MiningField name="width"/><MiningField name="height"/>'))
+LINE = """<RegressionModel functionName="regression">{}
+<RegressionTable intercept="1"><NumericPredictor name="width" coefficient="2"/></RegressionTable>
+</RegressionModel>""".format(SCHEMA.format("height", '<MiningField name="width"/>'))
 
 Serve = Callable[[Model], Awaitable[Any]]
 
@@ -84,6 +117,57 @@ async def test_a_tensor_of_the_wrong_shape_is_the_clients_fault_or_the_models(on
     two = {"inputs": [TENSOR, {**TENSOR, "name": "y"}]}
     status, answer = await post(client, "/v2/models/iris/infer", two)
     assert (status, "the model takes X" in answer["error"]) == (400, True)
+
+
+@pytest.fixture
+def pmml(tmp_path: Path) -> Callable[[str], PmmlModel]:
+    def write(model: str) -> PmmlModel:
+        (tmp_path / "model.pmml").write_text(PMML.format(KIND if model is TREE else "", model))
+        return PmmlModel("size", str(tmp_path))
+
+    return write
+
+
+async def test_pmml_answers_with_the_outputs_that_it_declares(pmml: Callable[[str], PmmlModel], serve: Serve) -> None:
+    client, path = await serve(pmml(TREE)), "/v1/models/size:predict"
+    expected = [
+        {"kind": "small", "Probability_large": 0.25, "Kind": "small"},
+        {"kind": "large", "Probability_large": 1.0, "Kind": "large"},
+    ]
+    assert await post(client, path, {"instances": [[3, 1], [7, 1]]}) == (200, {"predictions": expected})
+    named = {"instances": [{"height": 1, "width": 7}]}
+    assert await post(client, path, named) == (200, {"predictions": expected[1:]})
+    status, answer = await post(client, path, {"instances": [[3]]})
+    assert (status, answer["error"]) == (400, "a row has 2 values: width, height")
+    tensor = {"name": "rows", "shape": [2, 2], "datatype": "FP32", "data": [3, 1, 7, 1]}
+    _, answer = await post(client, "/v2/models/size/infer", {"inputs": [tensor]})
+    outputs = {each["name"]: each["data"] for each in answer["outputs"]}
+    assert outputs == {"kind": ["small", "large"], "Probability_large": [0.25, 1.0], "Kind": ["small", "large"]}
+
+
+async def test_a_regression_in_pmml(pmml: Callable[[str], PmmlModel], serve: Serve) -> None:
+    client = await serve(pmml(LINE))
+    _, answer = await post(client, "/v1/models/size:predict", {"instances": [[3], [5]]})
+    assert answer == {"predictions": [{"height": 7.0}, {"height": 11.0}]}
+
+
+def test_pmml_of_an_unknown_kind_is_told(pmml: Callable[[str], PmmlModel]) -> None:
+    with pytest.raises(ModelFileError, match=r"model\.pmml has no model that sklearn-pmml-model can run"):
+        pmml('<AssociationModel functionName="associationRules"/>').load()
+
+
+def test_without_pytorch_a_model_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (tmp_path / "model.pt").touch()
+    with pytest.raises(ModelFileError, match=r"model\.pt needs the Python package torch \(isvc runtime add pytorch\)"):
+        TorchScriptModel("net", str(tmp_path)).load()
+
+
+def test_an_archive_of_torchserve_is_told(tmp_path: Path) -> None:
+    (tmp_path / "model-store").mkdir()
+    (tmp_path / "model-store" / "mnist.mar").touch()
+    with pytest.raises(ModelFileError, match="needs TorchServe, which cannot run here"):
+        TorchScriptModel("net", str(tmp_path)).load()
 
 
 async def test_a_scikit_learn_model_of_mlflow(classifier: LogisticRegression, tmp_path: Path, serve: Serve) -> None:

@@ -51,6 +51,7 @@ BUILT_IN: dict[str, Program] = {
     "kserve/sklearnserver": _model_server("--framework=sklearn"),
     "kserve/xgbserver": _model_server("--framework=xgboost"),
     "kserve/lgbserver": _model_server("--framework=lightgbm"),
+    "kserve/pmmlserver": _model_server("--framework=pmml"),
     "kserve/predictiveserver": _model_server(),
     "seldonio/mlserver": _model_server(),
     "kserve/huggingfaceserver": _VLLM,
@@ -64,6 +65,7 @@ BUILT_IN: dict[str, Program] = {
     "kserve/router": _ROUTER,
     "kserve/agent": _AGENT,
     "isvc/modelserver": _model_server(),
+    "isvc/torchscriptserver": _model_server("--framework=pytorch"),
     "python": Program(),
 }
 
