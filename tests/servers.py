@@ -95,6 +95,7 @@ def _kube_apiserver(folder: Path) -> Cluster:
         "--disable-admission-plugins=ServiceAccount",
         "--allow-privileged=true",
         "--enable-priority-and-fairness=false",
+        "--enable-aggregator-routing=true",  # webhooks of a Service by its EndpointSlices: there is no cluster network
     ]
     url = f"https://127.0.0.1:{port}"
     cluster = Cluster("kube-apiserver", url, TOKEN, _write_kubeconfig(folder, url), folder)

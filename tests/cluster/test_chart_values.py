@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.cluster.test_chart import BIN, CHARTS
 from tests.cluster.test_crds import install
 
 from isvc.api.crds import DEFINITIONS
-from isvc.cli import chart
+from isvc.cli import chart, manifests
 from isvc.kube.objects import Object
 from isvc.toolkit.client import Client
 
@@ -95,24 +98,37 @@ def test_nothing_is_made_for_a_manager_that_is_left_out(values: dict[str, Any], 
     assert not left
 
 
-@pytest.mark.parametrize(
-    "typo",
-    ["manger.replicas=2", "monitoring.podmonitor=true", "certificates.source=selfsigned", "manager.replicas=two"],
-)
-def test_helm_refuses_what_the_chart_does_not_know(typo: str) -> None:
-    command = [str(BIN / "helm"), "template", "isvc", str(CHARTS / "isvc"), "--set", typo]
+def by_helm(values: Path) -> tuple[int, str, str]:
+    command = [str(BIN / "helm"), "template", "isvc", str(CHARTS / "isvc"), "-f", str(values)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "values don't meet the specifications of the schema" in done.stderr
+    return done.returncode, done.stdout, done.stderr
 
 
+def by_isvc(values: Path) -> tuple[int, str, str]:
+    done = CliRunner().invoke(manifests.command, ["-f", str(values)], catch_exceptions=False)
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("rendered_by", [by_helm, by_isvc])
 @pytest.mark.parametrize(
-    "program", [["helm", "template", "isvc", str(CHARTS / "isvc")], ["isvc", "manifests"]], ids=["helm", "isvc"]
+    ("values", "named"),
+    [
+        ("manger: {replicas: 2}", "manger"),
+        ("monitoring: {podmonitor: true}", "podmonitor"),
+        ("certificates: {source: selfsigned}", "certificates.source"),
+        ("certificates: {source: secret}", "certificates.caBundle"),
+        ("manager: {replicas: two}", "manager.replicas"),
+        ("image: {repository: ''}", "image.repository"),
+        ("namespaces: [a, a]", "namespaces"),
+        ("namespaces: [a]", "namespaces needs webhooks.enabled=false"),
+        ("{llmisvc: {inManager: true}, manager: {enabled: false}}", "inManager=true needs manager.enabled=true"),
+    ],
 )
-def test_one_process_without_the_manager_that_it_would_be_is_refused(program: list[str]) -> None:
-    values = ["--set", "llmisvc.inManager=true", "--set", "manager.enabled=false"]
-    done = subprocess.run([BIN / program[0], *program[1:], *values], capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert not done.stdout
-    assert "llmisvc.inManager=true needs manager.enabled=true" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_values_are_refused_alike(
+    rendered_by: Callable[[Path], tuple[int, str, str]], values: str, named: str, tmp_path: Path
+) -> None:
+    (tmp_path / "values.yaml").write_text(values)
+    code, out, error = rendered_by(tmp_path / "values.yaml")
+    assert code != 0
+    assert not out
+    assert named in error

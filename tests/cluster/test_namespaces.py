@@ -7,8 +7,8 @@ import uuid
 from pathlib import Path
 
 import pytest
+from tests.cluster.chart_pods import running
 from tests.cluster.lifecycles import stage as inference_services
-from tests.cluster.test_chart import deployed
 from tests.cluster.test_llm_routing import Stage, set_up
 from tests.production.installation import ACCOUNT_KINDS, RESOURCES
 from tests.servers import Cluster
@@ -55,7 +55,7 @@ async def test_llm_services_of_some_namespaces(cluster: Cluster, client: Client,
             return True
         return False
 
-    async with deployed(cluster, client, tmp_path, deployment) as log:
+    async with running(cluster, client, tmp_path, deployment) as pod:
         await Stage(client, system, outside).serve("rose", router)
         stage = Stage(client, system, inside)
         await stage.serve("tulip", router)
@@ -69,6 +69,6 @@ async def test_llm_services_of_some_namespaces(cluster: Cluster, client: Client,
         await until(gone, "the service is deleted", within=120)
         rose = await client.get(LLM_INFERENCE_SERVICES, "rose", outside)
         assert not dig(rose, "status", "conditions")
-        said = log.read_text()
+        said = pod.log.read_text()
         assert all(limit in said for limit in WITHIN_NAMESPACES)
     await client.delete(LLM_INFERENCE_SERVICES, "rose", outside)

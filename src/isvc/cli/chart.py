@@ -22,7 +22,7 @@ RELEASE: Final = "isvc"
 
 
 class RefusedValues(Exception):
-    """Values that the chart refuses together; the message is the chart's own."""
+    """Values that the chart refuses, by its schema or in a template."""
 
 
 def folder() -> Path:
@@ -33,8 +33,7 @@ def folder() -> Path:
 
 def render(namespace: str, chosen: Mapping[str, Any]) -> list[Object]:
     """The chart's objects in the order of its files, with these values laid over its own; raises RefusedValues."""
-    chart = folder()
-    values = merged(next(_load_all((chart / "values.yaml").read_text())), chosen)
+    chart, values = folder(), complete(chosen)
     version = importlib.metadata.version("isvc")
     release = {"Name": RELEASE, "Namespace": namespace, "Service": "isvc"}
     root = untyped({"Values": values, "Release": release, "Chart": {"AppVersion": version, "Version": version}})
@@ -54,18 +53,17 @@ def merged(values: Any, chosen: Any) -> Any:
     return {key: value for key, value in both.items() if value is not None}
 
 
-def unknown(chosen: Mapping[str, Any]) -> Iterator[str]:
-    """The paths of values that the chart does not have, by its schema."""
-    yield from _unknown(chosen, orjson.loads((folder() / "values.schema.json").read_bytes()), ())
+def complete(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """All values: these laid over the chart's own. Raises RefusedValues if the chart's schema does not allow them."""
+    import fastjsonschema
 
-
-def _unknown(chosen: Any, schema: Any, path: tuple[str, ...]) -> Iterator[str]:
-    properties = schema.get("properties", {})
-    for key, value in chosen.items() if isinstance(chosen, Mapping) and properties else ():
-        if key in properties:
-            yield from _unknown(value, properties[key], (*path, key))
-        else:
-            yield ".".join((*path, key))
+    values: dict[str, Any] = merged(next(_load_all((folder() / "values.yaml").read_text())), chosen)
+    schema = orjson.loads((folder() / "values.schema.json").read_bytes())
+    try:
+        fastjsonschema.compile(schema, use_default=False)(values, name_prefix="values")
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise RefusedValues(f"the chart refuses these values: {error.message}") from None
+    return values
 
 
 def _load_all(text: str) -> Iterator[Any]:

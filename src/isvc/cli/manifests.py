@@ -10,7 +10,12 @@ import click
 
 @click.command()
 @click.option("-n", "--namespace", default="kserve", show_default=True, help="The namespace of the managers.")
-@click.option("--crds", "kinds", is_flag=True, help="Print the kinds instead, with their conversion webhook.")
+@click.option(
+    "--crds",
+    "kinds",
+    is_flag=True,
+    help="Print the kinds instead, with their conversion webhook; of the values they need those of certificates.",
+)
 @click.option(
     "-f",
     "--values",
@@ -32,18 +37,18 @@ def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tup
     from isvc.cli import chart
     from isvc.programs import cluster_manifests
 
-    if kinds:
-        objects = cluster_manifests.kinds(namespace)
-    else:
-        chosen: dict[str, Any] = {}
-        for each in (*(yaml.safe_load(path.read_text()) for path in values), *map(_setting, settings)):
-            chosen = chart.merged(chosen, each or {})
-        if unknown := next(chart.unknown(chosen), None):
-            raise click.ClickException(f"the chart has no value {unknown}: see its values.yaml")
-        try:
+    chosen: dict[str, Any] = {}
+    for each in (*(yaml.safe_load(path.read_text()) for path in values), *map(_setting, settings)):
+        chosen = chart.merged(chosen, each or {})
+    try:
+        if kinds:
+            certificates = chart.complete(chosen)["certificates"]
+            certificate = "llmisvc-serving-cert" if certificates["source"] == "cert-manager" else ""
+            objects = cluster_manifests.kinds(namespace, certificate=certificate, authority=certificates["caBundle"])
+        else:
             objects = chart.render(namespace, chosen)
-        except chart.RefusedValues as error:
-            raise click.ClickException(str(error)) from None
+    except chart.RefusedValues as error:
+        raise click.ClickException(str(error)) from None
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     click.echo(yaml.dump_all(objects, Dumper=dumper, sort_keys=False, width=120, allow_unicode=True), nl=False)
 

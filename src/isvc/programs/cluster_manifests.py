@@ -26,14 +26,24 @@ _NOT_WHEN_INSTALLED: Final = {
 PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM)
 
 
-def kinds(namespace: str) -> list[Object]:
-    """The CRDs, described; those of several versions always with the webhook that converts them."""
+def kinds(namespace: str, *, certificate: str = "", authority: str = "") -> list[Object]:
+    """The CRDs, described; those of several versions always with the webhook that converts them.
+
+    The API server trusts the webhook by the authority of a Certificate of cert-manager's, by one that is given (PEM in
+    base64), or by one that a manager writes later.
+    """
     webhooks = {
         name: conversion
         for program in PROGRAMS
-        for name, conversion in conversions(program.webhooks, _through_service(program, namespace)).items()
+        for name, conversion in conversions(program.webhooks, _through_service(program, namespace, authority)).items()
     }
-    return [_kept(crd, webhooks.get(name_of(crd))) for crd in crds(described=True)]
+    injected = {"cert-manager.io/inject-ca-from": f"{namespace}/{certificate}"} if certificate else {}
+    return [
+        _annotated({**crd, "spec": {**crd["spec"], "conversion": webhooks[name_of(crd)]}}, KEPT | injected)
+        if name_of(crd) in webhooks
+        else _annotated(crd, KEPT)
+        for crd in crds(described=True)
+    ]
 
 
 def webhooks(program: Program, namespace: str) -> list[Object]:
@@ -49,10 +59,12 @@ def webhooks(program: Program, namespace: str) -> list[Object]:
     return made
 
 
-def _through_service(program: Program, namespace: str) -> ClientConfig:
-    return lambda path: {"service": {"name": program.webhook_service, "namespace": namespace, "path": path}}
+def _through_service(program: Program, namespace: str, authority: str = "") -> ClientConfig:
+    trusted = {"caBundle": authority} if authority else {}
+    service = {"name": program.webhook_service, "namespace": namespace}
+    return lambda path: {"service": {**service, "path": path}, **trusted}
 
 
-def _kept(crd: Object, conversion: Object | None) -> Object:
-    metadata = {**crd["metadata"], "annotations": {**crd["metadata"].get("annotations", {}), **KEPT}}
-    return {**crd, "metadata": metadata, "spec": {**crd["spec"], **({"conversion": conversion} if conversion else {})}}
+def _annotated(crd: Object, annotations: Object) -> Object:
+    metadata = {**crd["metadata"], "annotations": {**crd["metadata"].get("annotations", {}), **annotations}}
+    return {**crd, "metadata": metadata}
