@@ -40,6 +40,7 @@ from isvc.toolkit.certificates import Pair, issue_authority, issue_serving
 from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import SystemClock
 
+QUICKLY = ["--disable-openapi-validation"]  # Helm's own, of every object; the API server's remains
 SERVICE: Object = {
     "apiVersion": "serving.kserve.io/v1beta1",
     "kind": "InferenceService",
@@ -110,7 +111,13 @@ class Platform:
     def helm(self, *arguments: object) -> None:
         homes = {name: str(self.folder) for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
         environment = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig), **homes}
-        command = [str(BIN / "helm"), *map(str, arguments), "-n", "kserve"]
+        command = [
+            str(BIN / "helm"),
+            *map(str, arguments),
+            "-n",
+            "kserve",
+            *(QUICKLY if "upgrade" in arguments else ()),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
 

@@ -98,6 +98,16 @@ def test_nothing_is_made_for_a_manager_that_is_left_out(values: dict[str, Any], 
     assert not left
 
 
+def test_with_cert_manager_one_authority_signs_both_certificates() -> None:
+    objects = chart.render("kserve", {"certificates": {"source": "cert-manager"}})
+    by_kind = {(each["kind"], each["metadata"]["name"]): each["spec"] for each in objects if "spec" in each}
+    authority = by_kind["Certificate", "kserve-webhook-authority"]
+    assert authority["isCA"]
+    assert by_kind["Issuer", "kserve-webhook-authority"]["ca"]["secretName"] == authority["secretName"]
+    for name in ("serving-cert", "llmisvc-serving-cert"):
+        assert by_kind["Certificate", name]["issuerRef"]["name"] == "kserve-webhook-authority"
+
+
 def by_helm(values: Path) -> tuple[int, str, str]:
     command = [str(BIN / "helm"), "template", "isvc", str(CHARTS / "isvc"), "-f", str(values)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
