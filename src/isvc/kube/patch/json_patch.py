@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from isvc.kube.objects import Object
 from isvc.kube.patch import PatchError
 from isvc.kube.patch.merge_patch import same
+
+MAX_COPIED = 3 << 20  # bytes; a few dozen operations that copy a value into itself would fill the memory
 
 
 def apply(doc: Any, ops: list[Object]) -> Any:
     if not isinstance(ops, list):
         raise PatchError("a JSON patch is a list of operations")
+    copied = 0
     for op in ops:
-        doc = _apply_one(doc, op)
+        doc, before = _apply_one(doc, op), doc
+        if op["op"] == "copy":
+            copied += len(_encoded(_get(before, _parse(op["from"]))))
+            if copied > MAX_COPIED:
+                raise PatchError(f"a JSON patch may copy {MAX_COPIED} bytes in all")
     return doc
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        raise PatchError("a JSON patch copies what is nested too deeply") from None
 
 
 def _apply_one(doc: Any, op: Object) -> Any:

@@ -78,6 +78,15 @@ def test_json_patch_refuses_what_does_not_fit(operation):
         json_patch.apply({"a": [1]}, [operation])
 
 
+def test_copies_of_copies_have_a_limit():
+    doubling = [{"op": "copy", "from": "/a", "path": f"/a/{number}"} for number in range(100)]
+    deepening = [{"op": "copy", "from": "/a", "path": "/a/b"}] * 1000
+    with pytest.raises(PatchError, match="may copy"):
+        json_patch.apply({"a": {"text": "x" * 100}}, doubling)
+    with pytest.raises(PatchError, match="nested too deeply"):
+        json_patch.apply({"a": {}}, deepening)
+
+
 def test_merge_patch_examples():
     assert merge_patch.apply({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}) == {"a": {"c": 2}}
     assert merge_patch.apply({"a": [1, 2]}, {"a": [3]}) == {"a": [3]}
