@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PORT: Final = 8090
+_IDLE_SECONDS: Final = 75.0  # how long a client may take to send a request's headers
 STATIC: Final = Path(__file__).parent / "static"
 _ASSETS: Final = {path.name: path for path in STATIC.iterdir()}
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -68,7 +69,9 @@ class Dashboard:
 
     async def start(self) -> None:
         host, port, tls = self._settings.host, self._settings.port, self._settings.tls
-        self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1)
+        self._runner = web.AppRunner(
+            self._application(), access_log=None, shutdown_timeout=1, keepalive_timeout=_IDLE_SECONDS
+        )
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, ssl_context=tls).start()
         if host == "127.0.0.1":

@@ -21,6 +21,7 @@ from isvc.http1.message import Request, Response, Stream, Upgrade
 from isvc.http1.tunnel import Tunnel
 
 MAX_HEAD = 1 << 16
+HEAD_SECONDS = 30.0
 MAX_AHEAD = 4
 LINGER_SECONDS = 5.0
 
@@ -45,7 +46,7 @@ class Connection(asyncio.Protocol, Generic[R]):
         self._waiting: deque[R] = deque()
         self._tunnel: Tunnel | None = None  # once another protocol was asked for
         self._paused = self._refused = self._closing = self._last = self._in_head = False
-        self._since = self._loop.time()  # of the last sign of life
+        self._since = self._loop.time()  # of the last sign of life, or of the first byte of headers not yet complete
         self.gone: asyncio.Future[None] = self._loop.create_future()  # streams should end
         self.closed: asyncio.Future[None] = self._loop.create_future()  # nothing can be sent any more
         self._writable = asyncio.Event()
@@ -76,8 +77,9 @@ class Connection(asyncio.Protocol, Generic[R]):
         return self._task is not None
 
     def close_if_idle(self, seconds: float) -> None:
-        """Closes when nothing is under way and nothing was heard for so long."""
-        if self._task is None and self._loop.time() - self._since > seconds:
+        """Closes when nothing is under way and nothing was heard for so long, or when headers come too slowly."""
+        limit = min(seconds, HEAD_SECONDS) if self._in_head else seconds
+        if self._task is None and self._loop.time() - self._since > limit:
             self._close()
 
     def leave(self) -> None:
@@ -121,7 +123,8 @@ class Connection(asyncio.Protocol, Generic[R]):
     def data_received(self, data: bytes) -> None:
         if self._closing:
             return
-        self._since = self._loop.time()
+        if not self._in_head:
+            self._since = self._loop.time()
         if self._tunnel is not None:
             self._tunnel.feed(data)
             return

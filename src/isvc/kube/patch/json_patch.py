@@ -16,26 +16,23 @@ MAX_COPIED = 3 << 20  # bytes; a few dozen operations that copy a value into its
 def apply(doc: Any, ops: list[Object]) -> Any:
     if not isinstance(ops, list):
         raise PatchError("a JSON patch is a list of operations")
-    copied = 0
+    doc, copied = orjson.loads(_encoded(doc)), 0
     for op in ops:
-        doc, before = _apply_one(doc, op), doc
-        if op["op"] == "copy":
-            copied += len(_encoded(_get(before, _parse(op["from"]))))
-            if copied > MAX_COPIED:
-                raise PatchError(f"a JSON patch may copy {MAX_COPIED} bytes in all")
+        if not isinstance(op, dict) or not isinstance(op.get("path"), str):
+            raise PatchError("an operation of a JSON patch needs an op and a path")
+        if op.get("op") != "copy":
+            doc = _apply_one(doc, op)
+            continue
+        value = _encoded(_get(doc, _parse(op.get("from"))))
+        copied += len(value)
+        if copied > MAX_COPIED:
+            raise PatchError(f"a JSON patch may copy {MAX_COPIED} bytes in all")
+        doc = _put(doc, _parse(op["path"]), orjson.loads(value), insert=True)
     return doc
 
 
-def _encoded(value: Any) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        raise PatchError("a JSON patch copies what is nested too deeply") from None
-
-
 def _apply_one(doc: Any, op: Object) -> Any:
-    if not isinstance(op, dict) or not isinstance(op.get("path"), str):
-        raise PatchError("an operation of a JSON patch needs an op and a path")
+    """The document after an operation that copies nothing of it; it is changed, or another takes its place."""
     path = _parse(op["path"])
     match op.get("op"):
         case "add":
@@ -50,8 +47,6 @@ def _apply_one(doc: Any, op: Object) -> Any:
             source = _parse(op.get("from"))
             value = _get(doc, source)
             return _put(_remove(doc, source), path, value, insert=True)
-        case "copy":
-            return _put(doc, path, _get(doc, _parse(op.get("from"))), insert=True)
         case "test":
             if not same(_find(doc, path), op.get("value")):
                 raise PatchError(f"testing value {op['path']} failed")
@@ -59,10 +54,17 @@ def _apply_one(doc: Any, op: Object) -> Any:
     raise PatchError(f"unexpected operation {op.get('op')!r} in a JSON patch")
 
 
+def _encoded(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        raise PatchError("a document is nested too deeply for a JSON patch") from None
+
+
 def _value(op: Object) -> Any:
     if "value" not in op:
         raise PatchError(f"{op['op']} operation on {op['path']} has no value")
-    return op["value"]
+    return orjson.loads(_encoded(op["value"]))  # operations that follow may change it
 
 
 def _parse(pointer: Any) -> list[str]:
@@ -113,32 +115,35 @@ def _find(doc: Any, path: list[str]) -> Any:
 def _put(doc: Any, path: list[str], value: Any, *, insert: bool) -> Any:
     if not path:
         return value
-    token, rest = path[0], path[1:]
-    if isinstance(doc, dict):
-        if rest and token not in doc:
-            raise PatchError(f"the document is missing {token!r} on the way to {_pointer(path)}")
-        return {**doc, token: _put(doc.get(token), rest, value, insert=insert)}
-    if not isinstance(doc, list):
-        raise PatchError(f"the document has no {_pointer(path)}")
-    if rest or not insert:
-        index = _index(doc, token, room=0)
-        return [*doc[:index], _put(doc[index], rest, value, insert=insert), *doc[index + 1 :]]
-    index = len(doc) if token == "-" else _index(doc, token, room=1)  # noqa: S105 - no password
-    return [*doc[:index], value, *doc[index:]]
+    parent, token = _parent(doc, path), path[-1]
+    if isinstance(parent, dict):
+        parent[token] = value
+    elif not insert:
+        parent[_index(parent, token, room=0)] = value
+    else:
+        index = len(parent) if token == "-" else _index(parent, token, room=1)  # noqa: S105 - no password
+        parent.insert(index, value)
+    return doc
 
 
 def _remove(doc: Any, path: list[str]) -> Any:
     if not path:
         return None
-    token, rest = path[0], path[1:]
-    if isinstance(doc, list):
-        index = _index(doc, token, room=0)
-        return [*doc[:index], *([_remove(doc[index], rest)] if rest else []), *doc[index + 1 :]]
-    if not isinstance(doc, dict) or token not in doc:
+    parent, token = _parent(doc, path), path[-1]
+    if isinstance(parent, list):
+        del parent[_index(parent, token, room=0)]
+    elif token in parent:
+        del parent[token]
+    else:
         raise PatchError(f"unable to remove nonexistent key {_pointer(path)}")
-    if rest:
-        return {**doc, token: _remove(doc[token], rest)}
-    return {key: value for key, value in doc.items() if key != token}
+    return doc
+
+
+def _parent(doc: Any, path: list[str]) -> dict[str, Any] | list[Any]:
+    parent = _get(doc, path[:-1])
+    if not isinstance(parent, dict | list):
+        raise PatchError(f"the document has no {_pointer(path)}")
+    return parent
 
 
 def diff(before: Any, after: Any) -> list[Object]:

@@ -87,6 +87,12 @@ def test_copies_of_copies_have_a_limit():
         json_patch.apply({"a": {}}, deepening)
 
 
+def test_json_patch_leaves_its_operations_as_they_are():
+    operations = [{"op": "add", "path": "/a", "value": {}}, {"op": "add", "path": "/a/b", "value": 1}]
+    assert json_patch.apply({}, operations) == {"a": {"b": 1}}
+    assert operations[0]["value"] == {}
+
+
 def test_merge_patch_examples():
     assert merge_patch.apply({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}) == {"a": {"c": 2}}
     assert merge_patch.apply({"a": [1, 2]}, {"a": [3]}) == {"a": [3]}
