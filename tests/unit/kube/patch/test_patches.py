@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isvc.kube.objects import deep_copy
+from isvc.kube.objects import Object, deep_copy
 from isvc.kube.patch import PatchError, json_patch, merge_patch
 from isvc.kube.patch.merge_patch import same
 
@@ -88,7 +88,7 @@ def test_copies_of_copies_have_a_limit():
 
 
 def test_json_patch_leaves_its_operations_as_they_are():
-    operations = [{"op": "add", "path": "/a", "value": {}}, {"op": "add", "path": "/a/b", "value": 1}]
+    operations: list[Object] = [{"op": "add", "path": "/a", "value": {}}, {"op": "add", "path": "/a/b", "value": 1}]
     assert json_patch.apply({}, operations) == {"a": {"b": 1}}
     assert operations[0]["value"] == {}
 
