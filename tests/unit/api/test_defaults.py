@@ -198,3 +198,16 @@ def test_amounts_elsewhere_in_a_pod_too():
     predictor = default_service(service(spec), DEFAULTS)["spec"]["predictor"]
     assert predictor["volumes"][0]["emptyDir"]["sizeLimit"] == "2Gi"
     assert predictor["model"]["env"][0]["valueFrom"]["resourceFieldRef"]["divisor"] == "0"
+
+
+def test_uris_of_models_are_written_as_urls():
+    adapters = [{"name": "sql", "uri": "S3://loras/{sql}"}]
+    done = default_llm_service(service({"model": {"uri": "hf://org/a b", "lora": {"adapters": adapters}}}))
+    assert done["spec"]["model"]["uri"] == "hf://org/a%20b"
+    assert dig(done, "spec", "model", "lora", "adapters")[0]["uri"] == "s3://loras/%7Bsql%7D"
+
+
+@pytest.mark.parametrize("uri", ["hf://org/100%", "pvc://my claim/model", "oci://registry:port/model"])
+def test_uris_that_are_no_urls_are_refused(uri: str):
+    with pytest.raises(DecodeError, match=r"spec\.model\.uri: expected an address"):
+        default_llm_service(service({"model": {"uri": uri}}))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from isvc.api.codec import DecodeError
 from isvc.api.completion import complete
 from isvc.api.defaults.localmodel import Cache, mark, mark_cached
 from isvc.api.llm import v1alpha1, v1alpha2
 from isvc.api.llm.conversion import OLD, to_v1alpha1, to_v1alpha2
 from isvc.api.resources import GROUP
 from isvc.api.schema import schema_for
+from isvc.kube import gourl
 from isvc.kube.objects import Object, deep_copy, dig, name_of
 
 ROUTING_GROUP = f"{GROUP}/routing-group"
@@ -41,6 +43,9 @@ def _set_defaults(service: Object, caches: Iterable[Cache]) -> None:
     model = spec["model"] = spec.get("model") or {"uri": ""}
     if not model.get("name"):
         model["name"] = name_of(service)
+    _spell_uri(model, "spec.model")
+    for index, adapter in enumerate(dig(model, "lora", "adapters") or ()):
+        _spell_uri(adapter, f"spec.model.lora.adapters[{index}]")
     group = dig(spec, "router", "route", "group")
     mark(service, "labels", {ROUTING_GROUP: group} if group is not None else {}, instead_of=(ROUTING_GROUP,))
     for path in _PODS:
@@ -48,3 +53,13 @@ def _set_defaults(service: Object, caches: Iterable[Cache]) -> None:
         if isinstance(pod, dict) and pod.get("containers") is None:
             pod["containers"] = []
     mark_cached(service, model.get("uri") or "", caches)
+
+
+def _spell_uri(model: Object, path: str) -> None:
+    """A model's URI as it is written in a URL, `hf://a/b%20c` for `hf://a/b c`."""
+    if not (uri := model.get("uri")):
+        return
+    try:
+        model["uri"] = gourl.normalized(uri)
+    except ValueError as error:
+        raise DecodeError(f"{path}.uri", f"expected an address, got {uri!r}, which {error}") from None

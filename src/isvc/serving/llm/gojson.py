@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
-from urllib.parse import quote
 
 from isvc.api import DecodeError
-from isvc.kube import gojson
+from isvc.kube import gojson, gourl
 from isvc.kube.quantity import Quantity, QuantityError
 from isvc.serving.templates.values import Field, Type
 
@@ -22,7 +21,6 @@ _KINDS |= {"map": "an object", "struct": "an object", "slice": "a list"}
 _PYTHON: dict[str, tuple[type[Any], ...]] = {"bool": (bool,), "int": (int,), "uint": (int,), "float": (int, float)}
 _PYTHON |= {"string": (str,), "map": (dict,), "struct": (dict,), "slice": (list,)}
 _UNSET: dict[str, Any] = {"quantity": "0", "number or text": 0, "url": ""}
-_PATH_SAFE = "/-_.~$&+,:;=@!'()*[]%"
 
 
 def text_of(obj: Any, kind: Type) -> str:
@@ -102,12 +100,10 @@ def _misfit(data: Any, path: str) -> None:
 
 def _url(text: str, path: str) -> str:
     """An address as Go writes it down again: what may not be in a path is escaped, templates too."""
-    head, slashes, rest = text.partition("://")
-    host, slash, place = rest.partition("/") if slashes else ("", "", text)
-    if any(sign in host for sign in ' {}<>"\\^`|'):
-        raise DecodeError(path, f"expected an address, got {text!r}")
-    place, sign, query = place.partition("?")
-    return (head + slashes if slashes else "") + host + slash + quote(place, safe=_PATH_SAFE) + sign + query
+    try:
+        return gourl.normalized(text)
+    except ValueError as error:
+        raise DecodeError(path, f"expected an address, got {text!r}, which {error}") from None
 
 
 def _check(data: Any, kind: Type, path: str) -> None:

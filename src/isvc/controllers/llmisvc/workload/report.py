@@ -103,7 +103,7 @@ def _worker_set(live: Object | None) -> Verdict:
 
 def _hpa(live: Object | None) -> Verdict:
     """Not ready when it cannot scale, or when the metric that it follows cannot be read."""
-    counting = [found for kind in ("AbleToScale", "ScalingActive") if (found := find(_conditions(live), kind))]
+    counting = [each for each in _conditions(live) if each.get("type") in ("AbleToScale", "ScalingActive")]
     if not counting:
         return Verdict("False", "HPAProgressing", "HPA conditions not yet available")
     return next((_said(each) for each in counting if each.get("status") == "False"), _READY)
