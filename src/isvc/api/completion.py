@@ -126,16 +126,19 @@ def _canonical(value: int | float | str, path: str) -> str:
 def _zero(schema: Schema) -> Any:
     if schema.get("x-kubernetes-int-or-string"):
         return "0" if "pattern" in schema else 0
-    if schema.get("type") == "object":
+    if schema.get("type") == "object" and "properties" in schema:  # a map without entries is null in Go, and refused
         return complete({}, schema)
     return _ZEROS.get(schema.get("type", ""))
 
 
 def _check(value: Any, schema: Schema, path: str) -> None:
-    if schema.get("x-kubernetes-int-or-string"):
-        allowed: tuple[type, ...] = (int, str, float) if "pattern" in schema else (int, str)
-    else:
-        allowed = _TYPES.get(schema.get("type", ""), ())
+    is_amount, allowed = schema.get("x-kubernetes-int-or-string"), _TYPES.get(schema.get("type", ""), ())
+    if is_amount:
+        allowed = (int, str, float) if "pattern" in schema else (int, str)
+    elif schema.get("x-kubernetes-preserve-unknown-fields") and "properties" not in schema:
+        return  # nobody looks into it before the CRD does
     if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
         wanted = " or ".join(_NAMES[each] for each in allowed)
         raise DecodeError(path, f"expected {wanted}, got {_NAMES.get(type(value), 'null')}")
+    if is_amount and "pattern" not in schema and isinstance(value, int) and not -(2**31) <= value < 2**31:
+        raise DecodeError(path, f"expected an integer of 32 bits, got {value}")

@@ -104,6 +104,9 @@ IntOrString: TypeAlias = Annotated[int | str, Schema(**_INT_OR_STRING)]
 Quantity: TypeAlias = Annotated[int | float | str, Schema(**_INT_OR_STRING, pattern=QUANTITY_PATTERN)]
 Timestamp: TypeAlias = Annotated[str, Schema(format="date-time")]
 
+OpenObject: TypeAlias = Annotated[Any, Schema(type="object", **{"x-kubernetes-preserve-unknown-fields": True})]
+"""An object that is passed on as it is. Whether it is one is left to the CRD, which refuses what is not."""
+
 PodSpec: TypeAlias = Annotated[Object, Definition("io.k8s.api.core.v1.PodSpec")]
 Container: TypeAlias = Annotated[Object, Definition("io.k8s.api.core.v1.Container")]
 LocalObjectReference: TypeAlias = Annotated[Object, Definition("io.k8s.api.core.v1.LocalObjectReference")]

@@ -14,6 +14,8 @@ from isvc.api.validation.llm import validate_llm_config, validate_llm_service
 from isvc.kube.objects import Object, finalizers_of, name_of, namespace_of
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
+from isvc.serving.llm.gojson import without_zeros
+from isvc.serving.llm.gotypes import go_type
 from isvc.serving.llm.presets import PresetError, Settings, preset_names, render_preset
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit.cache import Reader
@@ -52,17 +54,21 @@ def llm_defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handle
     def default(request: AdmissionRequest) -> AdmissionResponse:
         caches = caches_for(reader, configuration(), request.object, request.namespace)
         service = default_llm_service(request.object, caches)
-        return patched(request.object, _held(service) if request.operation == "CREATE" else service)
+        return patched(request.object, _begun(service) if request.operation == "CREATE" else service)
 
     return refusing_malformed(default)
 
 
-def _held(service: Object) -> Object:
-    """A new service with its finalizer, which saves the controller a write of its own."""
+def _begun(service: Object) -> Object:
+    """A new service as the controller's first write would leave it, which that write therefore saves.
+
+    It has its finalizer, and in its spec nothing that a program in Go would not write down again.
+    """
     finalizers = finalizers_of(service)
-    if LLM_FINALIZER in finalizers:
-        return service
-    return {**service, "metadata": {**service["metadata"], "finalizers": [*finalizers, LLM_FINALIZER]}}
+    if LLM_FINALIZER not in finalizers:
+        finalizers = [*finalizers, LLM_FINALIZER]
+    spec = without_zeros(service["spec"], go_type("llm.LLMInferenceServiceSpec"))
+    return {**service, "metadata": {**service["metadata"], "finalizers": finalizers}, "spec": spec}
 
 
 def llm_validator() -> Handler:

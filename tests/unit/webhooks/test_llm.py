@@ -99,14 +99,38 @@ def test_deletions_agree_with_the_reference(path: Path):
             assert ask({}, gone, "DELETE").allowed == (f"{obj['kind']}/{obj['metadata']['name']}" not in refused)
 
 
-@pytest.mark.parametrize(("operation", "finalizers"), [("CREATE", ["own", LLM_FINALIZER]), ("UPDATE", ["own"])])
-def test_a_new_service_gets_its_finalizer_with_admission(operation: str, finalizers: list[str]):
-    metadata = {"name": "mine", "namespace": "team", "finalizers": ["own"]}
+def defaulted(spec: dict[str, Any], operation: str = "CREATE", **metadata: Any) -> dict[str, Any]:
+    """What the defaulter makes of a service."""
     kind = GVK("serving.kserve.io", "v1alpha2", "LLMInferenceService")
-    spec = {"model": {"uri": "hf://a/b"}}
+    metadata = {"name": "mine", "namespace": "team", **metadata}
     service = {"apiVersion": "serving.kserve.io/v1alpha2", "kind": kind.kind, "metadata": metadata, "spec": spec}
     request = AdmissionRequest("1", operation, "team", "mine", kind, service, {}, False, {})
-    route = all_routes(Memory({}, {}))["/mutate-serving-kserve-io-v1alpha2-llminferenceservice"]
-    changed = answer_of(route, request)
+    changed = answer_of(all_routes(Memory({}, {}))["/mutate-serving-kserve-io-v1alpha2-llminferenceservice"], request)
     assert changed.allowed
-    assert json_patch.apply(service, list(changed.patch))["metadata"]["finalizers"] == finalizers
+    done: dict[str, Any] = json_patch.apply(service, list(changed.patch))
+    return done
+
+
+@pytest.mark.parametrize(("operation", "finalizers"), [("CREATE", ["own", LLM_FINALIZER]), ("UPDATE", ["own"])])
+def test_a_new_service_gets_its_finalizer_with_admission(operation: str, finalizers: list[str]):
+    done = defaulted({"model": {"uri": "hf://a/b"}}, operation, finalizers=["own"])
+    assert done["metadata"]["finalizers"] == finalizers
+
+
+def test_a_new_service_loses_the_zeros_that_say_nothing():
+    main = {"name": "main", "args": [], "env": [{"name": "A", "value": ""}], "securityContext": {"privileged": False}}
+    spec = {
+        "model": {"uri": "hf://a/b", "name": "m"},
+        "replicas": 0,
+        "template": {"containers": [main], "hostNetwork": False, "volumes": [{"name": "tmp", "emptyDir": {}}]},
+        "router": {"route": {}, "gateway": {"refs": []}, "scheduler": {"config": {"inline": {"plugins": []}}}},
+        "baseRefs": [],
+    }
+    kept = {"name": "main", "env": [{"name": "A"}], "securityContext": {"privileged": False}}
+    assert defaulted(spec)["spec"] == {
+        "model": {"uri": "hf://a/b", "name": "m"},
+        "replicas": 0,
+        "template": {"containers": [kept], "volumes": [{"name": "tmp", "emptyDir": {}}]},
+        "router": {"route": {}, "gateway": {}, "scheduler": {"config": {"inline": {"plugins": []}}}},
+    }
+    assert defaulted(spec, "UPDATE")["spec"] == spec

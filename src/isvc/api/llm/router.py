@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from isvc.api.fields import Definition, Int32, LocalObjectReference, PodSpec, Schema, Spec
+from isvc.api.fields import Definition, Int32, LocalObjectReference, OpenObject, PodSpec, Schema, Spec
 from isvc.api.llm.names import GatewayObjectReference, UntypedObjectReference
 from isvc.api.llm.workload import OpenPodSpec
 from isvc.kube.objects import Object
@@ -47,7 +47,7 @@ class IngressSpec(Spec):
 class SchedulerConfigSpec(Spec):
     """The scheduler's configuration: one of these."""
 
-    inline: Object | None = None
+    inline: OpenObject = None
     """The configuration itself."""
     ref: Annotated[Object, Definition("io.k8s.api.core.v1.ConfigMapKeySelector")] | None = None
     """A ConfigMap's key that holds it."""

@@ -42,7 +42,7 @@ def written(data: Any, kind: Type, path: str = "") -> Any:
     _check(data, kind, path)
     match kind.kind:
         case "struct":
-            others = {key: each for key, each in data.items() if key not in _keys(kind) and each is not None}
+            others = {key: each for key, each in data.items() if key not in _by_key(kind) and each is not None}
             return dict(_members(data, kind, path)) | others
         case "map":
             return gojson.sorted_map({key: written(each, _elem(kind), f"{path}.{key}") for key, each in data.items()})
@@ -51,10 +51,30 @@ def written(data: Any, kind: Type, path: str = "") -> Any:
     return data
 
 
+def without_zeros(data: Any, kind: Type) -> Any:
+    """The object without what Go does not write down: false, 0, "", [] and {} in optional fields that are no pointers."""
+    if kind.kind == "pointer":
+        return without_zeros(data, _elem(kind))
+    if kind.scalar or not isinstance(data, dict | list):
+        return data
+    if isinstance(data, list):
+        return [without_zeros(each, _elem(kind)) for each in data] if kind.kind == "slice" else data
+    if kind.kind == "map":
+        return {key: without_zeros(each, _elem(kind)) for key, each in data.items()}
+    fields = _by_key(kind)
+    return {
+        key: without_zeros(each, fields[key].type) if key in fields else each
+        for key, each in data.items()
+        if key not in fields or each or fields[key].type.kind in ("pointer", "struct") or not fields[key].omit
+    }
+
+
 @cache
-def _keys(struct: Type) -> frozenset[str]:
-    inner = (_keys(each.type) for each in struct.fields if not each.key)
-    return frozenset(each.key for each in struct.fields if each.key).union(*inner)
+def _by_key(struct: Type) -> dict[str, Field]:
+    fields: dict[str, Field] = {}
+    for each in struct.fields:
+        fields |= {each.key: each} if each.key else _by_key(each.type)
+    return fields
 
 
 def _members(data: dict[str, Any], struct: Type, path: str) -> Iterator[tuple[str, Any]]:
