@@ -212,6 +212,8 @@ def _with_scheduler_config(spec: Object, raw: Object, sources: Sources) -> tuple
     text = (found.get("data") or {}).get(key)
     if text is None:
         raise Refused(f'ConfigMap {namespace_of(found)}/{name} doesn\'t have key "{key}" in data')
+    if load(text) is None:
+        raise Refused(f'key "{key}" of ConfigMap {namespace_of(found)}/{name} holds no YAML')
     inlined = {**scheduler, "config": {"inline": text}}
     return _with_scheduler(spec, inlined), Key.of(found)
 

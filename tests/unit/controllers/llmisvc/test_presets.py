@@ -126,6 +126,24 @@ def test_a_config_map_without_the_key_is_named() -> None:
         combine(raw, SETTINGS, sources(TEMPLATE, preset, config_maps=found))
 
 
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        ({"name": "picker", "key": "broken"}, 'key "broken" of ConfigMap team/picker holds no YAML'),
+        ({"name": "picker", "key": "empty"}, 'key "empty" of ConfigMap team/picker holds no YAML'),
+        ({"name": "nowhere", "key": "epp"}, "there is no ConfigMap nowhere in namespace team"),
+    ],
+)
+def test_a_schedulers_configuration_that_cannot_be_read_is_named(reference: Object, problem: str) -> None:
+    preset = config("kserve-config-llm-scheduler", {"router": {"scheduler": {"template": POD}}})
+    raw = service({"router": {"scheduler": {"config": {"ref": reference}}}})
+    data = {"broken": "a: [b", "empty": ""}
+    found = {Key("team", "picker"): {"metadata": {"name": "picker", "namespace": "team"}, "data": data}}
+    with pytest.raises(NotCombined) as refused:
+        combine(raw, SETTINGS, sources(TEMPLATE, preset, config_maps=found))
+    assert (refused.value.reason, refused.value.message) == ("CombineBaseError", problem)
+
+
 def test_names_of_presets_stay_as_they_were_first() -> None:
     key = "serving.kserve.io/config-llm-template"
     pinned = pins({"annotations": {key: "old-config-llm-template"}}, sources())
