@@ -14,7 +14,7 @@ from isvc.api.validation.llm import validate_llm_config, validate_llm_service
 from isvc.kube.objects import Object, finalizers_of, name_of, namespace_of
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
-from isvc.serving.llm.gojson import without_zeros
+from isvc.serving.llm.gojson import rewritten
 from isvc.serving.llm.gotypes import go_type
 from isvc.serving.llm.presets import PresetError, Settings, preset_names, render_preset
 from isvc.serving.llm.sample import sample_service
@@ -62,12 +62,12 @@ def llm_defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handle
 def _begun(service: Object) -> Object:
     """A new service as the controller's first write would leave it, which that write therefore saves.
 
-    It has its finalizer, and in its spec nothing that a program in Go would not write down again.
+    It has its finalizer, and its spec is spelled as a program in Go would write it down again.
     """
     finalizers = finalizers_of(service)
     if LLM_FINALIZER not in finalizers:
         finalizers = [*finalizers, LLM_FINALIZER]
-    spec = without_zeros(service["spec"], go_type("llm.LLMInferenceServiceSpec"))
+    spec = rewritten(service["spec"], go_type("llm.LLMInferenceServiceSpec"), "spec")
     return {**service, "metadata": {**service["metadata"], "finalizers": finalizers}, "spec": spec}
 
 

@@ -51,19 +51,25 @@ def written(data: Any, kind: Type, path: str = "") -> Any:
     return data
 
 
-def without_zeros(data: Any, kind: Type) -> Any:
-    """The object without what Go does not write down: false, 0, "", [] and {} in optional fields that are no pointers."""
+def rewritten(data: Any, kind: Type, path: str = "") -> Any:
+    """What was given, as Go writes it down again, without the zeros that Go adds.
+
+    Zeros that were given (false, 0, "", [] and {}) go where the field is optional and no pointer, and amounts and
+    addresses get the one spelling that Go has for them.
+    """
     if kind.kind == "pointer":
-        return without_zeros(data, _elem(kind))
-    if kind.scalar or not isinstance(data, dict | list):
+        return rewritten(data, _elem(kind), path)
+    if kind.scalar and data is not None:
+        return _scalar(data, kind, path)
+    if isinstance(data, list) and kind.kind == "slice":
+        return [rewritten(each, _elem(kind), f"{path}[{index}]") for index, each in enumerate(data)]
+    if not isinstance(data, dict):
         return data
-    if isinstance(data, list):
-        return [without_zeros(each, _elem(kind)) for each in data] if kind.kind == "slice" else data
     if kind.kind == "map":
-        return {key: without_zeros(each, _elem(kind)) for key, each in data.items()}
+        return {key: rewritten(each, _elem(kind), f"{path}.{key}") for key, each in data.items()}
     fields = _by_key(kind)
     return {
-        key: without_zeros(each, fields[key].type) if key in fields else each
+        key: rewritten(each, fields[key].type, f"{path}.{key}" if path else key) if key in fields else each
         for key, each in data.items()
         if key not in fields or each or fields[key].type.kind in ("pointer", "struct") or not fields[key].omit
     }

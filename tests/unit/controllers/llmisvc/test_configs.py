@@ -16,6 +16,7 @@ from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, PLACE_INDEX, config_indexer, places_of
 from isvc.kube.conditions import find
 from isvc.kube.objects import Key, Object
+from isvc.kube.patch import merge_patch
 from isvc.kube.resource import Resource
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
@@ -43,6 +44,11 @@ class Server(MemoryReader):
         self.written.append(obj["status"])
         self.put(resource, obj)
         return obj
+
+    async def patch(self, resource: Resource, name: str, patch: Object, namespace: str = "", **options: Any) -> Object:
+        found: Object = merge_patch.apply(self.get(resource, name, namespace), patch)
+        self.put(resource, found)
+        return found
 
     def note(self, *args: Any, **kwargs: Any) -> None:
         """It is in memory already."""
@@ -83,3 +89,38 @@ async def test_the_more_users_a_configuration_has_the_longer_its_status_waits(us
     clock.advance(later.requeue_after)
     assert await reconciler.reconcile(Key.of(PRESET)) is None
     assert [len(status["referencedBy"]) for status in server.written] == [users, users + 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "spelled"),
+    [
+        (
+            {
+                "kvCacheOffloading": {"cpu": "1.5Gi"},
+                "replicas": 0,
+                "template": {
+                    "containers": [{"name": "main", "args": [], "resources": {"limits": {"cpu": 2}}}],
+                    "hostNetwork": False,
+                },
+            },
+            {
+                "kvCacheOffloading": {"cpu": "1536Mi"},
+                "replicas": 0,
+                "template": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "2"}}}]},
+            },
+        ),
+        (
+            {"kvCacheOffloading": {"cpu": "much"}, "baseRefs": []},
+            {"kvCacheOffloading": {"cpu": "much"}, "baseRefs": []},
+        ),
+    ],
+)
+async def test_a_new_configuration_is_spelled_as_it_would_be_written_down_again(given: Object, spelled: Object) -> None:
+    server = Server()
+    new: Object = {"metadata": {"name": "new", "namespace": "a", "resourceVersion": "1"}, "spec": given}
+    server.put(LLM_INFERENCE_SERVICE_CONFIGS, new)
+    arguments: Any = (server, server, None, ManualClock(), Users(server, "kserve", "kserve-"))
+    await Reconciler(*arguments).reconcile(Key("a", "new"))
+    written = server.get(LLM_INFERENCE_SERVICE_CONFIGS, "new", "a")
+    assert written is not None
+    assert (written["metadata"]["finalizers"], written["spec"]) == ([FINALIZER], spelled)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from isvc.api import DecodeError
 from isvc.api.resources import GROUP, LLM_INFERENCE_SERVICE_CONFIGS
 from isvc.controllers.llmisvc.config.status import fold
 from isvc.controllers.llmisvc.config.users import Users
 from isvc.engine.commit import Commit
 from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted, name_of, namespace_of
+from isvc.kube.patch import merge_patch
 from isvc.serving.events import WARNING
+from isvc.serving.llm.gojson import rewritten
+from isvc.serving.llm.gotypes import go_type
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
@@ -41,11 +45,19 @@ class Reconciler:
             return None
         if (pause := self._due.get(key, 0.0) - self._clock.monotonic()) > 0:
             return Result(requeue_after=pause)
-        raw = await self._commit.add_finalizer(LLM_INFERENCE_SERVICE_CONFIGS, raw, FINALIZER)
+        raw = await self._begin(raw)
         users = self._users.of(raw)
         await self._commit.status(LLM_INFERENCE_SERVICE_CONFIGS, raw, self._status(raw, users))
         self._due[key] = self._clock.monotonic() + min(PAUSE + PAUSE_PER_USER * len(users), LONGEST_PAUSE)
         return None
+
+    async def _begin(self, raw: Object) -> Object:
+        """The configuration with its finalizer; the write that adds it also spells the spec as Go would."""
+        if FINALIZER in finalizers_of(raw):
+            return raw
+        finalizers = [*finalizers_of(raw), FINALIZER]
+        spec = _spelling(raw.get("spec") or {})
+        return await self._commit.metadata(LLM_INFERENCE_SERVICE_CONFIGS, raw, finalizers=finalizers, spec=spec) or raw
 
     async def _delete(self, raw: Object, users: list[Key]) -> None:
         if FINALIZER not in finalizers_of(raw):
@@ -61,3 +73,12 @@ class Reconciler:
 
     def _status(self, raw: Object, users: list[Key], reason: str = "InUse") -> Object:
         return fold(raw, users, timestamp(self._clock.now()), reason)
+
+
+def _spelling(spec: Object) -> Object:
+    """The patch that spells a spec as Go would; none for one that is not of its types, which services will say."""
+    try:
+        change: Object = merge_patch.diff(spec, rewritten(spec, go_type("llm.LLMInferenceServiceSpec")))
+    except DecodeError:
+        return {}
+    return change
