@@ -224,7 +224,7 @@ def service(namespace: str, **more: Any) -> Object:
 @cache
 def our_crds() -> list[Object]:
     crds = []
-    for kind in ("llminferenceservices", "llminferenceserviceconfigs", "clusterstoragecontainers"):
+    for kind in ("llminferenceservices", "llminferenceserviceconfigs"):
         crd: Object = yaml.load((CRDS / f"serving.kserve.io_{kind}.yaml").read_text(), yaml.CSafeLoader)
         crd["spec"].pop("conversion", None)
         crds.append(crd)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from isvc.api.resources import (
-    CLUSTER_STORAGE_CONTAINERS,
     LLM_INFERENCE_SERVICE_CONFIGS,
     LLM_INFERENCE_SERVICES,
 )
@@ -142,7 +141,6 @@ class Observer:
             live=dict(self._children(raw, served)),
             network=replace(observe_network(reader, merged.spec, raw), wildcard_label=self._environment.wildcard_label),
             pods=reader.by_index(PODS, POD_INDEX, str(Key.of(raw))),
-            storage_containers=reader.list(CLUSTER_STORAGE_CONTAINERS),
             served=served,
             ca_bundle=reader.get(CONFIG_MAPS, bundle, self._system_namespace) if bundle else None,
             lookup=reads.lookup,

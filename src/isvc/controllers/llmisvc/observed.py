@@ -77,7 +77,6 @@ class Observed:
     live: Mapping[tuple[Resource, str], Object] = field(default_factory=dict)
     network: Network = field(default_factory=Network)
     pods: Sequence[Object] = ()
-    storage_containers: Sequence[Object] = ()
     served: frozenset[Resource] = frozenset()
     ca_bundle: Object | None = None
     lookup: Lookup = field(default_factory=lambda: Lookup(""))

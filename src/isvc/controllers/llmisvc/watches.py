@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.dependencies import Dependencies
 from isvc.controllers.llmisvc.observe import POD_INDEX, Environment, service_of_pod
 from isvc.controllers.llmisvc.reconcile import Reconciler
@@ -97,7 +97,6 @@ def reads(system_namespace: str, environment: Environment) -> tuple[Read, ...]:
         Read(SERVICES, indexers=SERVICE_INDEXERS),
         Read(PODS, labels=OURS, transform=_addresses, indexers={POD_INDEX: _service_names_of_pod}),
         *(Read(resource, labels=OURS) for resource in labelled),
-        Read(CLUSTER_STORAGE_CONTAINERS, optional=True),
     )
 
 
