@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
+from isvc.apiserver.patterns import find_all
 from isvc.kube.quantity import Quantity, QuantityError
 
 _SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
@@ -162,12 +163,7 @@ def _extreme(choose: Callable[[list[Any]], Any], name: str) -> Callable[[list[An
 
 
 def _find(text: str, pattern: str) -> str:
-    found = re.search(pattern, text)
-    return found[0] if found else ""
-
-
-def _find_all(text: str, pattern: str) -> list[str]:
-    return [found[0] for found in re.finditer(pattern, text)]
+    return next(iter(find_all(pattern, text)), "")
 
 
 #: Name, parameters>result (a leading dot: the first is the receiver), implementation.
@@ -220,7 +216,7 @@ _FUNCTIONS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("min", ".l>d", _extreme(min, "min")),
     ("max", ".l>d", _extreme(max, "max")),
     ("find", ".ss>s", _find),
-    ("findAll", ".ss>l", _find_all),
+    ("findAll", ".ss>l", lambda text, pattern: find_all(pattern, text)),
     ("sets.contains", "ll>b", lambda items, wanted: all(each in items for each in wanted)),
     ("sets.intersects", "ll>b", lambda items, others: any(each in items for each in others)),
     ("sets.equivalent", "ll>b", lambda a, b: all(x in b for x in a) and all(x in a for x in b)),

@@ -7,12 +7,12 @@ from typing import Any
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.cel import CelError
-from isvc.apiserver.crd.patterns import problem_with
 from isvc.apiserver.crd.prune import prune
 from isvc.apiserver.crd.rules import source_of
 from isvc.apiserver.crd.schema_types import SchemaTypes
 from isvc.apiserver.crd.validate import validate
 from isvc.apiserver.field_errors import Struct
+from isvc.apiserver.patterns import problem_with
 from isvc.apiserver.strategy import FieldError
 from isvc.kube.objects import deep_copy
 from isvc.kube.schemas import Schema

@@ -12,7 +12,7 @@ from typing import Any, Final
 from isvc.apiserver import field_errors
 from isvc.apiserver.crd.correlate import counterpart
 from isvc.apiserver.crd.formats import is_well_formed
-from isvc.apiserver.crd.patterns import matches
+from isvc.apiserver.patterns import matches
 from isvc.apiserver.strategy import FieldError
 from isvc.kube.schemas import Schema
 

@@ -1,6 +1,6 @@
 import pytest
 
-from isvc.apiserver.crd.patterns import matches, problem_with
+from isvc.apiserver.patterns import matches, problem_with
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,8 @@ def test_every_pattern_of_a_quantity():
     )
     assert matches(pattern, "1.5Gi")
     assert not matches(pattern, "much")
+
+
+def test_a_pattern_that_could_be_matched_in_many_ways_takes_no_longer():
+    assert not matches("^(a+)+$", "a" * 100_000 + "!")
+    assert matches("^(a|a)*$", "a" * 100_000)
