@@ -1,1 +1,1 @@
-"""All tests. A package of its own right, because a dependency (sklearn-pmml-model) installs another one of this name."""
+"""All tests. A package of its own, because a dependency (sklearn-pmml-model) installs another one of this name."""
