@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from isvc.dashboard.causes import Causes
 from isvc.dashboard.changes import Changes
+from isvc.dashboard.replicas import ReplicaHistory, service_of_deployment, services_of_pod
 from isvc.dashboard.scope import EVERYTHING, Scope
 from isvc.dashboard.views.overview import Overview, Question, overview
 from isvc.dashboard.views.rows import Place, Row, row
@@ -15,7 +17,7 @@ from isvc.diagnosis.evidence import Evidence
 from isvc.diagnosis.gather import gather
 from isvc.diagnosis.snapshot import of_service, reads
 from isvc.kube.objects import Object, namespace_of
-from isvc.kube.resource import Resource
+from isvc.kube.resource import DEPLOYMENTS, PODS, Resource
 from isvc.operations import kinds
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
@@ -36,6 +38,7 @@ class ClusterView:
         self._changes_in: dict[str, Changes] = {}
         self.rows: dict[Place, Row] = {}
         self.causes = Causes(client, self.cache, self.clock, self._cause_found)
+        self.replicas = ReplicaHistory(self.cache, self.clock)
         self._tasks: list[asyncio.Task[None]] = []
         declared = reads(scope.namespaces)
         self.cache.declare("dashboard", *declared)
@@ -45,6 +48,9 @@ class ClusterView:
                 self.cache.subscribe(resource, partial(self._service_changed, resource), before=False)
             elif resource.namespaced:
                 self.cache.subscribe(resource, self._surroundings_changed, before=False)
+        for resource, services in ((PODS, services_of_pod), (DEPLOYMENTS, service_of_deployment)):
+            if resource in self._kinds:
+                self.cache.subscribe(resource, partial(self._replicas_changed, services), before=False)
 
     async def start(self) -> None:
         """Raises ApiError or ClusterError if the cluster does not answer, or not to this user."""
@@ -54,7 +60,10 @@ class ClusterView:
             await asyncio.wait_for(self.cache.synced(), FIRST_LOOK)
         except TimeoutError:
             raise Unreachable(f"{self.client.config.server} has not listed everything in {FIRST_LOOK:.0f} s") from None
-        self._tasks = [asyncio.create_task(self.causes.run(), name="dashboard causes")]
+        self._tasks = [
+            asyncio.create_task(self.causes.run(), name="dashboard causes"),
+            asyncio.create_task(self.replicas.run(), name="dashboard replicas"),
+        ]
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -88,15 +97,22 @@ class ClusterView:
         if after is None:
             self.rows.pop(place, None)
             self.causes.forget(place)
+            self.replicas.forget(place)
             self.changes.notify()
         else:
             self.causes.changed(place.namespace)
+            self.replicas.changed([place])
             self._update(resource, place, after)
 
     def _surroundings_changed(self, before: Object | None, after: Object | None) -> None:
         namespace = namespace_of(after or before or {})
         self._notify(namespace)
         self.causes.changed(namespace)
+
+    def _replicas_changed(
+        self, services: Callable[[Object], list[Place]], before: Object | None, after: Object | None
+    ) -> None:
+        self.replicas.changed(place for place in services(after or before or {}) if place in self.rows)
 
     def _notify(self, namespace: str) -> None:
         if namespace in self._changes_in:

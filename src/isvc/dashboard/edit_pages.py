@@ -31,7 +31,7 @@ class EditPages:
             shown = {
                 "stopped": is_stopped(service),
                 "replicas": _replicas(service),
-                "canary": canary_share(service),
+                "canary": edits.canary_share(service),
                 "merged": resource in MERGED,
                 "kubectl": {
                     "stop": edits.stop(resource, service).kubectl,
@@ -82,8 +82,3 @@ def _number(form: dict[str, str], name: str) -> int:
 def _replicas(service: Object) -> int | None:
     found: int | None = dig(service, "spec", "replicas")
     return dig(service, "spec", "predictor", "minReplicas") if found is None else found
-
-
-def canary_share(service: Object) -> int | None:
-    found: int | None = dig(service, "spec", "canary", 0, "trafficPercent")
-    return dig(service, "spec", "predictor", "canaryTrafficPercent") if found is None else found

@@ -14,19 +14,16 @@ from aiohttp import web
 
 from isvc.dashboard.addressed import SERVICE, addressed_service
 from isvc.dashboard.cluster_view import ClusterView
-from isvc.dashboard.edit_pages import canary_share
 from isvc.dashboard.live import Event, stream
 from isvc.dashboard.pages import render, respond
+from isvc.dashboard.replicas import is_pod_ready, pods_of_service
 from isvc.dashboard.service_pages import page_of
-from isvc.dashboard.views.figures import Sample, charts, sample
+from isvc.dashboard.views.figures import Chart, Sample, charts, sample
+from isvc.dashboard.views.rows import Place
 from isvc.dashboard.views_in_use import Views
-from isvc.diagnosis.evidence import condition
-from isvc.diagnosis.pods import pods_of
-from isvc.kube.conditions import TRUE
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of, uid_of
-from isvc.kube.owners import is_controlled_by
-from isvc.kube.resource import DEPLOYMENTS, PODS
+from isvc.kube.resource import PODS, Resource
 from isvc.local.node.ports import local_ports
 from isvc.toolkit.failure import ClusterError
 
@@ -50,7 +47,7 @@ class MetricsPages:
     async def _metrics(self, request: web.Request) -> web.Response:
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
-            found = charts(await self._taken(view, service))
+            found = await self._charts(view, resource, service)
             return respond(request, page_of(view, resource, service, "metrics.html", found))
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
@@ -62,10 +59,14 @@ class MetricsPages:
         while True:
             await view.clock.sleep(EVERY)
             try:
-                _, service = addressed_service(view, request)
+                resource, service = addressed_service(view, request)
             except web.HTTPNotFound:
                 return
-            yield Event("charts", render("charts.html", shown=charts(await self._taken(view, service))))
+            yield Event("charts", render("charts.html", shown=await self._charts(view, resource, service)))
+
+    async def _charts(self, view: ClusterView, resource: Resource, service: Object) -> tuple[Chart, ...]:
+        samples = await self._taken(view, service)
+        return charts(samples, view.replicas.of(Place.of(resource, service)), view.clock.monotonic())
 
     async def _taken(self, view: ClusterView, service: Object) -> list[Sample]:
         """The samples so far, with one of now unless somebody else has just taken it."""
@@ -80,14 +81,10 @@ class MetricsPages:
 
 
 async def _take(view: ClusterView, service: Object) -> Sample:
-    namespace = namespace_of(service)
-    pods = pods_of(service, view.cache.list(PODS, namespace))
-    ready = [pod for pod in pods if condition(pod, "Ready").get("status") == TRUE]
-    owned = [each for each in view.cache.list(DEPLOYMENTS, namespace) if is_controlled_by(each, uid_of(service))]
-    wanted = sum(dig(each, "spec", "replicas") or 0 for each in owned) if owned else len(pods)
+    ready = [pod for pod in pods_of_service(view.cache, service) if is_pod_ready(pod)]
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=WITHIN)) as session:
         texts = await asyncio.gather(*(_scrape(view, session, pod) for pod in ready[:MOST_PODS]))
-    return sample(view.clock.monotonic(), filter(None, texts), wanted, len(ready), canary_share(service))
+    return sample(view.clock.monotonic(), filter(None, texts))
 
 
 async def _scrape(view: ClusterView, session: aiohttp.ClientSession, pod: Object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -10,9 +11,10 @@ import jinja2
 import orjson
 from aiohttp import web
 
-from isvc.apiserver.tables.columns import since
+from isvc.apiserver.tables.columns import duration, since
 
 JSON: Final = "json"
+_NUMBERS: Final = re.compile(r"\[\s+([-+.,0-9eE\s]+?)\s+\]")
 EDITS: Final = web.RequestKey("edits", bool)  # whether services can be edited
 CSRF: Final = web.RequestKey("csrf", str)  # the value that forms of its reader have to carry
 
@@ -46,6 +48,12 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(values)
 
 
+def pretty(value: Any) -> str:
+    """JSON to read: indented, but rows of numbers on one line."""
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    return _NUMBERS.sub(lambda row: f"[{' '.join(row[1].split())}]", text)
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -56,5 +64,6 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["since"] = since
-    environment.filters["json"] = lambda value: orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    environment.filters["duration"] = duration
+    environment.filters["json"] = pretty
     return environment

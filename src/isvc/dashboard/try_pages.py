@@ -18,7 +18,7 @@ from aiohttp import web
 from isvc.dashboard.addressed import SERVICE, addressed_service
 from isvc.dashboard.cluster_view import ClusterView
 from isvc.dashboard.live import Event, stream
-from isvc.dashboard.pages import Page, render, respond, wants_json
+from isvc.dashboard.pages import Page, pretty, render, respond, wants_json
 from isvc.dashboard.service_pages import around, page_of
 from isvc.dashboard.views.sample import SAMPLES, sample
 from isvc.dashboard.views_in_use import Views
@@ -131,6 +131,6 @@ async def _body(request: web.Request) -> dict[str, Any]:
 
 def _pretty(answer: bytes) -> str:
     try:
-        return orjson.dumps(orjson.loads(answer), option=orjson.OPT_INDENT_2).decode()
+        return pretty(orjson.loads(answer))
     except orjson.JSONDecodeError:
         return answer.decode(errors="replace")

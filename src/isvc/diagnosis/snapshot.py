@@ -56,6 +56,7 @@ from isvc.toolkit.store import Indexer
 Source: TypeAlias = tuple[Resource, Key]
 
 SYSTEM_NAMESPACE: Final = "kserve"
+SERVICE_OF_POD: Final = "service"  # an index: the names of services that pods' labels say they belong to
 #: Kinds whose objects a service may own, which lead from it to its pods.
 OWNED: Final = (
     DEPLOYMENTS,
@@ -204,7 +205,7 @@ def _owned(cache: Cache, service: Object) -> dict[Resource, list[Object]]:
                 if uid_of(obj) not in known:
                     known[uid_of(obj)] = obj
                     last.append(uid_of(obj))
-    for pod in cache.by_index(PODS, _NAME, name_of(service)):
+    for pod in cache.by_index(PODS, SERVICE_OF_POD, name_of(service)):
         if namespace_of(pod) == namespace_of(service):
             found[PODS][uid_of(pod)] = pod
     uids = [uid for each in found.values() for uid in each]
@@ -221,10 +222,9 @@ def _involved(event: Object) -> Iterable[str]:
     return (str(dig(event, "involvedObject", "uid")),)
 
 
-_NAME: Final = "service"
 _INVOLVED: Final = "involved"
 _INDEXERS: Final[Mapping[Resource, Mapping[str, Indexer]]] = {
-    PODS: {_NAME: _named_services},
+    PODS: {SERVICE_OF_POD: _named_services},
     EVENTS: {_INVOLVED: _involved},
 }
 

@@ -99,3 +99,9 @@ def _patched(resource: Resource, service: Object, patch: Object, says: str) -> E
 def _kubectl(verb: str, resource: Resource, service: Object, *words: str) -> str:
     kind = str(resource)  # with its group: short names may be another project's, too
     return shlex.join(["kubectl", verb, kind, name_of(service), "-n", namespace_of(service), *words])
+
+
+def canary_share(service: Object) -> int | None:
+    """The per cent of requests that the canary gets."""
+    found: int | None = dig(service, "spec", "canary", 0, "trafficPercent")
+    return dig(service, "spec", "predictor", "canaryTrafficPercent") if found is None else found

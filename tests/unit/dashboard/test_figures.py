@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.dashboard.views.figures import Chart, Sample, charts, parsed, sample
+from isvc.dashboard.views.figures import Chart, Replicas, Sample, charts, parsed, sample
 
 VLLM = """\
 # TYPE vllm:num_requests_waiting gauge
@@ -21,7 +21,7 @@ def histogram(*counts: float) -> str:
 
 
 def taken(time: float, *texts: str) -> Sample:
-    return sample(time, texts, replicas=2, ready=1, canary=None)
+    return sample(time, texts)
 
 
 def chart(title: str, *samples: Sample) -> dict[str, str]:
@@ -53,8 +53,19 @@ def test_queue_and_cache_of_an_llm():
 
 
 def test_replicas_are_known_without_any_metrics():
-    assert [each.summary for each in charts([taken(0)])] == ["Replicas: ready 1, wanted 2"]
+    replicas = [Replicas(0, 2, 0, None), Replicas(10, 2, 1, None)]
+    found = charts([taken(0)], replicas, now=20)
+    assert [each.summary for each in found] == ["Replicas: ready 1, wanted 2"]
     assert charts([]) == ()
+
+
+def test_replicas_are_a_line_with_steps_up_to_now():
+    replicas = [Replicas(0, 1, 1, None), Replicas(10, 2, 1, 10)]
+    counted, share = charts([], replicas, now=20)
+    wanted = [tuple(map(float, each.split(","))) for each in counted.lines[1].points.split()]
+    assert [x for x, _ in wanted] == [0, 150, 150, 300]
+    assert wanted[0][1] == wanted[1][1] > wanted[2][1] == wanted[3][1], "upwards is more"
+    assert (counted.seconds, share.lines[0].last) == (20, "10 %")
 
 
 @pytest.mark.parametrize(

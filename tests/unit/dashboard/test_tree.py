@@ -62,6 +62,26 @@ def test_from_component_to_the_pod_that_is_broken():
     ]
 
 
+def test_parts_of_an_llm_are_called_what_they_do():
+    label = "app.kubernetes.io/component"
+    names = {"main": "workload", "prefill": "workload-prefill", "epp": "router-scheduler"}
+    parts = [
+        {**DEPLOYMENT, "metadata": {**DEPLOYMENT["metadata"], "uid": name, "name": name, "labels": {label: value}}}
+        for name, value in ((name, f"llminferenceservice-{part}") for name, part in names.items())
+    ]
+    assert [node.name for node in tree(Evidence(SERVICE, owned=parts))] == ["decode", "scheduler", "prefill"]
+    assert [node.name for node in tree(Evidence(SERVICE, owned=parts[:1]))] == ["workload"]
+
+
+def test_two_objects_of_one_kind_and_name_are_told_apart():
+    pools = [
+        {"apiVersion": version, "kind": "InferencePool", "metadata": {**ROUTE["metadata"], "uid": version}}
+        for version in ("inference.networking.k8s.io/v1", "inference.networking.x-k8s.io/v1alpha2")
+    ]
+    nodes = tree(Evidence(SERVICE, owned=pools))[0].children
+    assert [node.says for node in nodes] == ["v1.inference.networking.k8s.io", "v1alpha2.inference.networking.x-k8s.io"]
+
+
 def test_routes_lead_to_gateways_and_backends():
     found = tree(Evidence(SERVICE, owned=[ROUTE], gateways={Key("kserve", "gateway"): None}))
     assert lines(found) == [

@@ -1,15 +1,19 @@
-"""What model servers measure, as charts: two scrapes make a rate, and a histogram between them makes percentiles."""
+"""What model servers measure, and how many of them there were, as charts.
+
+Two scrapes make a rate, and a histogram between them makes percentiles.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
 WIDTH, HEIGHT = 300.0, 70.0
+PERCENT: Final = " %"
 #: The histogram of a whole request, by server: KServe's and ours, vLLM's, Triton has none.
 LATENCY: Final = ("request_predict_seconds", "vllm:e2e_request_latency_seconds", "http_request_duration_seconds")
 WAITING: Final = ("vllm:num_requests_waiting",)
@@ -22,9 +26,6 @@ class Sample:
     """What all pods of a service said at one moment; None for what no server exposes."""
 
     time: float
-    replicas: int
-    ready: int
-    canary: int | None = None
     buckets: Mapping[float, float] = field(default_factory=dict)  # requests so far, by the latency they stayed below
     waiting: float | None = None
     running: float | None = None
@@ -33,6 +34,15 @@ class Sample:
     @property
     def requests(self) -> float | None:
         return max(self.buckets.values()) if self.buckets else None
+
+
+class Replicas(NamedTuple):
+    """What a service had from `time` on; `canary` is the per cent of requests that its canary gets."""
+
+    time: float
+    wanted: int
+    ready: int
+    canary: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +56,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
+    """`top` is the highest value, as text; `seconds` is the time from its left to its right."""
+
     title: str
     lines: tuple[Line, ...]
     top: str
+    seconds: float
 
     @property
     def summary(self) -> str:
@@ -68,7 +81,7 @@ def parsed(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
     return found
 
 
-def sample(time: float, texts: Iterable[str], replicas: int, ready: int, canary: int | None) -> Sample:
+def sample(time: float, texts: Iterable[str]) -> Sample:
     buckets: dict[float, float] = {}
     gauges: dict[tuple[str, ...], list[float]] = {}
     for text in texts:
@@ -83,9 +96,6 @@ def sample(time: float, texts: Iterable[str], replicas: int, ready: int, canary:
     cache = gauges.get(CACHE)
     return Sample(
         time,
-        replicas,
-        ready,
-        canary,
         buckets,
         waiting=_sum(gauges.get(WAITING)),
         running=_sum(gauges.get(RUNNING)),
@@ -93,52 +103,54 @@ def sample(time: float, texts: Iterable[str], replicas: int, ready: int, canary:
     )
 
 
-def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
+def charts(samples: Sequence[Sample], replicas: Sequence[Replicas] = (), now: float = 0.0) -> tuple[Chart, ...]:
     """Only what is known; a rate or a percentile needs two samples."""
+    found = (*_measured(samples), *_counted(replicas, now))
+    return tuple(each for each in found if each.lines)
+
+
+def _counted(replicas: Sequence[Replicas], now: float) -> Iterator[Chart]:
+    """Lines with steps: a number holds until it changes."""
+    if not replicas:
+        return
+    ends = (*(each.time for each in replicas[1:]), max(now, replicas[-1].time))
+    steps = [step for each, end in zip(replicas, ends, strict=True) for step in (each, each._replace(time=end))]
+    times = [each.time for each in steps]
+    counts = {"ready": [float(each.ready) for each in steps], "wanted": [float(each.wanted) for each in steps]}
+    yield _chart("Replicas", "", times, counts)
+    yield _chart("Traffic for the canary", PERCENT, times, {"share": [_float(each.canary) for each in steps]})
+
+
+def _measured(samples: Sequence[Sample]) -> Iterator[Chart]:
     pairs = list(pairwise(samples))
     times = [each.time for each in samples]
     later = times[1:]
-    found = [
-        _chart("Requests a second", "", later, {"all": [_rate(*pair) for pair in pairs]}),
-        _chart(
-            "Latency",
-            " ms",
-            later,
-            {
-                "median": [_percentile(*pair, 0.5) for pair in pairs],
-                "95th": [_percentile(*pair, 0.95) for pair in pairs],
-            },
-        ),
-        _chart(
-            "Requests in the server",
-            "",
-            times,
-            {"running": [each.running for each in samples], "waiting": [each.waiting for each in samples]},
-        ),
-        _chart("KV cache in use", " %", times, {"fullest": [_percent(each.cache) for each in samples]}),
-        _chart(
-            "Replicas",
-            "",
-            times,
-            {"ready": [float(each.ready) for each in samples], "wanted": [float(each.replicas) for each in samples]},
-        ),
-        _chart("Traffic for the canary", " %", times, {"share": [_float(each.canary) for each in samples]}),
-    ]
-    return tuple(each for each in found if each.lines)
+    percentiles = {
+        "median": [_percentile(*pair, 0.5) for pair in pairs],
+        "95th": [_percentile(*pair, 0.95) for pair in pairs],
+    }
+    requests = {"running": [each.running for each in samples], "waiting": [each.waiting for each in samples]}
+    yield _chart("Requests a second", "", later, {"all": [_rate(*pair) for pair in pairs]})
+    yield _chart("Latency", " ms", later, percentiles)
+    yield _chart("Requests in the server", "", times, requests)
+    yield _chart("KV cache in use", PERCENT, times, {"fullest": [_percent(each.cache) for each in samples]})
 
 
 def _chart(title: str, unit: str, times: Sequence[float], series: Mapping[str, Sequence[float | None]]) -> Chart:
     known = [value for values in series.values() for value in values if value is not None]
     if not known:
-        return Chart(title, (), "")
-    top, begin, span = max(known) or 1.0, times[0], max(times[-1] - times[0], 1.0)
+        return Chart(title, (), "", 0.0)
+    top = 100.0 if unit == PERCENT else max(known) or 1.0
+    begin, span = times[0], max(times[-1] - times[0], 1.0)
     lines = []
     for name, values in series.items():
         points = [(time, value) for time, value in zip(times, values, strict=True) if value is not None]
+        if len(points) == 1:
+            points = [(begin, points[0][1]), (begin + span, points[0][1])]
         if points:
             placed = ((WIDTH * (time - begin) / span, HEIGHT - (HEIGHT - 4) * value / top) for time, value in points)
             lines.append(Line(name, " ".join(f"{x:.1f},{y:.1f}" for x, y in placed), _text(points[-1][1], unit)))
-    return Chart(title, tuple(lines), _text(top, unit))
+    return Chart(title, tuple(lines), _text(top, unit), span)
 
 
 def _rate(before: Sample, after: Sample) -> float | None:

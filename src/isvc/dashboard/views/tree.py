@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.dashboard.views.health import Health, health, worst
 from isvc.diagnosis.evidence import Evidence, state_of
 from isvc.diagnosis.traffic_causes import parents
@@ -17,6 +19,10 @@ MOST_PODS: Final = 12  # of one workload; more are counted, the worst shown
 TRAFFIC: Final = "traffic"
 _ROUTES: Final = ("HTTPRoute", "Ingress", "VirtualService")
 _IDLE: Final = "ReplicaSet"
+ROUTER: Final = "router"
+_WORKLOAD, _PREFILL = "workload", "workload-prefill"
+#: What components are called where their label says it in another way.
+_SAID: Final = {"router-scheduler": "scheduler", _PREFILL: "prefill"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +48,30 @@ def tree(evidence: Evidence) -> tuple[Node, ...]:
     groups: dict[str, list[Node]] = {}
     for each in (*owned, *strays):
         node = _route(evidence, each) if each["kind"] in _ROUTES else _node(each, below)
-        groups.setdefault(_group(each), []).append(node)
+        groups.setdefault(_group(each, evidence.service), []).append(node)
+    if _PREFILL in groups and _WORKLOAD in groups:
+        groups["decode"] = groups.pop(_WORKLOAD)
     return tuple(
-        Node("group", name, worst(node.health for node in nodes), children=_sorted(nodes))
+        Node("group", _SAID.get(name, name), worst(node.health for node in nodes), children=_told_apart(_sorted(nodes)))
         for name, nodes in sorted(groups.items(), key=lambda group: (group[0] == TRAFFIC, group[0]))
     )
 
 
-def _group(obj: Object) -> str:
+def _told_apart(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Objects of one kind and name are of two API groups: InferencePools, while theirs is being renamed."""
+    alike = Counter((node.kind, node.name) for node in nodes)
+    return tuple(
+        replace(node, says=node.path.split("/")[2].partition(".")[2]) if alike[node.kind, node.name] > 1 else node
+        for node in nodes
+    )
+
+
+def _group(obj: Object, service: Object) -> str:
     """The component that an object is of; routes and what has no component are for the traffic to all of them."""
     if obj["kind"] in _ROUTES:
         return TRAFFIC
+    if service.get("kind") == INFERENCE_GRAPHS.kind:
+        return ROUTER
     labels = labels_of(obj)
     selector = dig(obj, "spec", "selector") or {}
     component = labels.get("component") or labels.get(COMPONENT) or selector.get("component") or ""
