@@ -52,7 +52,7 @@ def test_a_prediction_is_sent_and_answered(visit):
     page.get_by_role("button", name="Send").click()
     answer = page.locator("#answer")
     expect(answer).to_contain_text("predictions")
-    assert re.search(r"answered after \d+ ms", answer.inner_text())
+    assert re.search(r"Answer after \d+ ms", answer.inner_text())
     expect(page.locator("#curl")).to_contain_text("/v1/models/iris:predict")
     page.get_by_label("Request").fill('{"instances": ')
     page.get_by_role("button", name="Send").click()

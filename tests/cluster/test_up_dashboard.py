@@ -97,6 +97,28 @@ def test_changes_arrive_as_they_happen(here, visitor):
         assert _read_until(events, b"None of")
 
 
+def test_pages_of_a_service_that_is_deleted_say_so(here, visitor):
+    here.apply(service("passing", "pvc://models/iris"))
+    here.wait_ready("passing")
+    path = "/services/isvc/default/passing"
+    with visitor.open(f"{path}/live") as page, visitor.open(f"{path}/logs/live") as logs:
+        assert _read_until(page, b"passing")
+        assert _read_until(logs, b"serving passing on port")
+        here.kubectl("delete", "isvc", "passing")
+        for events in (page, logs):
+            assert _read_until(events, b"This service has been deleted")
+            assert _read_until(events, b"event: gone")
+    assert visitor.status(path) == 404
+
+
+def test_what_servers_measure_comes_through_the_api_server(here, visitor):
+    def titles() -> set[str]:
+        here.predict("iris", '{"instances": [[5.1, 3.5, 1.4, 0.2]]}')
+        return {chart["title"] for chart in visitor.json("/services/isvc/default/iris/metrics")}
+
+    until(lambda: {"Requests a second", "Latency", "Replicas"} <= titles(), "two scrapes with requests between")
+
+
 def _read_until(events: HTTPResponse, text: bytes) -> bool:
     return any(text in line for line in events)
 

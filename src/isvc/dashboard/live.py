@@ -8,6 +8,7 @@ look any more.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final, NamedTuple
@@ -15,6 +16,8 @@ from typing import Final, NamedTuple
 from aiohttp import web
 
 from isvc.dashboard.guard import HEADERS
+
+log = logging.getLogger(__name__)
 
 STILL_ADMITTED: Final[web.RequestKey[Callable[[], Awaitable[bool]]]] = web.RequestKey("still-admitted")
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
@@ -52,14 +55,21 @@ async def stream(request: web.Request, events: AsyncGenerator[Event, None]) -> w
     except StopAsyncIteration:
         pass
     except (ConnectionError, TimeoutError):
-        if request.transport is not None:
-            request.transport.abort()
+        _abort(request)
+    except Exception:
+        log.exception("%s ends", request.path)
+        _abort(request)
     finally:
         if next_event is not None:
             next_event.cancel()
             await asyncio.gather(next_event, return_exceptions=True)
         await events.aclose()
     return response
+
+
+def _abort(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()
 
 
 async def _is_admitted(request: web.Request) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from aiohttp import web
@@ -15,10 +15,11 @@ from isvc.dashboard.cluster_view import ClusterView
 from isvc.dashboard.live import Event, stream
 from isvc.dashboard.pages import render, respond
 from isvc.dashboard.service_pages import page_of
+from isvc.dashboard.views.rows import Place
 from isvc.dashboard.views_in_use import Views
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, namespace_of
-from isvc.kube.resource import PODS
+from isvc.kube.resource import PODS, Resource
 from isvc.operations.logs import Stream, lines, started
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.failure import ClusterError
@@ -26,6 +27,7 @@ from isvc.toolkit.failure import ClusterError
 TAIL: Final = 100  # lines of each container to begin with
 MOST_WAITING: Final = 1000  # lines that a slow reader may be behind
 LONGEST: Final = 4000  # characters of a line
+MOST_ON_PAGE, LONGEST_ON_PAGE = 200, 400  # for readers without scripts
 TOGETHER: Final = 0.2  # seconds in which several lines become one event
 
 
@@ -47,13 +49,16 @@ class LogPages:
     async def _logs(self, request: web.Request) -> web.Response:
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
-            found = [line for each in _streams(view, service) for line in await _tail(view, service, each)]
+            followed = _streams(view, service)
+            tail = max(1, min(TAIL, MOST_ON_PAGE // (len(followed) or 1)))
+            tails = await asyncio.gather(*(_tail(view, service, each, tail) for each in followed[-MOST_ON_PAGE:]))
+            found = [replace(line, text=line.text[:LONGEST_ON_PAGE]) for lines in tails for line in lines]
             return respond(request, page_of(view, resource, service, "logs.html", found))
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
         async with self._views.use(request) as view:
-            _, service = addressed_service(view, request)
-            follower = Follower(view, service, request.headers.get("Last-Event-ID", ""))
+            resource, service = addressed_service(view, request)
+            follower = Follower(view, resource, service, request.headers.get("Last-Event-ID", ""))
             try:
                 return await stream(request, follower.events())
             finally:
@@ -63,10 +68,11 @@ class LogPages:
 class Follower:
     """Follows all containers of a service, those of new pods as well."""
 
-    def __init__(self, view: ClusterView, service: Object, since: str) -> None:
+    def __init__(self, view: ClusterView, resource: Resource, service: Object, since: str) -> None:
         """`since` is the time up to which the reader has seen lines, where there is one."""
         self._view, self._service, self._since = view, service, since
-        self._lines: asyncio.Queue[Line] = asyncio.Queue(MOST_WAITING)
+        self._place = Place.of(resource, service)
+        self._lines: asyncio.Queue[Line | None] = asyncio.Queue(MOST_WAITING)  # None when the service is deleted
         self._tasks: dict[Stream, asyncio.Task[None]] = {}
 
     async def events(self) -> AsyncGenerator[Event, None]:
@@ -78,7 +84,11 @@ class Follower:
             while not self._lines.empty():
                 together.append(self._lines.get_nowait())
             now = timestamp(self._view.clock.now())
-            yield Event("lines", render("log_lines.html", lines=together), now)
+            yield Event("lines", render("log_lines.html", lines=filter(None, together)), now)
+            if None in together:
+                yield Event("lines", render("gone.html"))
+                yield Event("gone", "")
+                return
 
     async def close(self) -> None:
         for task in self._tasks.values():
@@ -88,13 +98,14 @@ class Follower:
     async def _watch_pods(self) -> None:
         changes = self._view.changes_in(namespace_of(self._service))
         first = True
-        while True:
+        while self._view.service(self._place) is not None:
             count = changes.count
             for each in _streams(self._view, self._service):
                 if each not in self._tasks:
                     self._tasks[each] = asyncio.create_task(self._follow(each, TAIL if first else -1))
             first = False
             await changes.since(count)
+        await self._lines.put(None)
 
     async def _follow(self, each: Stream, tail: int) -> None:
         followed = lines(
@@ -112,9 +123,9 @@ def _streams(view: ClusterView, service: Object) -> list[Stream]:
     return started(service, view.cache.list(PODS, namespace_of(service)))
 
 
-async def _tail(view: ClusterView, service: Object, each: Stream) -> list[Line]:
+async def _tail(view: ClusterView, service: Object, each: Stream, tail: int) -> list[Line]:
     try:
-        found = lines(view.client, namespace_of(service), each, tail=TAIL, follow=False)
+        found = lines(view.client, namespace_of(service), each, tail=tail, follow=False)
         return [_line(each, text) async for text in found]
     except (ApiError, ClusterError) as error:
         return [_line(each, f"no log: {error}")]

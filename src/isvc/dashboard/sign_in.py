@@ -83,7 +83,7 @@ class LinkSignIn:
         if given := request.query.get(TOKEN_IN_LINK):
             if not _same(given, self._token):
                 return _refused(request)
-            response = _redirect(request.path)
+            response = _redirect(request.rel_url.raw_path)
             self._sessions.begin(response, "")
             return response
         if bearer := _bearer(request):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final, NamedTuple
@@ -29,6 +30,9 @@ from isvc.toolkit.clock import Clock, SystemClock
 
 WITHIN: Final = 120.0  # seconds to wait for an answer
 MOST_PREPARED: Final = 100
+MOST_BYTES: Final = 4 << 20  # of an answer
+MOST_SHOWN: Final = 80_000  # characters of it on the page
+MOST_STREAMED: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +102,22 @@ class TryPages:
     async def _answer(self, prepared: Prepared, view: ClusterView) -> Answer:
         started = self._clock.monotonic()
         try:
-            text, failed = _pretty(await prepared.target.post(view.client, prepared.body, WITHIN)), False
+            text, failed = _shown(await prepared.target.post(view.client, prepared.body, WITHIN, MOST_BYTES)), False
         except NotPossible as error:
             text, failed = str(error), True
         seconds = self._clock.monotonic() - started
         return Answer(prepared.target.url, prepared.target.curl(prepared.body), text, seconds, failed)
 
     async def _pieces(self, prepared: Prepared) -> AsyncGenerator[Event, None]:
-        started, first, pieces = self._clock.monotonic(), 0.0, 0
+        started, first, pieces, characters = self._clock.monotonic(), 0.0, 0, 0
         try:
-            async for piece in prepared.target.stream(prepared.body, WITHIN):
-                first = first or self._clock.monotonic() - started
-                pieces += 1
-                yield Event("piece", f"<span>{escape(piece)}</span>")
+            async with aclosing(prepared.target.stream(prepared.body, WITHIN)) as streamed:
+                async for piece in streamed:
+                    first = first or self._clock.monotonic() - started
+                    pieces, characters = pieces + 1, characters + len(piece)
+                    if characters > MOST_STREAMED:
+                        raise NotPossible("the answer is longer than a page should be; the rest is left out")
+                    yield Event("piece", f"<span>{escape(piece)}</span>")
         except NotPossible as error:
             yield Event("piece", render("failure.html", message=str(error)))
         seconds = self._clock.monotonic() - started
@@ -129,8 +136,9 @@ async def _body(request: web.Request) -> dict[str, Any]:
     return body
 
 
-def _pretty(answer: bytes) -> str:
+def _shown(answer: bytes) -> str:
     try:
-        return pretty(orjson.loads(answer))
-    except orjson.JSONDecodeError:
-        return answer.decode(errors="replace")
+        text = pretty(orjson.loads(answer))
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):  # nested so deeply that it can be read and not written
+        text = answer.decode(errors="replace")
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}\n… {len(text):,} characters in all"

@@ -29,6 +29,7 @@ from isvc.toolkit.clock import SystemClock, timestamp
 from isvc.toolkit.failure import ClusterError
 
 LOG_LINES: Final = 8
+LONGEST_LINE: Final = 2000
 RECENT: Final = timedelta(minutes=2)
 _INTENTS: Final[Mapping[str, Callable[[Client, Snapshot, Object], Awaitable[Intent]]]] = {
     INFERENCE_SERVICES.kind: inferenceservice.intent,
@@ -112,7 +113,7 @@ async def _log(client: Client, place: Place, namespace: str) -> tuple[str, ...]:
     if place.previous:
         params["previous"] = "true"
     try:
-        lines = [line.decode(errors="replace").rstrip() async for line in client.lines(path, params)]
+        lines = [line[:LONGEST_LINE].decode(errors="replace").rstrip() async for line in client.lines(path, params)]
     except (ApiError, ClusterError):  # no node, no log
         return ()
     return tuple(line for line in lines if line)[-LOG_LINES:]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from isvc.api.resources import INFERENCE_GRAPHS, LLM_INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
@@ -15,9 +15,16 @@ from isvc.operations.failure import NotPossible
 from isvc.serving.endpoints import predict_path
 from isvc.toolkit.client import Client
 
+if TYPE_CHECKING:
+    import aiohttp
+
 #: By a field that only requests of that protocol have.
 _OPENAI: Final = {"messages": "chat/completions", "prompt": "completions", "input": "embeddings"}
 _PROTOCOLS: Final = {"inputs": "v2", "instances": "v1"}
+
+
+MOST: Final = 1 << 29  # bytes of an answer
+LONGEST_REFUSAL: Final = 4096  # bytes that are read of one that says no
 
 
 class Unanswered(NotPossible):
@@ -43,32 +50,40 @@ class Endpoint:
         words = ["curl", *(["-N"] if body.get("stream") else []), self.url, "-H", "Content-Type: application/json"]
         return shlex.join([*words, "-d", orjson.dumps(body).decode()])
 
-    async def post(self, client: Client, body: dict[str, Any], within: float) -> bytes:
-        """The answer; through the API server where the service's own host cannot be reached from here."""
+    async def post(self, client: Client, body: dict[str, Any], within: float, most: int = MOST) -> bytes:
+        """The answer; through the API server where the service's own host cannot be reached from here.
+
+        One of more than `most` bytes is refused, and so is one that leads elsewhere.
+        """
         import aiohttp
 
         try:
             async with _session(within) as session, session.post(self._target(), **self._request(body)) as answer:
-                content: bytes = await answer.read()
-                if answer.status >= 400:
-                    raise Unanswered(self._refusal(answer.status, content))
+                content = await _read(answer.content, most)
+                self._check(answer.status, answer.headers.get("Location", ""), content)
+                if len(content) > most:
+                    raise Unanswered(f"{self.url} answered with more than {most >> 20} MiB")
                 return content
         except aiohttp.ClientConnectorError as error:
             return await self._through_api_server(client, body, within, error)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Unanswered(f"{self.url} did not answer: {error or 'timeout'}") from None
 
-    async def stream(self, body: dict[str, Any], within: float) -> AsyncIterator[str]:
+    async def stream(self, body: dict[str, Any], within: float) -> AsyncGenerator[str, None]:
         """The text of server-sent events, piece by piece."""
         import aiohttp
+        from aiohttp.http_exceptions import LineTooLong
 
         try:
             async with _session(within) as session, session.post(self._target(), **self._request(body)) as answer:
-                if answer.status >= 400:
-                    raise Unanswered(self._refusal(answer.status, await answer.read()))
+                if answer.status >= 300:
+                    content = await _read(answer.content, LONGEST_REFUSAL)
+                    self._check(answer.status, answer.headers.get("Location", ""), content)
                 async for line in answer.content:
                     if text := _piece(line):
                         yield text
+        except LineTooLong:
+            raise Unanswered(f"{self.url} sent a line that is too long for a stream of events") from None
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Unanswered(f"{self.url} did not answer: {error or 'timeout'}") from None
 
@@ -86,7 +101,8 @@ class Endpoint:
     def _request(self, body: dict[str, Any]) -> dict[str, Any]:
         import orjson
 
-        return {"data": orjson.dumps(body), "headers": {"Content-Type": "application/json", **self.headers}}
+        headers = {"Content-Type": "application/json", **self.headers}
+        return {"data": orjson.dumps(body), "headers": headers, "allow_redirects": False}
 
     def _target(self) -> str:
         """The URL to connect to: names below localhost are this machine, also where the resolver does not know them."""
@@ -95,9 +111,13 @@ class Endpoint:
         url = yarl.URL(self.url)
         return str(url.with_host("127.0.0.1")) if (url.host or "").endswith(".localhost") else self.url
 
-    def _refusal(self, status: int, content: bytes) -> str:
-        words = " ".join(content.decode(errors="replace").split())
-        return f"{self.url} answered {status}: {words[:500] or 'nothing more'}"
+    def _check(self, status: int, location: str, content: bytes) -> None:
+        """Raises Unanswered for what is no answer. A server must not send us to others that it cannot reach itself."""
+        if status >= 400:
+            words = " ".join(content[:LONGEST_REFUSAL].decode(errors="replace").split())
+            raise Unanswered(f"{self.url} answered {status}: {words[:500] or 'nothing more'}")
+        if status >= 300:
+            raise Unanswered(f"{self.url} answered {status}: it leads to {location[:200] or 'nowhere'}")
 
 
 def endpoint(service: Object, body: dict[str, Any], path: str = "") -> Endpoint:
@@ -151,8 +171,18 @@ def _piece(line: bytes) -> str:
         event = orjson.loads(line[5:])
     except orjson.JSONDecodeError:
         return ""
-    choice = dig(event, "choices", 0) or {}
-    return str(dig(choice, "delta", "content") or choice.get("text") or "")
+    choice = dig(event, "choices", 0) if isinstance(event, dict) else None
+    return str(dig(choice, "delta", "content") or choice.get("text") or "") if isinstance(choice, dict) else ""
+
+
+async def _read(content: aiohttp.StreamReader, most: int) -> bytes:
+    """All of a body, or a little more than `most` bytes of it."""
+    found = bytearray()
+    async for piece in content.iter_any():
+        found += piece
+        if len(found) > most:
+            break
+    return bytes(found)
 
 
 def _session(within: float) -> Any:

@@ -7,6 +7,7 @@ their lines may be of any length.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
@@ -32,6 +33,7 @@ FIELD_MANAGER = "isvc"
 DEADLINE = 30.0
 LIST_DEADLINE = 60.0
 PAGE = 500
+LONGEST_LINE = 1 << 20  # bytes
 WATCH_SECONDS = (
     290,
     580,
@@ -300,9 +302,9 @@ class Client:
         return await self._transport.exchange(Call(method, target, body, sent, within, fenced))
 
     async def lines(self, path: str, params: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
-        """A streamed answer, line by line, such as a pod's log."""
+        """A streamed answer, line by line, such as a pod's log; a line without an end comes in pieces."""
         target = path + ("?" + urlencode(params) if params else "")
-        async with self._transport.stream(target) as chunks, aclosing(_lines(chunks)) as lines:
+        async with self._transport.stream(target) as chunks, aclosing(_lines(chunks, LONGEST_LINE)) as lines:
             async for line in lines:
                 yield line
 
@@ -342,14 +344,20 @@ def _selectors(labels: str, fields: str) -> dict[str, str]:
     return {name: value for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
 
 
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+async def _lines(chunks: AsyncIterator[bytes], longest: float = math.inf) -> AsyncGenerator[bytes, None]:
     parts: list[bytes] = []
+    size = 0
     async for chunk in chunks:
         if b"\n" not in chunk:
             parts.append(chunk)
+            size += len(chunk)
+            if size >= longest:
+                yield b"".join(parts)
+                parts, size = [], 0
             continue
         lines = (b"".join(parts) + chunk).split(b"\n") if parts else chunk.split(b"\n")
         parts = [last] if (last := lines.pop()) else []
+        size = len(last)
         for line in lines:
             if line:
                 yield line
