@@ -1,4 +1,4 @@
-"""The dashboard on an API server with RBAC: what an administrator sees, and what the token of a user lets him see."""
+"""The dashboard on an API server with RBAC: what an administrator sees, and what users' tokens let them see."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ async def test_who_may_read_one_namespace_needs_no_flag(cluster, teams, tmp_path
             await viewer.json(blue.path, status=404)
 
 
-async def test_each_user_sees_what_rbac_lets_him_see(client, teams):
+async def test_users_see_what_rbac_lets_them_see(client, teams):
     red, blue = teams
     async with with_user_tokens(client) as base, aiohttp.ClientSession() as session:
         visitors = [Visitor(session, base, team.token) for team in teams]
