@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
 from tests.servers import Cluster, discard, start
 from tests.skips import pytest_runtest_makereport
 

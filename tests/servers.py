@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+
 from tests.ports import free_port
 
 START_DEADLINE = 120.0
