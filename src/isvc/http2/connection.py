@@ -64,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._writable.set()
         self._flush_due = False
         self._idle_frames = Quota(burst=2000, per_second=200)
+        self._expected_updates = 0  # of windows: at most one of the stream's and one of the connection's for each DATA
         self.closed = False
 
     @staticmethod
@@ -141,6 +142,10 @@ class Connection(asyncio.Protocol):
             stream.fail(Broken(f"the peer reset the stream: {ErrorCodes(event.error_code or 0).name}"))
 
     def _on_window(self, event: events.WindowUpdated) -> None:
+        if self._expected_updates:
+            self._expected_updates -= 1
+        else:
+            self._achieved_nothing(event)
         if event.stream_id:
             if stream := self.streams.get(event.stream_id):
                 stream.may_write()
@@ -177,6 +182,7 @@ class Connection(asyncio.Protocol):
         self._do(lambda: self._h2.send_headers(number, headers, end_stream=end))
 
     def send_data(self, number: int, data: bytes, *, end: bool) -> None:
+        self._expected_updates += 2
         self._do(lambda: self._h2.send_data(number, data, end_stream=end))
 
     def room(self, number: int) -> int:

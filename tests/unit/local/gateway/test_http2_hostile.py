@@ -12,7 +12,16 @@ from h2 import events
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 from hpack import Encoder
-from hyperframe.frame import ContinuationFrame, DataFrame, Frame, HeadersFrame, PingFrame, PriorityFrame, SettingsFrame
+from hyperframe.frame import (
+    ContinuationFrame,
+    DataFrame,
+    Frame,
+    HeadersFrame,
+    PingFrame,
+    PriorityFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
 from tests.unit.local.gateway.frames import PSEUDO, RawClient, raw_client, status_of
 from tests.unit.local.gateway.raw import exchange, named
 from tests.unit.local.gateway.test_smuggling import Backend
@@ -86,6 +95,11 @@ def priorities(client: RawClient) -> Iterator[Frame]:
         yield PriorityFrame(1, depends_on=0, stream_weight=number % 200)
 
 
+def window_updates(client: RawClient) -> Iterator[Frame]:
+    for _ in range(20_000):
+        yield WindowUpdateFrame(0, window_increment=1)
+
+
 def empty_data(client: RawClient) -> Iterator[Frame]:
     yield HeadersFrame(1, data=client.h2.encoder.encode(PSEUDO), flags=["END_HEADERS"])
     for _ in range(20_000):
@@ -104,7 +118,16 @@ def a_bomb_of_headers(client: RawClient) -> Iterator[Frame]:
     yield HeadersFrame(1, data=block + b"\xbe" * 5000, flags=["END_HEADERS"])
 
 
-FLOODS = [headers_without_end, pings, settings, priorities, empty_data, more_data_than_the_window, a_bomb_of_headers]
+FLOODS = [
+    headers_without_end,
+    pings,
+    settings,
+    priorities,
+    window_updates,
+    empty_data,
+    more_data_than_the_window,
+    a_bomb_of_headers,
+]
 
 
 @pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.__name__)
