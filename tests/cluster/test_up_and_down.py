@@ -28,8 +28,11 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here):
     here.apply(service("iris", "pvc://models/iris"))
     here.wait_ready("iris")
     uid = here.get("isvc", "iris")["metadata"]["uid"]
-    here.kubectl("run", "once", "--image=python", "--restart=Never", "--command", "--", "sleep", "600")
+    here.kubectl("run", "once", "--image=python", "--restart=Never", "--command", "--",
+                 "sh", "-c", "echo begun; exec sleep 600")  # fmt: skip
+    here.kubectl("run", "brief", "--image=python", "--restart=Never", "--command", "--", "echo", "done")
     here.kubectl("wait", "--for=condition=Ready", "pod/once", "--timeout=60s")
+    here.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/brief", "--timeout=60s")
     assert len(here.processes()) >= 3
     here.process.kill()
     here.process.wait()
@@ -52,6 +55,8 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here):
     until(answers, "the model to answer again")
     until(lambda: here.get("pod", "once")["status"]["phase"] == "Failed", "the pod that was to run once")
     assert "isvc was stopped while it ran" in here.kubectl("describe", "pod", "once")
+    assert (here.kubectl("logs", "once"), here.kubectl("logs", "brief")) == ("begun\n", "done\n")
+    assert "previous terminated container" in here.kubectl("logs", "brief", "--previous", check=False)
     assert here.isvc("down").stdout == "stopped\n"
     assert here.process.wait(60) == 0
 

@@ -24,12 +24,13 @@ _BUCKET = "gs://kfserving-examples/"
 _NAMESPACE = "kserve-ci-e2e-test"
 _READY_SECONDS = 180.0
 _PATIENCE = "DEFAULT_RETRY_BACKOFF_FACTOR = 2.0"  # eight minutes in all, also for answers that a test expects
-#: Tests whose servers have no local program; they would wait for ten minutes each, and fail.
+#: Tests whose servers have no local program, for which they would wait for ten minutes each, or another answer than
+#: KServe's (PMML).
 _WITHOUT_PROGRAM = (
     "custom/test_custom_model_grpc.py", "custom/test_ray.py", "predictor/test_autogluon.py",
     "predictor/test_autogluon_timeseries.py", "predictor/test_canary.py", "predictor/test_grpc.py",
-    "predictor/test_paddle.py", "predictor/test_tensorflow.py", "predictor/test_torchserve.py",
-    "predictor/test_triton.py", "storage/test_oci_modelcar.py", "storagespec/test_s3_storagespec.py",
+    "predictor/test_paddle.py", "predictor/test_pmml.py", "predictor/test_tensorflow.py",
+    "predictor/test_torchserve.py", "predictor/test_triton.py", "storage/test_oci_modelcar.py", "storagespec/test_s3_storagespec.py",
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from isvc.local.node.copying import copied_by_tar
 from isvc.local.node.environment import Missing
 from isvc.local.node.images import ImageTableError, Program
 from isvc.local.node.launch import Launch, PodContext, launch
-from isvc.local.node.logs import Log, last_lines
+from isvc.local.node.logs import Log, last_lines, log_file
 from isvc.local.node.process import CannotStart, Exit, Process, in_full, run_beside
 from isvc.local.node.status import ContainerState
 from isvc.local.node.streams.command_streams import Streams
@@ -55,7 +55,7 @@ class Container:
         return self._process.pid if self._process is not None else 0
 
     def log_path(self, restarts: int) -> Path:
-        return self._folder / f"{restarts}.log"
+        return log_file(self._context.folder, self.name, restarts)
 
     async def run(self, policy: str) -> None:
         """Until it has ended for good. `policy` is the pod's restartPolicy."""

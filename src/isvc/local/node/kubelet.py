@@ -35,6 +35,8 @@ _TEXT = "text/plain"
 _STOP_SECONDS = 2.0
 
 Find = Callable[[str, str], PodWorker | None]
+WrittenLog = Callable[[str, str, str, bool], Path | None]
+"""The file that a container wrote, by namespace, pod and name: that of the last run, or if True of the one before."""
 Query = dict[str, list[str]]
 
 
@@ -71,8 +73,9 @@ class _Connection(connection.Connection[Request]):
 
 
 class Kubelet:
-    def __init__(self, find: Find, summary: Callable[[], Object], pki: Path) -> None:
+    def __init__(self, find: Find, written_log: WrittenLog, summary: Callable[[], Object], pki: Path) -> None:
         self._find = find
+        self._written_log = written_log
         self._summary = summary
         self._pki = pki
         self._token = ""
@@ -122,7 +125,7 @@ class Kubelet:
         query = parse_qs(request.query_string)
         match request.path.split("/")[1:]:
             case ["containerLogs", namespace, pod, name]:
-                return self._logs(self._container(namespace, pod, name), query)
+                return self._logs(namespace, pod, name, query)
             case ["exec", namespace, pod, name]:
                 return self._exec(request, self._container(namespace, pod, name), query)
             case ["attach", namespace, pod, name]:
@@ -181,17 +184,24 @@ class Kubelet:
             raise _Refused(str(error), 503) from None
         return Upgrade({"Upgrade": "tcp"}, lambda tunnel: tunnel.relay(reader, writer))
 
-    def _logs(self, container: Container, query: Query) -> Response:
-        live, path = container.log, container.log_path(container.state.restarts)
-        if query.get("previous") == ["true"]:
-            live, path = None, container.log_path(container.state.restarts - 1)
-            if not path.exists():
-                raise _Refused(f'previous terminated container "{container.name}" not found')
-        if live is not None and not path.exists():
-            path = live.path  # between two starts: the one that ended last
-        if not path.exists():
-            reason = (container.state.waiting or {}).get("reason", "ContainerCreating")
-            raise _Refused(f'container "{container.name}" in pod is waiting to start: {reason}')
+    def _logs(self, namespace: str, pod: str, name: str, query: Query) -> Response:
+        worker, live = self._find(namespace, pod), None
+        container, path = worker.container(name) if worker else None, None
+        previous = query.get("previous") == ["true"]
+        if container is not None and not previous:
+            live, path = container.log, container.log_path(container.state.restarts)
+            if live is not None and not path.exists():
+                path = live.path  # between two starts: the one that ended last
+        elif container is not None:
+            path = container.log_path(container.state.restarts - 1)
+        else:
+            path = self._written_log(namespace, pod, name, previous)
+        if path is None or not path.exists():
+            if previous:
+                raise _Refused(f'previous terminated container "{name}" not found')
+            waiting = (container.state.waiting if container else None) or {}
+            reason = waiting.get("reason", "ContainerCreating")
+            raise _Refused(f'container "{name}" in pod is waiting to start: {reason}')
 
         async def produce(writer: Writer) -> None:
             async for chunk in read(path, _log_options(query), live):

@@ -116,6 +116,11 @@ class Log:
         return self._grown
 
 
+def log_file(pod: Path, container: str, restarts: int) -> Path:
+    """What a container wrote between two restarts; `pod` is the folder of its pod."""
+    return pod / "containers" / container / f"{restarts}.log"
+
+
 def _older(path: Path) -> Path:
     return path.with_suffix(".old")
 

@@ -21,6 +21,7 @@ from isvc.local.node.capacity import architecture, capacity, node_labels
 from isvc.local.node.files import mounts
 from isvc.local.node.images import ImageTable
 from isvc.local.node.kubelet import Kubelet
+from isvc.local.node.logs import log_file
 from isvc.local.node.pod import Drain, NodeServices, PodWorker
 from isvc.local.node.policy import Sandbox
 from isvc.local.node.ports import Ports
@@ -85,7 +86,9 @@ class Node:
             sandbox=sandbox,
         )
         self._meter = UsageMeter(self._first_processes)
-        self.kubelet = Kubelet(self.find, lambda: summary(NODE_NAME, self._workers.values(), self._meter), pki)
+        self.kubelet = Kubelet(
+            self.find, self._written_log, lambda: summary(NODE_NAME, self._workers.values(), self._meter), pki
+        )
         cache.declare("node", Read(PODS), Read(CONFIG_MAPS), Read(SECRETS))
         cache.subscribe(PODS, self._changed)
         for resource in (CONFIG_MAPS, SECRETS):
@@ -96,6 +99,19 @@ class Node:
             if name_of(worker.pod) == name and namespace_of(worker.pod) == namespace:
                 return worker
         return None
+
+    def _written_log(self, namespace: str, name: str, container: str, before_restart: bool) -> Path | None:
+        """What a container wrote that this node has not started: of a pod that ended before it, say."""
+        pod = self._cache.get(PODS, name, namespace)
+        if pod is None:
+            return None
+        statuses = [
+            *(dig(pod, "status", "containerStatuses") or ()),
+            *(dig(pod, "status", "initContainerStatuses") or ()),
+        ]
+        restarts = next((each["restartCount"] for each in statuses if each["name"] == container), 0)
+        path = log_file(self._home / "pods" / uid_of(pod), container, restarts - before_restart)
+        return path if path.exists() else None
 
     def _first_processes(self) -> Iterator[int]:
         """Of every container that runs."""
