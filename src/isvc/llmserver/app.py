@@ -93,12 +93,15 @@ class App:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         self._refuse_text("Chat Completions")
-        job = text.chat(await _read(request, ChatRequest), self._catalogue)
-        return await text.answer(job, self._generator, request)
+        return await self._generate(text.chat(await _read(request, ChatRequest), self._catalogue), request)
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
         self._refuse_text("Completions")
-        job = text.completion(await _read(request, CompletionRequest), self._catalogue)
+        return await self._generate(text.completion(await _read(request, CompletionRequest), self._catalogue), request)
+
+    async def _generate(self, job: text.Job, request: web.Request) -> web.StreamResponse:
+        for run in job.runs[:: job.answers]:  # the answers to one prompt differ in their seeds alone
+            await tokens.check_room(run.body, self._engine)
         return await text.answer(job, self._generator, request)
 
     async def _embeddings(self, request: web.Request) -> web.StreamResponse:

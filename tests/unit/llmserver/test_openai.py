@@ -189,6 +189,18 @@ def test_a_client_that_goes_away_frees_its_place(client, server):
     assert client.completions.create(model="smol", prompt="a", max_tokens=1).usage.completion_tokens == 1
 
 
+def test_an_answer_that_the_context_has_no_room_for_is_refused(client):
+    for name, stream in (("max_tokens", False), ("max_completion_tokens", True)):
+        with pytest.raises(
+            openai.BadRequestError, match=r"too large: 2047\. .* is 2048 tokens and .* \(2047 > 2048 - "
+        ):
+            client.chat.completions.create(model="smol", messages=QUESTION, stream=stream, **{name: 2047})
+    with pytest.raises(openai.BadRequestError, match=r"\(2046 > 2048 - 3\)"):
+        client.completions.create(model="smol", prompt=[1, 2, 3], max_tokens=2046)
+    with client.completions.create(model="smol", prompt=[1, 2, 3], max_tokens=2045, stream=True) as stream:
+        assert next(iter(stream)).choices
+
+
 def test_models_are_listed_by_all_their_names(client):
     assert [card.id for card in client.models.list()] == ["smol", "publishers/default/models/smol"]
     assert client.models.retrieve("publishers/default/models/smol").to_dict()["max_model_len"] == 2048

@@ -70,8 +70,18 @@ def group_pod(worker_set: Object, place: Place) -> Object:
     metadata["annotations"] |= {f"{LABEL}/size": str(size_of(worker_set))}
     if place.worker:
         metadata["annotations"] |= {f"{LABEL}/leader-name": leader}
+    if sub_size := dig(templates, "subGroupPolicy", "subGroupSize"):
+        metadata["annotations"] |= {f"{LABEL}/subgroup-size": str(sub_size)}
+        metadata["labels"] |= {f"{LABEL}/subgroup-index": str(_subgroup(size_of(worker_set), sub_size, place.worker))}
     named = {**pod["spec"], "hostname": metadata["name"], "subdomain": name_of(worker_set)}
     return {**pod, "spec": with_group_env(named, size_of(worker_set), place.worker)}
+
+
+def _subgroup(size: int, sub_size: int, worker: int) -> int:
+    """Where the workers alone fill the subgroups, the leader is one more in the first."""
+    if (size - 1) % sub_size == 0:
+        return max(0, worker - 1) // sub_size
+    return worker // sub_size
 
 
 def with_group_env(pod_spec: Object, size: int, index: int) -> Object:

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of
 from isvc.local.controllers.group_pods import COMPLETE, REVISION, Place, leader_size, revision_of
 from isvc.local.controllers.pods import has_ended, is_active, is_ready
-from isvc.local.controllers.rollout import replicas_of
+from isvc.local.controllers.rollout import replicas_of, share
 from isvc.toolkit.clock import parse_timestamp
 
 Pods: TypeAlias = Mapping[Place, Object]
@@ -37,7 +37,7 @@ class Groups:
 
 
 def next_step(worker_set: Object, pods: Pods, now: datetime) -> Step:
-    """All groups at once; an update replaces one group at a time, the last one first."""
+    """All groups at once; an update replaces one after the other, the last one first."""
     wanted = range(replicas_of(worker_set))
     surplus = [pod for place, pod in pods.items() if place.group not in wanted and is_active(pod)]
     steps = [_group_step(worker_set, number, _members(pods, number), now) for number in wanted]
@@ -82,13 +82,26 @@ def _restarts_together(worker_set: Object) -> bool:
 
 
 def _update(worker_set: Object, pods: Pods) -> Step:
-    for number in reversed(range(replicas_of(worker_set))):
+    """Replaces outdated groups, as many at a time as may be missing, down to the one that the partition protects."""
+    rolling = dig(worker_set, "spec", "rolloutStrategy", "rollingUpdateConfiguration") or {}
+    replicas = replicas_of(worker_set)
+    left = max(1, share(rolling.get("maxUnavailable") or 1, replicas, up=False))
+    delete: list[Object] = []
+    for number in reversed(range(partition_of(worker_set), replicas)):
         members = _members(pods, number)
-        if not _is_updated(worker_set, members):
-            return Step(delete=[pod for pod in members.values() if is_active(pod)])
-        if not _is_group_ready(members):
-            return Step()
-    return Step()
+        is_updated = _is_updated(worker_set, members)
+        if not is_updated:
+            delete += [pod for pod in members.values() if is_active(pod)]
+        if not is_updated or not _is_group_ready(members):
+            left -= 1
+        if not left:
+            break
+    return Step(delete=tuple(delete))
+
+
+def partition_of(worker_set: Object) -> int:
+    """The number of the first group that an update replaces."""
+    return int(dig(worker_set, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition") or 0)
 
 
 def newly_complete(pods: Pods) -> list[Object]:

@@ -16,7 +16,15 @@ from isvc.kube.owners import is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS
 from isvc.local.controllers.context import Context
 from isvc.local.controllers.group_pods import COMPLETE, Place, group_pod, place_of
-from isvc.local.controllers.group_steps import MIN_AGE, Groups, groups, newly_complete, next_step, will_restart
+from isvc.local.controllers.group_steps import (
+    MIN_AGE,
+    Groups,
+    groups,
+    newly_complete,
+    next_step,
+    partition_of,
+    will_restart,
+)
 from isvc.local.controllers.lone_leaders import deployment_of, is_outdated
 from isvc.local.controllers.pod_writes import create_pod, delete_pod
 from isvc.local.controllers.pods import is_active
@@ -113,7 +121,7 @@ class LeaderWorkerSets:
 def set_status(worker_set: Object, counts: Groups, now: str) -> Object:
     replicas = replicas_of(worker_set)
     message = _ALONE if leads_alone(worker_set) else f"{counts.ready} of {replicas} groups are ready"
-    is_available = counts.ready >= replicas and counts.updated >= replicas
+    is_available = counts.ready >= replicas and counts.updated >= replicas - partition_of(worker_set)
     reason = "AllGroupsReady" if is_available else "GroupsNotReady"
     return {
         "conditions": [

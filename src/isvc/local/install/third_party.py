@@ -92,6 +92,24 @@ _SCALED: Final = _object(
     pollingInterval=_COUNT,
     cooldownPeriod=_COUNT,
 )
+_POD: Final = _object(["spec"], spec=_object(["containers"]))
+_GROUPS: Final = _object(
+    ["leaderWorkerTemplate"],
+    replicas=_COUNT,
+    startupPolicy=_TEXT,
+    rolloutStrategy=_object(
+        [],
+        rollingUpdateConfiguration=_object([], partition=_COUNT, maxUnavailable={"x-kubernetes-int-or-string": True}),
+    ),
+    leaderWorkerTemplate=_object(
+        ["workerTemplate"],
+        size=_COUNT,
+        restartPolicy=_TEXT,
+        leaderTemplate=_POD,
+        workerTemplate=_POD,
+        subGroupPolicy=_object([], subGroupSize={**_COUNT, "minimum": 1}),
+    ),
+)
 
 _KINDS: Final = (
     _Kind(
@@ -195,6 +213,7 @@ _KINDS: Final = (
             ("Up-to-date", "integer", ".status.updatedReplicas"),
             _AGE,
         ),
+        checked=_GROUPS,
     ),
 )
 

@@ -154,6 +154,37 @@ def test_an_update_replaces_the_last_group_first_and_waits_for_it():
     assert deleted(step_of(changed, pods | running(changed, group(1)))) == ["g-0", "g-0-1", "g-0-2"]
 
 
+@pytest.mark.parametrize(
+    ("strategy", "replaced"),
+    [
+        ({"maxUnavailable": 2}, ["g-1", "g-2"]),
+        ({"maxUnavailable": "70%"}, ["g-1", "g-2"]),
+        ({"maxUnavailable": "10%"}, ["g-2"]),
+        ({"partition": 1, "maxUnavailable": 3}, ["g-1", "g-2"]),
+        ({"partition": 3}, []),
+    ],
+)
+def test_an_update_heeds_the_rollout_strategy(strategy: Object, replaced: list[str]):
+    owner, changed = worker_set(replicas=3), worker_set(replicas=3, image="python:3.12")
+    changed["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": strategy}
+    found = deleted(step_of(changed, running(owner, [*group(0), *group(1), *group(2)])))
+    assert [name for name in found if name in ("g-0", "g-1", "g-2")] == replaced
+
+
+def test_groups_that_the_partition_protects_are_not_waited_for():
+    owner = worker_set(replicas=3)
+    owner["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"partition": 2}}
+    assert set_status(owner, Groups(replicas=3, ready=3, updated=1), NOW)["conditions"][0]["status"] == "True"
+    assert set_status(owner, Groups(replicas=3, ready=3, updated=0), NOW)["conditions"][0]["status"] == "False"
+
+
+@pytest.mark.parametrize(("size", "indices"), [(5, "00011"), (4, "0011")], ids=["leader apart", "leader within"])
+def test_pods_know_their_subgroup(size: int, indices: str):
+    owner = worker_set(size=size, subGroupPolicy={"subGroupSize": 2})
+    pods = [group_pod(owner, Place(0, index)) for index in range(size)]
+    assert "".join(labels_of(pod)["leaderworkerset.sigs.k8s.io/subgroup-index"] for pod in pods) == indices
+
+
 def test_fewer_groups():
     owner = worker_set(replicas=1)
     assert deleted(step_of(owner, running(owner, [*group(0), *group(1)]))) == ["g-1", "g-1-1", "g-1-2"]
