@@ -49,6 +49,8 @@ def parse(argv: Sequence[str]) -> tuple[Options, list[str]]:
     words = list(argv)
     if words[:1] == ["serve"]:
         del words[0]
+    elif words[:2] == ["launch", "render"]:  # vLLM's server that tokenizes alone: this one does that, too
+        del words[:2]
     # Only the first word can be `vllm serve`'s model: a later one may be the value of a flag that is unknown here.
     positional = words.pop(0) if words and not words[0].startswith("-") else None
     parsed, rest = parser().parse_known_args([_dashed(word) for word in words])

@@ -110,7 +110,11 @@ class LightGBMModel(TabularModel):
 
 
 def model_file(folder: Path, endings: Sequence[str]) -> Path:
-    """The one file in the folder with a known ending."""
+    """The one file in the folder with a known ending, or the file itself where a claim's path leads to one."""
+    if folder.is_file() and folder.suffix in endings:
+        return folder
+    if folder.is_file():
+        raise ModelFileError(f"{folder.name} does not end in {' or '.join(endings)}")
     if not folder.is_dir():
         raise ModelFileError(f"the model folder {folder} does not exist")
     found = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix in endings)

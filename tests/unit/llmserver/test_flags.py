@@ -20,6 +20,11 @@ def test_the_model_is_the_first_word_of_vllm_serve_and_never_a_flags_value():
     assert unknown == ["--tensor-parallel-size", "--gpu-memory-utilization", "--seed"]
 
 
+def test_the_server_that_tokenizes_alone_is_this_one():
+    options, unknown = parse(["launch", "render", "/mnt/models/base", "--port=8000"])
+    assert (options.model, options.port, unknown) == ("/mnt/models/base", 8000, [])
+
+
 def test_kserves_flags_mean_the_same():
     options, unknown = parse(["--model_name=smol", "--model_dir=/mnt/m", "--http_port=8080", "--max_model_len=2K"])
     assert (options.model, options.names, options.port, options.max_model_len) == ("/mnt/m", ("smol",), 8080, 2048)

@@ -239,6 +239,9 @@ def test_model_files(tmp_path, models):
         model.load()
     (tmp_path / "model.pkl").unlink()
     assert model.load()
+    assert FRAMEWORKS["sklearn"]("m", str(tmp_path / "model.joblib")).load()
+    with pytest.raises(ModelFileError, match=r"model\.joblib does not end in \.bst"):
+        FRAMEWORKS["lightgbm"]("m", str(tmp_path / "model.joblib")).load()
 
 
 async def test_compressed_requests_are_refused(serve):

@@ -45,6 +45,7 @@ _VLLM = Program((sys.executable, "-m", "isvc.llmserver"), {"ISVC_MODEL_DIR": "/m
 _ROUTER = Program((sys.executable, "-m", "isvc.router", "--host=127.0.0.1", "--port={port}", "--drain-seconds=0"))
 _PICKER = Program((sys.executable, "-m", "isvc.local.pod_programs.endpoint_picker"), stands_for="epp")
 _PREFILL_SIDECAR = Program((sys.executable, "-m", "isvc.local.pod_programs.prefill_sidecar"), stands_for="pd-sidecar")
+_LATENCY_PREDICTOR = Program((sys.executable, "-m", "isvc.local.pod_programs.latency_predictor"))
 _AGENT = Program((sys.executable, "-m", "isvc.agent", "--host=127.0.0.1", "--port={port:9081}", "--drain-seconds=0"))
 
 BUILT_IN: dict[str, Program] = {
@@ -61,6 +62,7 @@ BUILT_IN: dict[str, Program] = {
     ),
     **dict.fromkeys(["llm-d/llm-d-*endpoint-picker*", "llm-d/llm-d-inference-scheduler*", "*/epp"], _PICKER),
     **dict.fromkeys(["llm-d/llm-d-*sidecar*"], _PREFILL_SIDECAR),
+    "llm-d/llm-d-latency-predictor-*": _LATENCY_PREDICTOR,
     "kserve/storage-initializer": STORAGE_INITIALIZER,
     "kserve/router": _ROUTER,
     "kserve/agent": _AGENT,
