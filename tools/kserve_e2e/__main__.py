@@ -30,7 +30,8 @@ _WITHOUT_PROGRAM = (
     "custom/test_custom_model_grpc.py", "custom/test_ray.py", "predictor/test_autogluon.py",
     "predictor/test_autogluon_timeseries.py", "predictor/test_canary.py", "predictor/test_grpc.py",
     "predictor/test_paddle.py", "predictor/test_pmml.py", "predictor/test_tensorflow.py",
-    "predictor/test_torchserve.py", "predictor/test_triton.py", "storage/test_oci_modelcar.py", "storagespec/test_s3_storagespec.py",
+    "predictor/test_torchserve.py", "predictor/test_triton.py", "storage/test_oci_modelcar.py",
+    "storagespec/test_s3_storagespec.py",
 )  # fmt: skip
 
 

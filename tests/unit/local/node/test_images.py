@@ -47,7 +47,6 @@ def test_images_of_vllm_are_the_llm_server(image, tmp_path):
 def test_unknown_images(tmp_path):
     table = ImageTable(tmp_path / "none")
     assert table.find("tensorflow/serving:latest") is None
-    assert table.find("ghcr.io/llm-d/llm-d-latency-predictor-training-server:0.9.0") is None
     assert table.find("my-kserve/sklearnserver2") is None
 
 
