@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 import yaml
 from tests.cluster.lifecycles.stage import Platform, running, set_up
 from tests.cluster.test_lifecycles import bury, service
+from tests.ports import free_port
 from tests.servers import Cluster
 from tests.waiting import until
 
@@ -192,3 +195,68 @@ async def test_a_token_that_ends_ends_what_is_open(client, teams, monkeypatch):
             await client.delete(SERVICE_ACCOUNTS, "viewer", red.namespace)
             await asyncio.wait_for(events.read(), 60)
         await viewer.json("/", status=401)
+
+
+class Wire:
+    """A way to the API server that can be cut, with all connections on it, and mended again."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.host, self.port = cluster.url.partition("://")[2].rstrip("/").rsplit(":", 1)
+        self.own_port = free_port()
+        self._server: asyncio.Server | None = None
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def mend(self) -> None:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.own_port)
+
+    async def cut(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(self.host, int(self.port))
+        self._writers += [writer, far_writer]
+        await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
+
+
+async def test_pages_say_that_the_cluster_does_not_answer_and_go_on_when_it_does(cluster, client, teams):
+    red, _ = teams
+    wire = Wire(cluster)
+    await wire.mend()
+    config = replace(client.config, server=f"https://127.0.0.1:{wire.own_port}", insecure=True, ca=b"")
+    async with Client.connect(config) as through, aiohttp.ClientSession() as session:
+        dashboard = await start(through, Wanted(port=0))
+        base, _, token = dashboard.link.partition("/?token=")
+        reader = Visitor(session, base, token)
+        try:
+            await reader.services()
+            async with session.get(f"{base}/live?namespace={red.namespace}", headers=reader.headers) as events:
+                await wire.cut()
+                assert await _comes(events, b"what is shown may be old")
+                assert red.namespace in await reader.services(), "what was known is shown"
+                await wire.mend()
+                assert await _comes(events, b'role="status" hx-swap-oob="true" hidden')
+                await client.delete(INFERENCE_SERVICES, "life", red.namespace)
+                assert await _comes(events, b"services matches")
+        finally:
+            await dashboard.close()
+            await wire.cut()
+
+
+async def _comes(events: aiohttp.ClientResponse, text: bytes) -> bool:
+    async with asyncio.timeout(120):
+        async for line in events.content:
+            if text in line:
+                return True
+    return False

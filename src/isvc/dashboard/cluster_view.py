@@ -9,6 +9,7 @@ from typing import Final
 
 from isvc.dashboard.causes import Causes
 from isvc.dashboard.changes import Changes
+from isvc.dashboard.reachability import Reachability
 from isvc.dashboard.replicas import ReplicaHistory, service_of_deployment, services_of_pod
 from isvc.dashboard.scope import EVERYTHING, Scope
 from isvc.dashboard.views.overview import Overview, Question, overview
@@ -33,7 +34,8 @@ class ClusterView:
     def __init__(self, client: Client, scope: Scope = EVERYTHING, clock: Clock | None = None) -> None:
         self.client, self.scope = client, scope
         self.clock: Final = clock or SystemClock()
-        self.cache = Cache(client, self.clock)
+        self.reachability = Reachability(client, self.clock, self._everything_changed)
+        self.cache = Cache(client, self.clock, on_lost=self.reachability.doubt)
         self.changes = Changes()  # of the rows
         self._changes_in: dict[str, Changes] = {}
         self.rows: dict[Place, Row] = {}
@@ -63,6 +65,7 @@ class ClusterView:
         self._tasks = [
             asyncio.create_task(self.causes.run(), name="dashboard causes"),
             asyncio.create_task(self.replicas.run(), name="dashboard replicas"),
+            asyncio.create_task(self.reachability.run(), name="dashboard reachability"),
         ]
 
     async def close(self) -> None:
@@ -113,6 +116,10 @@ class ClusterView:
         self, services: Callable[[Object], list[Place]], before: Object | None, after: Object | None
     ) -> None:
         self.replicas.changed(place for place in services(after or before or {}) if place in self.rows)
+
+    def _everything_changed(self) -> None:
+        for changes in (self.changes, *self._changes_in.values()):
+            changes.notify()
 
     def _notify(self, namespace: str) -> None:
         if namespace in self._changes_in:

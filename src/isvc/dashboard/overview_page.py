@@ -26,7 +26,8 @@ class OverviewPage:
     async def _page(self, request: web.Request) -> web.Response:
         async with self._views.use(request) as view:
             shown = view.overview(Question.of(dict(request.query)))
-            around = {"digest": digest(shown), "forbidden": view.forbidden(), "scope": view.scope}
+            lost = view.reachability.lost_since
+            around = {"digest": digest(shown), "forbidden": view.forbidden(), "scope": view.scope, "lost_since": lost}
             return respond(request, Page("overview.html", "Services", shown, around=around))
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
@@ -37,18 +38,19 @@ class OverviewPage:
 
 async def overview_events(view: ClusterView, question: Question, seen: str) -> AsyncGenerator[Event, None]:
     """Single rows where they alone have changed, else the list of the page. `seen` is the digest of what it shows."""
-    count, shown = view.changes.count, view.overview(question)
+    count, shown, lost = view.changes.count, view.overview(question), ""
     if digest(shown) != seen:
-        yield _list(shown)
+        yield _list(shown, lost)
     while True:
         await view.changes.since(count)
         await view.clock.sleep(COALESCE)
-        count, now = view.changes.count, view.overview(question)
+        count, now, before = view.changes.count, view.overview(question), lost
+        lost = view.reachability.lost_since
         if [row.place for row in now.rows] != [row.place for row in shown.rows] or now.found != shown.found:
-            yield _list(now)
-        elif now.rows != shown.rows or now.counts != shown.counts:
-            changed = [row for row, before in zip(now.rows, shown.rows, strict=True) if row != before]
-            yield Event("rows", render("rows.html", shown=now, changed=changed))
+            yield _list(now, lost)
+        elif (now.rows, now.counts, lost) != (shown.rows, shown.counts, before):
+            changed = [row for row, earlier in zip(now.rows, shown.rows, strict=True) if row != earlier]
+            yield Event("rows", render("rows.html", shown=now, changed=changed, lost_since=lost))
         shown = now
 
 
@@ -56,5 +58,5 @@ def digest(shown: Overview) -> str:
     return f"{hash((shown.rows, shown.found)) & 0xFFFFFFFFFFFF:x}"
 
 
-def _list(shown: Overview) -> Event:
-    return Event("list", render("list.html", shown=shown, live=True))
+def _list(shown: Overview, lost_since: str) -> Event:
+    return Event("list", render("list.html", shown=shown, live=True, lost_since=lost_since))

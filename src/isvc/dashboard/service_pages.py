@@ -26,6 +26,7 @@ from isvc.operations.text import as_yaml
 from isvc.programs.options import Options
 from isvc.rendering.effective import effective
 from isvc.serving.refused import Refused
+from isvc.toolkit.failure import ClusterError
 
 COALESCE: Final = 0.5  # seconds
 REST: Final = 4  # times as long as the last look took
@@ -98,13 +99,14 @@ def page_of(view: ClusterView, resource: Resource, service: Object, template: st
 def around(view: ClusterView, resource: Resource, service: Object) -> dict[str, Any]:
     """What the head of all pages of a service shows."""
     found = row(resource, service, None)
-    return {"head": view.rows.get(found.place, found), "merged": resource in MERGED}
+    head = view.rows.get(found.place, found)
+    return {"head": head, "merged": resource in MERGED, "lost_since": view.reachability.lost_since}
 
 
 async def service_events(view: ClusterView, request: web.Request) -> AsyncGenerator[Event, None]:
     """The page anew, whenever something in its namespace has changed it."""
     changes = view.changes_in(request.match_info["namespace"])
-    before: ServicePage | None = None
+    before: tuple[ServicePage | None, str] = None, ""
     while True:
         count, started = changes.count, view.clock.monotonic()
         try:
@@ -113,10 +115,14 @@ async def service_events(view: ClusterView, request: web.Request) -> AsyncGenera
             yield Event("page", render("gone.html"))
             yield Event("gone", "")
             return
-        now = await _look(view, resource, service)
-        if now != before:
+        lost = view.reachability.lost_since
+        try:
+            now: ServicePage | None = await _look(view, resource, service)
+        except ClusterError:  # the page stays as it is
+            now = before[0]
+        if now is not None and (now, lost) != before:
             yield Event("page", render("service_body.html", shown=now, **around(view, resource, service)))
-        before = now
+        before = now, lost
         rest = REST * (view.clock.monotonic() - started)
         await changes.since(count)
         await view.clock.sleep(max(COALESCE, rest))

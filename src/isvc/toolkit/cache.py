@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -52,8 +52,18 @@ class Memory(Reader, Protocol):
 
 
 class Cache:
-    def __init__(self, client: Client, clock: Clock | None = None, namespaces: Sequence[str] = ()) -> None:
-        """`namespaces` are all that may be read; without any, the whole cluster is."""
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock | None = None,
+        namespaces: Sequence[str] = (),
+        on_lost: Callable[[], None] | None = None,
+    ) -> None:
+        """`namespaces` are all that may be read; without any, the whole cluster is.
+
+        `on_lost` is called whenever the server cannot be reached, and what is in memory may be old.
+        """
+        self._on_lost = on_lost
         self._client = client
         self._namespaces = tuple(namespaces)
         self._clock = clock or SystemClock()
@@ -145,7 +155,7 @@ class Cache:
             if resource not in self._declarations:
                 raise KeyError(f"no part of the program has declared to read {resource}")
             selections = merge(self._declarations[resource])
-            mirror = Mirror([Informer(self._client, read, self._clock) for read in selections])
+            mirror = Mirror([Informer(self._client, read, self._clock, self._on_lost) for read in selections])
             self._mirrors[resource] = mirror
             for handler, before in self._waiting.pop(resource, ()):
                 mirror.subscribe(handler, before=before)

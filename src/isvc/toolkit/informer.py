@@ -36,7 +36,8 @@ RELIST_AFTER = 3  # refusals in a row: perhaps the server does not know our vers
 
 
 class Informer:
-    def __init__(self, client: Client, read: Read, clock: Clock) -> None:
+    def __init__(self, client: Client, read: Read, clock: Clock, on_lost: Callable[[], None] | None = None) -> None:
+        """`on_lost` is called whenever the server cannot be reached."""
         self.resource = read.resource
         self.read = read
         self.store = Store(read.indexers)
@@ -44,6 +45,7 @@ class Informer:
         self.forbidden = False  # the server does not let us read this kind
         self._client = client
         self._clock = clock
+        self._on_lost = on_lost
         self._handlers: list[Handler] = []
         self._needs_before = False
         self._settled = asyncio.Event()
@@ -98,6 +100,8 @@ class Informer:
     def _recover(self, problem: Exception, failures: int, *, broke: bool) -> None:
         """Decide where to go on after a problem, and whether it is worth a line in the log."""
         known = isinstance(problem, ApiError | ClusterError)
+        if isinstance(problem, ClusterError) and self._on_lost:
+            self._on_lost()
         self.forbidden = isinstance(problem, Forbidden)
         if isinstance(problem, Gone) or not known or (isinstance(problem, ApiError) and failures > RELIST_AFTER):
             self._version = ""

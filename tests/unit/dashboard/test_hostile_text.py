@@ -33,6 +33,7 @@ def hostile_service() -> dict:
 def test_the_overview():
     shown = overview([row(INFERENCE_SERVICES, hostile_service(), [Finding("x", HOSTILE)])], Question(HOSTILE, HOSTILE))
     around = {"title": HOSTILE, "path": "/", "csrf": "", "allow_edit": True, "digest": "", "forbidden": (HOSTILE,)}
+    around["lost_since"] = HOSTILE
     for scope in (Scope(), Scope((HOSTILE,), (HOSTILE,)), Scope((HOSTILE,), chosen=True)):
         page = render("overview.html", shown=shown, scope=scope, **around)
         assert not DANGEROUS.search(page)
@@ -44,7 +45,7 @@ def test_the_page_of_a_service():
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": HOSTILE, "namespace": HOSTILE, "uid": "2"}}
     evidence = Evidence(hostile_service(), pods=[pod], events=[event])
     finding = Finding("x", HOSTILE, HOSTILE, chain=(HOSTILE,), log=(HOSTILE,))
-    page = render("service_body.html", shown=service_page(INFERENCE_SERVICES, evidence, [finding]))
+    page = render("service_body.html", shown=service_page(INFERENCE_SERVICES, evidence, [finding]), lost_since="")
     assert not DANGEROUS.search(page)
     assert page.count("&lt;script&gt;") > 5
 
