@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from isvc.dashboard.views.rows import Place
 from isvc.diagnosis.diagnose import diagnose
+from isvc.diagnosis.evidence import Evidence
 from isvc.diagnosis.finding import Finding
-from isvc.diagnosis.gather import gather
-from isvc.diagnosis.snapshot import of_service
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object
-from isvc.operations import kinds
 from isvc.operations.readiness import is_ready
-from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
 
@@ -33,9 +29,15 @@ MOST_WATCHED: Final = 500
 
 
 class Causes:
-    def __init__(self, client: Client, cache: Cache, clock: Clock, found: Callable[[Place], None]) -> None:
+    def __init__(
+        self,
+        evidence: Callable[[Object], Awaitable[Evidence]],
+        service: Callable[[Place], Object | None],
+        clock: Clock,
+        found: Callable[[Place], None],
+    ) -> None:
         """`found` is called when what is known about a service has changed."""
-        self._client, self._cache, self._clock = client, cache, clock
+        self._evidence, self._service, self._clock = evidence, service, clock
         self._found = found
         self._findings: dict[Place, list[Finding]] = {}
         self._watched: dict[Place, None] = {}  # what is on a page, the last seen last
@@ -80,7 +82,7 @@ class Causes:
             if service is None or is_ready(service):
                 continue
             try:
-                findings = diagnose(await gather(self._client, service, of_service(self._cache, service)))
+                findings = diagnose(await self._evidence(service))
             except (ApiError, ClusterError) as error:
                 log.debug("no diagnosis of %s: %s", place.path, error)
                 continue
@@ -88,7 +90,3 @@ class Causes:
                 self._findings[place] = findings
                 self._found(place)
             await asyncio.sleep(0)  # let pages be answered in between
-
-    def _service(self, place: Place) -> Object | None:
-        resource = kinds.resource_called(place.kind)
-        return self._cache.get(resource, place.name, place.namespace) if resource else None

@@ -14,6 +14,7 @@ from isvc.dashboard.replicas import ReplicaHistory, service_of_deployment, servi
 from isvc.dashboard.scope import EVERYTHING, Scope
 from isvc.dashboard.views.overview import Overview, Question, overview
 from isvc.dashboard.views.rows import Place, Row, row
+from isvc.diagnosis.dry_runs import DryRuns
 from isvc.diagnosis.evidence import Evidence
 from isvc.diagnosis.gather import gather
 from isvc.diagnosis.snapshot import of_service, reads
@@ -26,6 +27,7 @@ from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import Unreachable
 
 FIRST_LOOK: Final = 30.0  # seconds
+REMEMBER: Final = 300.0  # seconds for which it is known what the API server would make of a write
 
 
 class ClusterView:
@@ -39,7 +41,8 @@ class ClusterView:
         self.changes = Changes()  # of the rows
         self._changes_in: dict[str, Changes] = {}
         self.rows: dict[Place, Row] = {}
-        self.causes = Causes(client, self.cache, self.clock, self._cause_found)
+        self.dry_runs = DryRuns(client, self.clock, REMEMBER)
+        self.causes = Causes(self.evidence, self.service, self.clock, self._cause_found)
         self.replicas = ReplicaHistory(self.cache, self.clock)
         self._tasks: list[asyncio.Task[None]] = []
         declared = reads(scope.namespaces)
@@ -88,7 +91,7 @@ class ClusterView:
         return self._changes_in.setdefault(namespace, Changes())
 
     async def evidence(self, service: Object) -> Evidence:
-        return await gather(self.client, service, of_service(self.cache, service))
+        return await gather(self.client, service, of_service(self.cache, service), self.dry_runs)
 
     def forbidden(self) -> tuple[str, ...]:
         """The kinds that this user may not read."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.diagnosis.diagnose import diagnose
-from isvc.diagnosis.dry_runs import outdated_children, outdated_pods, refusals
+from isvc.diagnosis.dry_runs import DryRuns, outdated_children, outdated_pods, refusals
 from isvc.diagnosis.evidence import Evidence
 from isvc.diagnosis.finding import Finding, Place
 from isvc.diagnosis.plans import inferencegraph, inferenceservice, llmisvc, trainedmodel
@@ -54,7 +54,9 @@ async def explain(client: Client, evidence: Evidence) -> list[Finding]:
     return findings
 
 
-async def gather(client: Client, service: Object, snapshot: Snapshot) -> Evidence:
+async def gather(client: Client, service: Object, snapshot: Snapshot, dry_runs: DryRuns | None = None) -> Evidence:
+    """`dry_runs` that remember spare the API server the same questions, where a service is looked at often."""
+    dry_runs = dry_runs or DryRuns(client)
     planned = _INTENTS.get(str(service.get("kind")))
     intent = await planned(client, snapshot, service) if planned else Intent()
     evidence = Evidence(
@@ -75,9 +77,9 @@ async def gather(client: Client, service: Object, snapshot: Snapshot) -> Evidenc
     if evidence.problem or evidence.taken:
         return evidence
     if not evidence.is_ready:
-        return replace(evidence, refused=await refusals(client, snapshot, intent.children))
-    children = await outdated_children(client, service, snapshot, intent.children)
-    pods = await outdated_pods(client, snapshot, evidence.pods, evidence.sources)
+        return replace(evidence, refused=await refusals(dry_runs, snapshot, intent.children))
+    children = await outdated_children(dry_runs, service, snapshot, intent.children)
+    pods = await outdated_pods(dry_runs, snapshot, evidence.pods, evidence.sources)
     return replace(evidence, outdated=(*children, *pods))
 
 
