@@ -95,8 +95,15 @@ def _explained(where: str, host: str = _HOST) -> Iterator[None]:
     except api.GoogleAPICallError as error:
         raise from_http_status(error.code or 500, where, error.message) from error
     except auth.TransportError as error:
-        raise Interrupted(f"{where}: {host} cannot be reached: {error}") from error
+        raise Interrupted(f"{where}: {host} cannot be reached: {_first_cause(error)}") from error
     except auth.GoogleAuthError as error:
         raise Denied(f"{where}: {error}") from error
     except (api.RetryError, requests.RequestException, OSError) as error:
-        raise Interrupted(f"{where}: {host} cannot be reached: {error}") from error
+        raise Interrupted(f"{where}: {host} cannot be reached: {_first_cause(error)}") from error
+
+
+def _first_cause(error: BaseException) -> str:
+    """What the system said, which the libraries wrap three and four times."""
+    while inner := getattr(error, "cause", None) or error.__cause__ or error.__context__:
+        error = inner
+    return str(error) or type(error).__name__
