@@ -1,11 +1,14 @@
-"""YAML as Go's parser reads it, and as safely: dates and `1:30` are text, keys are text, nesting has an end."""
+"""YAML as Go's parser reads it, and as safely: dates and `1:30` are text, `1e3` a number, keys text, nesting finite."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import yaml
 
+NUMBER: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+"""Decimal numbers, also those with an exponent and no point, which are text to other parsers of YAML."""
 MOST_LEVELS: Final = 1000  # libyaml's own recursion would end the process
 
 
@@ -54,3 +57,4 @@ class _WithoutColon:
 
 
 Loader.yaml_implicit_resolvers = _resolvers()
+Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(rf"(?:{NUMBER.pattern})$"), list("-+.0123456789"))

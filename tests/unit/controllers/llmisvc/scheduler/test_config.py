@@ -117,6 +117,14 @@ def test_yaml_is_written_as_go_writes_it() -> None:
     ]
 
 
+def test_numbers_and_what_looks_like_one_survive_being_read_and_written() -> None:
+    given = {"exponent": "1e3", "large": 1e20, "number": 1e3, "time": "1:30"}
+    written = text.dump(given)
+    assert 'exponent: "1e3"' in written
+    assert text.load(written) == given
+    assert text.load("exponent: 1e3\nlarge: 1e+20\nnumber: 1000\ntime: 1:30") == {**given, "exponent": 1000}
+
+
 def test_text_that_is_no_configuration_stays_as_it_is() -> None:
     for given in ("just words", "[1, 2]", "plugins: []", "{broken"):
         made = deployment("0.10.0", ["--config-text", given])
@@ -134,9 +142,18 @@ def test_nothing_is_rewritten_for_programs_that_know_the_older_names(version: st
     assert "pd-profile-handler" in made["spec"]["template"]["spec"]["containers"][0]["args"][1]
 
 
-def test_a_version_that_is_none_is_refused() -> None:
-    with pytest.raises(Refused, match=r'failed to parse version "v0\.9"'):
-        rewrite(deployment("v0.9", []), URL)
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        ("latest", "latest is not in dotted-tri format"),
+        ("v0.9.0", 'strconv.ParseInt: parsing "v0": invalid syntax'),
+        ("0.9.0.1", 'strconv.ParseInt: parsing "0.1": invalid syntax'),
+    ],
+)
+def test_a_version_that_is_none_is_refused(version: str, problem: str) -> None:
+    with pytest.raises(Refused) as refused:
+        rewrite(deployment(version, []), None)
+    assert str(refused.value) == f'failed to parse version "{version}": {problem}'
 
 
 def test_renamed_plugins_are_renamed_where_they_are_referred_to() -> None:

@@ -11,22 +11,13 @@ from typing import Any
 import orjson
 import yaml
 
+from isvc.kube import go_yaml
 from isvc.kube.objects import Object
 
 _LITERAL, _QUOTED = "|", '"'
+_LARGEST = 2**63
 _PLAIN = "tag:yaml.org,2002:str"
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _BOOLEANS_OF_GO = ("y", "Y", "n", "N")
-
-
-class _Loader(yaml.CSafeLoader):
-    """Reads what JSON can hold: a date stays text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -37,7 +28,8 @@ def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.Node:
     if "\n" in text:
         return dumper.represent_scalar(_PLAIN, text, _LITERAL)
     looks_like = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-    is_plain = looks_like == _PLAIN and text not in _BOOLEANS_OF_GO
+    is_number = go_yaml.NUMBER.fullmatch(text) is not None
+    is_plain = looks_like == _PLAIN and text not in _BOOLEANS_OF_GO and not is_number
     return dumper.represent_scalar(_PLAIN, text, None if is_plain else _QUOTED)
 
 
@@ -63,7 +55,7 @@ def dump(config: Object, *, sort: bool = True) -> str:
 @lru_cache(maxsize=256)
 def _as_json(text: str) -> bytes:
     try:
-        return orjson.dumps(yaml.load(text, _Loader), option=orjson.OPT_NON_STR_KEYS)  # noqa: S506 - it is a safe one
+        return orjson.dumps(yaml.load(text, go_yaml.Loader))  # noqa: S506 - it is a safe one
     except (yaml.YAMLError, orjson.JSONEncodeError):
         return b"null"
 
@@ -76,7 +68,7 @@ def _as_yaml(document: bytes) -> str:
 def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value, key=_order)}
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST:
         return int(value)
     return [_sorted(item) for item in value] if isinstance(value, list) else value
 

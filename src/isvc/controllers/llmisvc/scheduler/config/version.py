@@ -24,8 +24,16 @@ def parse(text: str) -> Version:
     """Raises `ValueError` for anything but three numbers and an optional pre-release."""
     match = _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(f'failed to parse version "{text}": {text} is not in dotted-tri format')
+        raise ValueError(f'failed to parse version "{text}": {_problem(text)}')
     return Version(int(match[1]), int(match[2]), int(match[3]), match[4] is None)
+
+
+def _problem(text: str) -> str:
+    parts = text.partition("+")[0].partition("-")[0].split(".", 2)
+    bad = next((part for part in parts if not re.fullmatch("[0-9]+", part)), None) if len(parts) == 3 else None
+    return (
+        f"{text} is not in dotted-tri format" if bad is None else f'strconv.ParseInt: parsing "{bad}": invalid syntax'
+    )
 
 
 def of_template(template: Object) -> Version:
