@@ -125,10 +125,14 @@ def _member(raw: Object) -> Member:
 
 
 def _backend(raw: Object) -> Object:
-    """As far as its spec alone tells, and its status where a preset may have given it a scheduler."""
-    scheduler = dig(raw, "spec", "router", "scheduler")
-    if scheduler is not None or dig(raw, "status", "router", "scheduler") is not None:
-        pool = pool_reference(scheduler) or dig(raw, "status", "router", "scheduler", "inferencePool", "name")
+    """As far as its spec alone tells, and its status where a preset may have given it a scheduler.
+
+    A stopped service has no scheduler; a pool of the user's stays.
+    """
+    scheduler, reported = dig(raw, "spec", "router", "scheduler"), dig(raw, "status", "router", "scheduler")
+    users = pool_reference(scheduler)
+    if users or (not is_stopped(raw) and (scheduler is not None or reported is not None)):
+        pool = users or dig(reported, "inferencePool", "name")
         return {
             "group": INFERENCE_POOLS.group,
             "kind": POOL,

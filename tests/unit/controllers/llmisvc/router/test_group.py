@@ -59,6 +59,7 @@ def test_a_member_without_pods_or_on_its_way_out_leaves() -> None:
 
 def test_a_stopped_member_shows_and_gets_no_traffic() -> None:
     stopped = member("a", metadata={"annotations": {"serving.kserve.io/stop": "true"}})
+    stopped["spec"]["router"]["scheduler"] = {}  # of which nothing runs
     observed = among(stopped)
     group = group_of(observed)
     assert group is not None

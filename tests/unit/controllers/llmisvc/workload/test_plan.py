@@ -14,7 +14,7 @@ from isvc.engine.comparison import Comparison
 from isvc.engine.plan import Want
 from isvc.kube.builtin import completed
 from isvc.kube.objects import Object, annotations_of, labels_of
-from isvc.kube.resource import DEPLOYMENTS, ROLE_BINDINGS, ROLES, Resource
+from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, ROLE_BINDINGS, ROLES, Resource
 from isvc.serving.config import Config
 from isvc.serving.thirdparty import LEADER_WORKER_SETS, SCALED_OBJECTS
 
@@ -100,6 +100,24 @@ def test_roles_of_the_routing_sidecar_go_with_it(before: Object, after: Object) 
 
     assert roles(**before) == {ROLES, ROLE_BINDINGS}
     assert roles(**after) == set()
+
+
+def test_other_workloads_go_also_while_the_router_cannot_be_planned() -> None:
+    router = {"gateway": {"refs": [{"name": "nowhere"}]}, "scheduler": {"template": POD}}
+    whole = plan_all(workload("pvc://c/m", router=router))
+    assert whole.stop is not None
+    assert not whole.complete
+
+    def goes(resource: Resource, name: str) -> bool:
+        return any(part.covers(resource, name) for part in whole.plan.parts) and not whole.plan.wants(resource, name)
+
+    assert goes(HORIZONTAL_POD_AUTOSCALERS, "llama-kserve-hpa")
+    assert goes(LEADER_WORKER_SETS, "llama-kserve-mn")
+    assert goes(DEPLOYMENTS, "llama-kserve-prefill")
+    assert goes(ROLES, "llama-kserve-role")
+    assert not goes(DEPLOYMENTS, "llama-kserve")
+    assert not goes(DEPLOYMENTS, "llama-kserve-router-scheduler"), "nobody knows yet whether it is wanted"
+    assert not goes(ROLES, "llama-epp-role")
 
 
 def test_the_users_own_account_is_used_and_not_made() -> None:
