@@ -46,15 +46,14 @@ def copy_tests(checkout: Path, target: Path, bucket: Path) -> None:
 
 
 def write_images(path: Path, checkout: Path, python: str) -> None:
-    """Programs for the images of the tests: servers of KServe's own, and a sink for events."""
-    servers, sink = checkout / "python", Path(__file__).with_name("event_display.py")
+    """Programs for the images of the tests: servers of KServe's own."""
+    servers = checkout / "python"
     graph = servers / "test_resources" / "graph"
     explainer = {"PYTHONPATH": str(servers / "artexplainer")}
     images = {
         "kserve/art-explainer": {"command": [python, "-m", "artserver"], "env": explainer},
         "kserve/success-200-isvc": {"command": [python, str(graph / "success_200_isvc" / "model.py")]},
         "kserve/error-404-isvc": {"command": [python, str(graph / "error_404_isvc" / "model.py")]},
-        "*/event_display": {"command": [sys.executable, str(sink)]},
     }
     path.write_text(json.dumps({"images": images}))
 

@@ -46,6 +46,7 @@ _ROUTER = Program((sys.executable, "-m", "isvc.router", "--host=127.0.0.1", "--p
 _PICKER = Program((sys.executable, "-m", "isvc.local.pod_programs.endpoint_picker"), stands_for="epp")
 _PREFILL_SIDECAR = Program((sys.executable, "-m", "isvc.local.pod_programs.prefill_sidecar"), stands_for="pd-sidecar")
 _LATENCY_PREDICTOR = Program((sys.executable, "-m", "isvc.local.pod_programs.latency_predictor"))
+_EVENT_DISPLAY = Program((sys.executable, "-m", "isvc.local.pod_programs.event_display"))
 _AGENT = Program((sys.executable, "-m", "isvc.agent", "--host=127.0.0.1", "--port={port:9081}", "--drain-seconds=0"))
 
 BUILT_IN: dict[str, Program] = {
@@ -68,6 +69,7 @@ BUILT_IN: dict[str, Program] = {
     "kserve/agent": _AGENT,
     "isvc/modelserver": _model_server(),
     "isvc/torchscriptserver": _model_server("--framework=pytorch"),
+    "*/event_display": _EVENT_DISPLAY,
     "python": Program(),
 }
 
