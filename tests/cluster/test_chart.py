@@ -77,8 +77,8 @@ def test_plain_manifests_for_some_namespaces_are_those_of_the_chart(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "values",
-    [[], ["certificates.source=cert-manager"], ["certificates.source=secret", "certificates.caBundle=QUJD"]],
-    ids=["own certificates", "cert-manager", "given certificates"],
+    [[], ["certificates.source=cert-manager", "certificates.caBundle=QUJD"]],
+    ids=["own certificates", "cert-manager, and an authority that is given"],
 )
 def test_plain_kinds_are_those_of_the_chart_and_always_convert(values: list[str]):
     chart = objects(helm("template", "isvc-crds", CHARTS / "isvc-crds", "-n", "serving", *settings(values)))

@@ -83,7 +83,11 @@ def test_install_plain_manifests_and_take_over(cluster: Cluster, tmp_path: Path)
     stranger.types(
         'kubectl patch configmap inferenceservice-config -n kserve --type merge -p \'{"data": {"theirs": "{}"}}\''
     )
+    service = "service -n kserve llmisvc-webhook-server-service"
+    stranger.types(f'kubectl patch {service} -p \'{{"spec": {{"selector": {{"instance": "theirs"}}}}}}\'')
     stranger.follows("takeover.md", 0)
+    selector = json.loads(stranger.types(f"kubectl get {service} -o json"))["spec"]["selector"]
+    assert set(selector) == {"control-plane"}, "Services lead to our pods alone"
     assert stranger.finds("deployments -n kserve") == MANAGERS
     config = json.loads(stranger.types("kubectl get configmap inferenceservice-config -n kserve -o json"))
     assert config["data"]["theirs"] == "{}", "the configuration stays"
