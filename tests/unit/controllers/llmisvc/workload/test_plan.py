@@ -260,12 +260,21 @@ def test_a_missing_kind_is_named() -> None:
     assert ("Service", "llama-kserve-workload-svc") in children(area)
 
 
-def test_a_bundle_that_is_not_there_stops_everything() -> None:
+def trusting(**spec: Any) -> Any:
+    """The plan where downloads trust the authorities in the ConfigMap `house`."""
     storage = msgspec.structs.replace(Config().storage_initializer, ca_bundle_config_map_name="house")
     config = msgspec.structs.replace(Config(), storage_initializer=storage)
-    missing = plan(observed_with(workload("pvc://c/m"), config=config))
+    bundle = spec.pop("bundle", None)
+    return plan(observed_with(workload("pvc://c/m", **spec), config=config, ca_bundle=bundle))
+
+
+def test_a_bundle_that_is_not_there_stops_everything() -> None:
+    missing = trusting()
     assert missing.stop is not None
     assert "configmap house does not exist in kserve" in missing.stop.message
+
+
+def test_authorities_are_copied_for_a_service_that_runs() -> None:
     bundle = {"data": {"cabundle.crt": "PEM"}}
-    found = children(plan(observed_with(workload("pvc://c/m"), config=config, ca_bundle=bundle)))
-    assert found["ConfigMap", "global-ca-bundle"]["data"] == bundle["data"]
+    assert children(trusting(bundle=bundle))["ConfigMap", "global-ca-bundle"]["data"] == bundle["data"]
+    assert children(trusting(bundle=bundle, metadata=STOPPED)) == {}
