@@ -88,7 +88,7 @@ log = logging.getLogger(__name__)
 WITHIN_NAMESPACES: Final = (
     "presets, Gateways and the Services of these are read there and in the namespace of the manager alone",
     "GatewayClasses are not read: whether that of a Gateway exists is not checked",
-    "ClusterStorageContainers and LocalModelCaches are not read: models are downloaded by the storage initializer",
+    "LocalModelCaches are not read: models are downloaded by the storage initializer",
     "schedulers get no ClusterRoleBinding to system:auth-delegator: they refuse requests for their metrics",
     "the metrics of the manager are refused, too, unless --metrics-secure=false or its account is bound to that role",
     "stored versions are not migrated: that takes a change of the CRDs",

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Key, Object, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONTROLLER_REVISIONS
-from isvc.serving.revisions import HISTORY_LABEL, revision_of, revisions_of
+from isvc.serving.revisions import HISTORY_LABEL, generation_of, revision_of, revisions_of
 from isvc.toolkit.client import Client
 
 
 class Reconciler:
-    """A new service costs no write, a change of its spec one.
+    """A new service costs no request, a change of its spec one; when there may be too many, they are listed as well.
 
     The earlier spec is known from the watch alone: of changes while no manager runs, nothing is kept.
     """
@@ -50,7 +50,8 @@ class Reconciler:
             await self._client.patch(CONTROLLER_REVISIONS, name, {"revision": revision["revision"]}, namespace)
         except NotFound:  # its namespace is gone
             return
-        await self._prune(service)
+        if generation_of(service) > self._limit:  # before, there cannot be more than that
+            await self._prune(service)
 
     async def _prune(self, service: Object) -> None:
         kind = str(service["kind"]).lower()
