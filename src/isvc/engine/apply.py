@@ -7,6 +7,7 @@ request: the engine remembers what the API server made of each manifest, and aft
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -79,9 +80,11 @@ class Engine:
                     if isinstance(result, Rejected | Taken):
                         outcome.refusal = Refusal(part.name, key, result)
                         return outcome
+        wanted = plan.wanted_names()
         for part in plan.parts:
             if not isinstance(part.answer, Hold):
-                await self._prune(owner, part, plan, outcome)
+                for resource, live in self._surplus(owner, part, plan, wanted):
+                    outcome.results[ChildKey(resource, name_of(live))] = await self._delete(resource, live)
         return outcome
 
     # -- one child --------------------------------------------------------------------------------------------------
@@ -180,16 +183,19 @@ class Engine:
 
     # -- what should not be there -----------------------------------------------------------------------------------
 
-    async def _prune(self, owner: Object, part: Part, plan: Plan, outcome: Outcome) -> None:
+    def _surplus(
+        self, owner: Object, part: Part, plan: Plan, wanted: frozenset[tuple[Resource, str]]
+    ) -> Iterator[tuple[Resource, Object]]:
+        """Children of the owner that the part covers and nobody wants."""
         for resource in sorted(part.kinds):
             if not self._memory.serves(resource):
                 continue
             for namespace, name in self._memory.keys(resource, OWNER, uid_of(owner)):
-                if not part.covers(resource, name) or plan.wants(resource, name) or plan.holds(resource, name):
+                if (resource, name) in wanted or not part.covers(resource, name) or plan.holds(resource, name):
                     continue
                 live = self._memory.get(resource, name, namespace)
                 if live and namespace == namespace_of(owner) and not is_being_deleted(live):
-                    outcome.results[ChildKey(resource, name)] = await self._delete(resource, live)
+                    yield resource, live
 
     async def _delete(self, resource: Resource, live: Object) -> Result:
         name, namespace = name_of(live), namespace_of(live)

@@ -70,8 +70,8 @@ class Plan:
     def wanted(self) -> tuple[Child, ...]:
         return tuple(child for part in self.parts if isinstance(part.answer, Want) for child in part.answer.children)
 
-    def wants(self, resource: Resource, name: str) -> bool:
-        return any(child.resource == resource and name_of(child.manifest) == name for child in self.wanted())
+    def wanted_names(self) -> frozenset[tuple[Resource, str]]:
+        return frozenset((child.resource, name_of(child.manifest)) for child in self.wanted())
 
     def holds(self, resource: Resource, name: str) -> bool:
         """Whether the object may belong to a part that cannot be decided yet."""

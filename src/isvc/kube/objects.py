@@ -96,12 +96,10 @@ def deep_copy(obj: Object) -> Object:
 def dig(obj: Any, *path: str | int) -> Any:
     """The value at a path of keys and indexes, or None where the path ends early."""
     for step in path:
-        if isinstance(step, int):
-            if not isinstance(obj, list) or not -len(obj) <= step < len(obj):
-                return None
-            obj = obj[step]
-        elif isinstance(obj, dict):
+        if isinstance(obj, dict):
             obj = obj.get(step)
+        elif isinstance(obj, list) and isinstance(step, int) and -len(obj) <= step < len(obj):
+            obj = obj[step]
         else:
             return None
     return obj

@@ -40,6 +40,10 @@ class Reader(Protocol):
 
     def list(self, resource: Resource, namespace: str = "") -> list[Object]: ...
 
+    def edition(self, resource: Resource) -> int:
+        """Another number after every change of an object of the kind: what was made of them can be kept until then."""
+        ...
+
     def serves(self, resource: Resource) -> bool:
         """False when the cluster does not have this kind."""
         ...
@@ -105,6 +109,9 @@ class Cache:
 
     def list(self, resource: Resource, namespace: str = "") -> list[Object]:
         return self._mirror(resource).list(namespace)
+
+    def edition(self, resource: Resource) -> int:
+        return self._mirror(resource).edition
 
     def serves(self, resource: Resource) -> bool:
         mirror = self._mirrors.get(resource)

@@ -20,7 +20,7 @@ import msgspec
 import orjson
 
 from isvc.kube.errors import from_status
-from isvc.kube.objects import Object, name_of, namespace_of
+from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import Unreachable
@@ -52,11 +52,35 @@ class ObjectList(NamedTuple):
     resource_version: str
 
 
-class WatchEvent(msgspec.Struct, frozen=True, gc=False):
-    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR is raised instead."""
+class WatchEvent(NamedTuple):
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR is raised instead.
+
+    The object is decoded when it is asked for: many events are echoes of our own writes, of which the version says all.
+    """
 
     type: str
-    object: Object
+    key: Key
+    version: str
+    raw: msgspec.Raw
+
+    @property
+    def object(self) -> Object:
+        return _decode_object(self.raw)
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _Metadata(msgspec.Struct, gc=False):
+    version: str = msgspec.field(name="resourceVersion")
+    name: str = ""
+    namespace: str = ""
+
+
+class _Head(msgspec.Struct, gc=False):
+    metadata: _Metadata
 
 
 class ListMeta(msgspec.Struct, gc=False):
@@ -83,7 +107,8 @@ class Page(msgspec.Struct, gc=False):
             yield obj
 
 
-_decode_event = msgspec.json.Decoder(WatchEvent).decode
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_head = msgspec.json.Decoder(_Head).decode
 _decode_page = msgspec.json.Decoder(Page).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -256,10 +281,12 @@ class Client:
         stream = self._transport.stream(target, headers, silence=WATCH_SECONDS[1] + 20)
         async with stream as chunks, aclosing(_lines(chunks)) as lines:
             async for line in lines:
-                event = self._decoded(_decode_event, line)
+                event = self._decoded(_decode_line, line)
                 if event.type == "ERROR":
-                    raise from_status(int(event.object.get("code") or 500), event.object)
-                yield event
+                    status = self._decoded(_decode_object, event.object)
+                    raise from_status(int(status.get("code") or 500), status)
+                found = self._decoded(_decode_head, event.object).metadata
+                yield WatchEvent(event.type, Key(found.namespace, found.name), found.version, event.object)
 
     async def server_version(self) -> tuple[str, str]:
         """The major and minor version of Kubernetes, asked for once."""
@@ -321,7 +348,7 @@ class Client:
         answer = await self._transport.exchange(Call(method, target, body, headers, DEADLINE, fenced, patience))
         return self._decoded(_decode_object, answer)
 
-    def _decoded(self, decode: Callable[[bytes], T], body: bytes) -> T:
+    def _decoded(self, decode: Callable[[bytes], T], body: bytes | msgspec.Raw) -> T:
         try:
             return decode(body)
         except (msgspec.MsgspecError, orjson.JSONDecodeError):  # a proxy's page, or half a line

@@ -174,17 +174,15 @@ class Informer:
                 self._take(event)
 
     def _take(self, event: WatchEvent) -> None:
-        obj = event.object
-        self._version = obj["metadata"]["resourceVersion"]
-        self._seen = number = _number(obj)
+        self._version = event.version
+        self._seen = number = _parse(event.version)
         if event.type == "BOOKMARK":
             return
-        key = Key.of(obj)
         if event.type == "DELETED":
-            if self.store.version(key) <= number:
-                self._remove(key)
-        elif number > self.store.version(key):
-            self._put(obj, number)
+            if self.store.version(event.key) <= number:
+                self._remove(event.key)
+        elif number > self.store.version(event.key):
+            self._put(event.object, number)
 
     def _missing(self) -> bool:
         """The server does not have the kind (any more). True: that is fine, it is optional."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from isvc.kube.objects import Key, Object
@@ -27,6 +28,7 @@ class MemoryReader:
         self._indexers: dict[Resource, dict[str, Indexer]] = {}
         self._indexed: dict[tuple[Resource, str, str], set[Key]] = {}
         self._absent = frozenset(absent)
+        self._editions: Counter[Resource] = Counter()
         self.declare(*reads)
         for resource, obj in objects:
             self.put(resource, obj)
@@ -38,6 +40,7 @@ class MemoryReader:
 
     def put(self, resource: Resource, obj: Object) -> None:
         key = Key.of(obj)
+        self._editions[resource] += 1
         if (before := self._objects.get(resource, {}).get(key)) is not None:
             self._unindex(resource, before)
         self._objects.setdefault(resource, {})[key] = obj
@@ -45,6 +48,7 @@ class MemoryReader:
             self._indexed.setdefault(entry, set()).add(key)
 
     def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
+        self._editions[resource] += 1
         self._unindex(resource, self._objects[resource].pop(Key(namespace, name)))
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
@@ -58,6 +62,9 @@ class MemoryReader:
 
     def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]:
         return [self._objects[resource][key] for key in self.keys(resource, index_name, value)]
+
+    def edition(self, resource: Resource) -> int:
+        return self._editions[resource]
 
     def serves(self, resource: Resource) -> bool:
         return resource not in self._absent

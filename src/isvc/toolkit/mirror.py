@@ -27,6 +27,10 @@ class Mirror:
     def forbidden(self) -> bool:
         return any(informer.forbidden for informer in self.informers)
 
+    @property
+    def edition(self) -> int:
+        return sum(store.edition for store in self._stores)
+
     async def settled(self) -> None:
         await asyncio.gather(*(informer.settled() for informer in self.informers))
 

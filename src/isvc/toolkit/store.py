@@ -45,6 +45,7 @@ class Store:
         self._entries: dict[str, dict[str, _Entry]] = {}  # namespace, name
         self._index: dict[tuple[str, str], set[Key]] = {}
         self._decoded: dict[Key, Object] = {}  # in the order of last use
+        self.edition = 0  # grows with every change
 
     def __len__(self) -> int:
         return sum(map(len, self._entries.values()))
@@ -79,6 +80,7 @@ class Store:
 
     def put(self, key: Key, obj: Object, version: int, *, keep: bool = True) -> None:
         """Store the object; with `keep` also decoded, if the caller does not change it afterwards."""
+        self.edition += 1
         names = self._entries.setdefault(key.namespace, {})
         before = names.get(key.name)
         indexed = tuple((name, value) for name, indexer in self._indexers.items() for value in indexer(obj))
@@ -98,6 +100,7 @@ class Store:
         names = self._entries.get(key.namespace, {})
         entry = names.pop(key.name, None)
         if entry is not None:
+            self.edition += 1
             self._unindex(key, entry)
             self._decoded.pop(key, None)
         if not names:

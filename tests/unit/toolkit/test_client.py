@@ -164,12 +164,21 @@ async def seen(client: Client) -> list[str]:
 
 
 async def test_a_watch_ends_where_the_server_ends_it(script):
-    lines = [orjson.dumps({"type": kind, "object": OBJECT}) + b"\n" for kind in ("ADDED", "BOOKMARK")]
+    versioned = {**OBJECT, "metadata": {**OBJECT["metadata"], "resourceVersion": "2"}}
+    lines = [orjson.dumps({"type": kind, "object": versioned}) + b"\n" for kind in ("ADDED", "BOOKMARK")]
     script.will(streamed(*lines))
     async with Client.connect(script.config()) as client:
         assert await seen(client) == ["ADDED", "BOOKMARK"]
     assert script.requests[0].query["allowWatchBookmarks"] == "true"
     assert script.requests[0].query["resourceVersion"] == "1"
+
+
+@pytest.mark.parametrize("obj", [b"[]", b"{}", b'{"metadata":{"name":"a"}}', b'{"metadata":{"resourceVersion":2}}'])
+async def test_an_event_without_an_object_and_its_version_is_a_broken_watch(script, obj):
+    script.will(streamed(b'{"type":"ADDED","object":' + obj + b"}\n"))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(Unreachable, match="did not answer as an API server does"):
+            await seen(client)
 
 
 async def test_half_a_line_is_a_broken_watch(script):

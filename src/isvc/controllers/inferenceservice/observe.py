@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
@@ -22,7 +22,7 @@ from isvc.api.storagecontainer import ClusterStorageContainer
 from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, name_of, resource_version_of, uid_of
+from isvc.kube.objects import Key, Object, name_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, Resource
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
@@ -47,9 +47,9 @@ class Observer:
         self._reader = reader
         self._system_namespace = system_namespace
         self.configuration = Configuration(reader, system_namespace)
-        self._runtimes = _Parsed(lambda obj: Runtime.of(obj, cluster=False))
-        self._cluster_runtimes = _Parsed(lambda obj: Runtime.of(obj, cluster=True))
-        self._storage_containers = _Parsed(_storage_container)
+        self._runtimes = _Parsed(reader, SERVING_RUNTIMES, lambda obj: Runtime.of(obj, cluster=False))
+        self._cluster_runtimes = _Parsed(reader, CLUSTER_SERVING_RUNTIMES, lambda obj: Runtime.of(obj, cluster=True))
+        self._storage_containers = _Parsed(reader, CLUSTER_STORAGE_CONTAINERS, _storage_container)
 
     def observe(self, raw: Object, config: Config, now: str) -> Observed:
         """All that the cache holds about a service; raises `DecodeError` for one that is malformed."""
@@ -68,13 +68,8 @@ class Observer:
             raw=raw,
             service=service,
             config=config,
-            runtimes=Runtimes(
-                self._runtimes.all(reader.list(SERVING_RUNTIMES, key.namespace)),
-                self._cluster_runtimes.all(reader.list(CLUSTER_SERVING_RUNTIMES)),
-            ),
-            storage_containers=[
-                each for each in self._storage_containers.all(reader.list(CLUSTER_STORAGE_CONTAINERS)) if each
-            ],
+            runtimes=Runtimes(self._runtimes.all(key.namespace), self._cluster_runtimes.all()),
+            storage_containers=[each for each in self._storage_containers.all() if each],
             live=live,
             pods=reader.by_index(PODS, SERVICE_INDEX, str(key)),
             served=served,
@@ -86,21 +81,20 @@ class Observer:
 
 
 class _Parsed(Generic[T]):
-    """Objects of one kind, parsed once for each of their versions."""
+    """Objects of one kind, parsed again when one of them has changed."""
 
-    def __init__(self, parse: Callable[[Object], T]) -> None:
-        self._parse = parse
-        self._known: dict[Key, tuple[str, T]] = {}
+    def __init__(self, reader: Reader, resource: Resource, parse: Callable[[Object], T]) -> None:
+        self._reader, self._resource, self._parse = reader, resource, parse
+        self._edition = -1
+        self._parsed: dict[str, list[T]] = {}  # by namespace
 
-    def all(self, objects: Iterable[Object]) -> list[T]:
-        return [self._of(obj) for obj in objects]
-
-    def _of(self, obj: Object) -> T:
-        key, version = Key.of(obj), resource_version_of(obj)
-        known = self._known.get(key)
-        if known is None or known[0] != version or not version:
-            known = self._known[key] = (version, self._parse(obj))
-        return known[1]
+    def all(self, namespace: str = "") -> list[T]:
+        edition = self._reader.edition(self._resource)
+        if edition != self._edition:
+            self._edition, self._parsed = edition, {}
+        if namespace not in self._parsed:
+            self._parsed[namespace] = [self._parse(obj) for obj in self._reader.list(self._resource, namespace)]
+        return self._parsed[namespace]
 
 
 def _storage_container(obj: Object) -> Object | None:

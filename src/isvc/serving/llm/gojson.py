@@ -33,6 +33,8 @@ def text_of(obj: Any, kind: Type) -> str:
 
 def written(data: Any, kind: Type, path: str = "") -> Any:
     """The object in Go's order, with the zeros that Go writes; last what the type does not know, of newer versions."""
+    if kind.kind == "string" and isinstance(data, str):
+        return data  # as most are
     if kind.kind == "pointer":
         return None if data is None else written(data, _elem(kind), path)
     if kind.scalar:
@@ -83,17 +85,32 @@ def _by_key(struct: Type) -> dict[str, Field]:
     return fields
 
 
+@cache
+def _places(struct: Type) -> dict[str, int]:
+    """Where Go writes each field."""
+    return {key: place for place, key in enumerate(_by_key(struct))}
+
+
+@cache
+def _never_omitted(struct: Type) -> frozenset[str]:
+    """The fields that are written even where nothing is given."""
+    optional = {key for key, each in _by_key(struct).items() if each.omit == "zero" or _is_omitted_when_empty(each)}
+    return frozenset(_by_key(struct).keys() - optional)
+
+
+def _is_omitted_when_empty(each: Field) -> bool:
+    return bool(each.omit) and each.type.kind != "struct"
+
+
 def _members(data: dict[str, Any], struct: Type, path: str) -> Iterator[tuple[str, Any]]:
-    for each in struct.fields:
-        if not each.key:
-            yield from _members(data, each.type, path)
-            continue
-        given = data.get(each.key)
-        if given is None and each.omit and (each.type.kind != "struct" or each.omit == "zero"):
-            continue
-        value = written(given, each.type, f"{path}.{each.key}" if path else each.key)
+    """Looks at the fields that are given, not at the many that a pod or a container could have."""
+    fields = _by_key(struct)
+    given_keys = {key for key, given in data.items() if given is not None and key in fields}
+    for key in sorted(given_keys | _never_omitted(struct), key=_places(struct).__getitem__):
+        given, each = data.get(key), fields[key]
+        value = written(given, each.type, f"{path}.{key}" if path else key)
         if not _is_left_out(each, value, given):
-            yield each.key, value
+            yield key, value
 
 
 def _is_left_out(each: Field, value: Any, given: Any) -> bool:

@@ -7,7 +7,7 @@ The whole configuration is one template, the text of its JSON: that is what make
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import orjson
 
@@ -123,6 +123,7 @@ def _located(error: TemplateError, text: str) -> PresetError:
     return PresetError(path_at(text, start), f"{action:.80}: {problem}")
 
 
+@cache
 def _root() -> Type:
     service = Field("LLMInferenceService", "", go_type("llm.LLMInferenceService").pointer(), embedded=True)
     settings = Type("GlobalConfig", "struct", fields=tuple(Field(name, name, kind) for name, kind in _GLOBAL.items()))

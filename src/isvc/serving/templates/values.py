@@ -45,6 +45,7 @@ class Type:
     methods: dict[str, Method] = field(default_factory=dict)
     scalar: str = ""  # a struct that JSON writes as one value, such as a quantity
     ways: dict[str, tuple[Field, ...]] = field(default_factory=dict)  # to fields that were looked for
+    reached: dict[str, tuple[tuple[Field, ...], Method]] | None = None  # methods, its own and those of embedded structs
 
     def pointer(self) -> Type:
         return Type("*" + self.name, "pointer", self)
@@ -75,13 +76,19 @@ class Type:
             yield from inner.all_fields()
 
     def method(self, name: str) -> tuple[tuple[Field, ...], Method] | None:
+        """A method and the way to it, through embedded structs: the nearest one."""
+        if self.reached is None:
+            self.reached = self._methods()
+        return self.reached.get(name)
+
+    def _methods(self) -> dict[str, tuple[tuple[Field, ...], Method]]:
+        found: dict[str, tuple[tuple[Field, ...], Method]] = {}
         level: list[tuple[tuple[Field, ...], Type]] = [((), self)]
         while level:
             for way, struct in level:
-                if name in struct.methods:
-                    return way, struct.methods[name]
+                found = {name: (way, method) for name, method in struct.methods.items()} | found
             level = list(_embedded(level))
-        return None
+        return found
 
 
 def _embedded(level: list[tuple[tuple[Field, ...], Type]]) -> Iterator[tuple[tuple[Field, ...], Type]]:
