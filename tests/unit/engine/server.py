@@ -108,6 +108,9 @@ class Memory:
     def list(self, resource, namespace=""):
         return self.server.list(resource, namespace)
 
+    def edition(self, resource):
+        raise NotImplementedError("the engine reads children one by one")
+
     def by_index(self, resource, index_name, value):
         return [obj for obj in self.list(resource) if is_controlled_by(obj, value)]
 

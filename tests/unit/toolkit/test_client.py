@@ -164,7 +164,7 @@ async def seen(client: Client) -> list[str]:
 
 
 async def test_a_watch_ends_where_the_server_ends_it(script):
-    versioned = {**OBJECT, "metadata": {**OBJECT["metadata"], "resourceVersion": "2"}}
+    versioned = {**OBJECT, "metadata": {"name": "a", "resourceVersion": "2"}}
     lines = [orjson.dumps({"type": kind, "object": versioned}) + b"\n" for kind in ("ADDED", "BOOKMARK")]
     script.will(streamed(*lines))
     async with Client.connect(script.config()) as client:
