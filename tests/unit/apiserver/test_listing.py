@@ -39,6 +39,23 @@ async def test_selectors_that_make_no_sense(ten, query):
     assert (await ten.ask("GET", f"{CONFIG_MAPS}?{query}")).code == 400
 
 
+@pytest.mark.parametrize(
+    ("api", "selector"),
+    [
+        ("/apis/events.k8s.io/v1", "regarding.kind%3DJob,regarding.name%3Dj,reportingController%3Dours"),
+        ("/api/v1", "involvedObject.kind%3DJob,involvedObject.name%3Dj,reportingComponent%3Dours"),
+    ],
+)
+async def test_events_are_selected_by_the_names_of_either_version(http, api, selector):
+    reported = {"eventTime": "2026-11-16T09:00:00.000000Z", "action": "Run", "reason": "R", "type": "Normal"}
+    for number, name in enumerate(("j", "other")):
+        regarding = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "default", "name": name}
+        event = {"regarding": regarding, "reportingController": "ours", "reportingInstance": "1", **reported}
+        path = "/apis/events.k8s.io/v1/namespaces/default/events"
+        await http.create(path, metadata={"name": f"e{number}"}, **event)
+    assert names(await http.ask("GET", f"{api}/namespaces/default/events?fieldSelector={selector}")) == ["e0"]
+
+
 async def test_pages_show_one_moment(ten):
     first = await ten.ask("GET", f"{CONFIG_MAPS}?limit=4")
     meta = first.body["metadata"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from isvc.apiserver import refusals
 from isvc.apiserver.addresses import Unassignable, fixed_address_errors
+from isvc.apiserver.builtin import conversion
 from isvc.apiserver.builtin.base import BuiltIn
 from isvc.apiserver.builtin.validation import pods as pod_rules
 from isvc.apiserver.metadata import now
@@ -126,9 +127,9 @@ class Nodes(BuiltIn):
 
 class Events(BuiltIn):
     def for_selection(self, obj: Object) -> Object:
-        source = obj.get("source") or {}
-        obj["source"] = source.get("component") or obj.get("reportingComponent", "")
-        return obj
+        """Kept in one version, and selected by the names that either has for a field."""
+        source = (obj.get("source") or {}).get("component") or obj.get("reportingComponent", "")
+        return {**conversion.event(obj, "events.k8s.io/v1"), **obj, "source": source}
 
 
 class CertificateRequests(BuiltIn):

@@ -1,6 +1,10 @@
 """Refusals in Kubernetes' own words and order, for what its checks have in store that is easily missed."""
 
+from typing import Any
+
 from isvc.apiserver.builtin.catalog import KINDS, strategy_of
+from isvc.apiserver.builtin.validation.workloads import job_update
+from isvc.kube.objects import Object
 from isvc.kube.resource import DEPLOYMENTS
 
 
@@ -64,6 +68,36 @@ def test_a_deployment_has_no_more_available_replicas_than_it_has():
     ]
     whole = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}
     assert not strategy_of(DEPLOYMENTS).validate_update({**new, "status": whole}, {}, "status")
+
+
+def refused(new: Object, old: Object) -> list[str]:
+    return [error.field for error in job_update(new, old)]
+
+
+def job(*, suspend: bool = False, status: Object | None = None, metadata: Object | None = None, **spec: Any) -> Object:
+    template = {"metadata": metadata or {}, "spec": {"containers": [], **spec}}
+    return {"spec": {"suspend": suspend, "template": template}, "status": status or {}}
+
+
+def test_where_pods_of_a_job_run_may_change_while_it_waits_for_its_start():
+    waiting, started = job(suspend=True), {"startTime": "2026-11-16T09:00:00Z"}
+    elsewhere = job(nodeSelector={"zone": "a"}, metadata={"labels": {"a": "b"}}, affinity={"nodeAffinity": {"x": 1}})
+    assert refused(elsewhere, waiting) == []
+    assert refused(waiting, {**elsewhere, "spec": {**elsewhere["spec"], "suspend": True}}) == []
+    assert refused(elsewhere, job()) == ["spec.template"]
+    assert refused(elsewhere, job(suspend=True, status=started)) == ["spec.template"]
+    assert refused(job(suspend=True, hostNetwork=True), waiting) == ["spec.template"]
+    assert refused(job(affinity={"podAffinity": {"x": 1}}), waiting) == ["spec.template"]
+
+
+def test_an_indexed_job_grows_and_shrinks_as_a_whole():
+    def sized(completions: int, parallelism: int, mode: str = "Indexed") -> Object:
+        return {"spec": {"completionMode": mode, "completions": completions, "parallelism": parallelism}}
+
+    assert refused(sized(4, 4), sized(2, 2)) == []
+    assert refused(sized(2, 4), sized(2, 2)) == []
+    assert refused(sized(4, 2), sized(2, 2)) == ["spec.completions"]
+    assert refused(sized(4, 4, "NonIndexed"), sized(2, 2, "NonIndexed")) == ["spec.completions"]
 
 
 def test_what_is_wrong_with_a_volume_is_wrong_with_its_mounts():

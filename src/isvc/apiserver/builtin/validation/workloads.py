@@ -16,7 +16,7 @@ from isvc.apiserver.builtin.validation.checks import (
 )
 from isvc.apiserver.builtin.validation.pods import template
 from isvc.apiserver.field_errors import Struct
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, dig
 
 _STATEFUL_WORDS = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy',"
@@ -26,6 +26,8 @@ _STATEFUL_MUTABLE = frozenset({
     "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
     "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
 })  # fmt: skip
+
+_SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def _selected(spec: Object, kind: str) -> Errors:
@@ -201,10 +203,36 @@ def job_spec(path: str, spec: Object) -> Errors:
 
 
 def job_update(new: Object, old: Object) -> Errors:
-    for key in ("completions", "selector", "template", "completionMode", "backoffLimitPerIndex", "managedBy"):
-        if new["spec"].get("suspend") and key == "template":
-            continue
-        yield from unchanged(f"spec.{key}", new["spec"].get(key), old["spec"].get(key))
+    after, before = new["spec"], old["spec"]
+    yield from _completions(after, before)
+    if before.get("suspend") and not dig(old, "status", "startTime"):
+        before = {**before, "template": _scheduled_as(after["template"], before["template"])}
+    for key in ("selector", "template", "completionMode", "backoffLimitPerIndex", "managedBy"):
+        yield from unchanged(f"spec.{key}", after.get(key), before.get(key))
+
+
+def _completions(after: Object, before: Object) -> Errors:
+    """An Indexed job may grow and shrink, with as many completions as pods at a time."""
+    if after.get("completionMode") != "Indexed":
+        yield from unchanged("spec.completions", after.get("completions"), before.get("completions"))
+    elif after.get("completions") not in (None, before.get("completions"), after.get("parallelism")):
+        words = "can only be modified in tandem with spec.parallelism"
+        yield field_errors.invalid("spec.completions", after["completions"], words)
+
+
+def _scheduled_as(new: Object, old: Object) -> Object:
+    """The old template with what may change until a suspended job starts: metadata and where its pods may run."""
+    spec = {key: value for key, value in old["spec"].items() if key not in (*_SCHEDULING, "affinity")}
+    spec |= {key: new["spec"][key] for key in _SCHEDULING if key in new["spec"]}
+    affinity = {key: value for key, value in (old["spec"].get("affinity") or {}).items() if key != "nodeAffinity"}
+    wanted = new["spec"].get("affinity")
+    if wanted and "nodeAffinity" in wanted:
+        affinity["nodeAffinity"] = wanted["nodeAffinity"]
+    if affinity or wanted is not None:
+        spec["affinity"] = affinity
+    metadata = {key: value for key, value in old["metadata"].items() if key not in ("labels", "annotations")}
+    metadata |= {key: new["metadata"][key] for key in ("labels", "annotations") if key in new["metadata"]}
+    return {**old, "metadata": metadata, "spec": spec}
 
 
 def cron_job(obj: Object) -> Errors:
