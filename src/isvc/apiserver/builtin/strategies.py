@@ -127,7 +127,7 @@ class Nodes(BuiltIn):
 
 class Events(BuiltIn):
     def for_selection(self, obj: Object) -> Object:
-        """Kept in one version, and selected by the names that either has for a field."""
+        """Stored in one version, and selected by the names that either has for a field."""
         source = (obj.get("source") or {}).get("component") or obj.get("reportingComponent", "")
         return {**conversion.event(obj, "events.k8s.io/v1"), **obj, "source": source}
 
