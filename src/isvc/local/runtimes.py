@@ -98,7 +98,15 @@ def add_recipe(runtimes: Path, name: str, requirements: Sequence[Path] = ()) -> 
         own.write_text(recipe.requirements)
         command = ["python", "-m", "isvc.modelserver", "--host=127.0.0.1", f"--framework={recipe.framework}"]
         files = requirements or [own]
-        return add(runtimes, name, files, image=recipe.image, command=command, python=sys.executable, with_isvc=True)
+        try:
+            return add(
+                runtimes, name, files, image=recipe.image, command=command, python=sys.executable, with_isvc=True
+            )
+        except RuntimeFailure as error:
+            if requirements:
+                raise
+            hint = f"where only PyPI can be reached, give a file: isvc runtime add {name} --requirements FILE"
+            raise RuntimeFailure(f"{error}\n{hint}") from error
 
 
 def environments(runtimes: Path) -> Iterator[Environment]:
