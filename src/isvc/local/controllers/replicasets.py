@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -66,6 +67,7 @@ class ReplicaSets:
             await delete_pod(self._context, replica_set, pod)
 
 
+_SUFFIX = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b")  # of a generated name
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
@@ -97,10 +99,17 @@ def replica_set_status(replica_set: Object, pods: Sequence[Object], failure: Api
     status: Object = {key: value for key, value in counts.items() if value or key == "replicas"}
     if failure is not None:
         before: Object = next(iter(dig(replica_set, "status", "conditions") or []), {})
-        condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": failure.message}
-        condition["lastTransitionTime"] = before.get("lastTransitionTime") or timestamp(now)
-        status["conditions"] = [condition]
+        status["conditions"] = [_replica_failure(before, failure.message, now)]
     return status
+
+
+def _replica_failure(before: Object, message: str, now: datetime) -> Object:
+    """The condition stays as it is when only the name of the refused pod is new: a change would be the next attempt."""
+    if _SUFFIX.sub("", message) == _SUFFIX.sub("", before.get("message", "")):
+        return before
+    since = before.get("lastTransitionTime") or timestamp(now)
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}
+    return {**condition, "message": message, "lastTransitionTime": since}
 
 
 def _next_look(replica_set: Object, pods: Sequence[Object], now: datetime) -> Result | None:
