@@ -156,3 +156,37 @@ def test_pages_can_be_read_without_scripts(visit):
     page = visit.open(f"{IRIS}/try")
     page.get_by_role("button", name="Send").click()
     expect(page.locator("#answer")).to_contain_text("predictions")
+
+
+def test_the_stream_of_a_tab_that_nobody_sees_is_closed_after_a_while(visit):
+    """A browser has few connections to one host, and each open stream takes one."""
+    page = visit.page
+    page.clock.install()
+    visit.open("/")
+    state = "document.querySelector('[sse-connect]')['htmx-internal-data'].sseEventSource.readyState"
+    page.wait_for_function(f"{state} === EventSource.OPEN")
+    page.evaluate("window.stream = document.querySelector('[sse-connect]')['htmx-internal-data'].sseEventSource")
+    page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.clock.run_for(30_000)
+    assert page.evaluate("stream.readyState === EventSource.OPEN"), "a short look elsewhere costs nothing"
+    page.clock.run_for(31_000)
+    page.wait_for_function("stream.readyState === EventSource.CLOSED")
+    with page.expect_navigation():
+        page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_function(f"{state} === EventSource.OPEN")
+
+
+def test_what_servers_and_people_write_runs_nowhere(here, visit):
+    """Names, annotations, answers and messages that look like markup."""
+    markup = "<img src=x onerror=document.title='pwned'>"
+    here.kubectl("annotate", "isvc", "iris", f"note={markup}", "--overwrite")
+    page = visit.open("/objects/InferenceService.v1beta1.serving.kserve.io/default/iris")
+    expect(page.locator("#yaml")).to_contain_text(markup)
+    page = visit.open(f"/?q={markup}")
+    expect(page.get_by_label("Filter")).to_have_value(markup)
+    page = visit.open(f"{IRIS}/try")
+    page.get_by_label("Request").fill('{"instances": [["' + markup + '"]]}')
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#answer")).to_contain_text("onerror")
+    assert "pwned" not in page.title()

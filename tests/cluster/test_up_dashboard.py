@@ -283,3 +283,20 @@ def test_other_addresses_want_a_password_or_tokens(here):
     refused = here.isvc("dashboard", "--address", "0.0.0.0")
     assert refused.returncode == 2
     assert "add --user-tokens or --password-file" in refused.stderr
+
+
+def test_it_speaks_tls_with_the_certificate_that_it_is_given(here, tmp_path):
+    cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+    here.run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, *subject)
+    with dashboard(here, "--tls-cert", str(cert), "--tls-key", str(key)) as visitor:
+        said = here.run("curl", "-si", "--cacert", cert, f"{visitor.base}/static/dashboard.css")
+        assert "200 OK" in said
+        assert visitor.base.startswith("https://localhost:")
+    for flags, message in (
+        (("--tls-cert", str(cert)), "belong together"),
+        (("--tls-cert", str(key), "--tls-key", str(cert)), "cannot use"),
+    ):
+        refused = here.isvc("dashboard", "--port", "0", *flags)
+        assert refused.returncode != 0
+        assert message in refused.stderr

@@ -26,6 +26,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import Unreachable
 
+MOST_QUESTIONS: Final = 100  # whose answers are kept until something changes
 FIRST_LOOK: Final = 30.0  # seconds
 REMEMBER: Final = 300.0  # seconds for which it is known what the API server would make of a write
 
@@ -39,6 +40,8 @@ class ClusterView:
         self.reachability = Reachability(client, self.clock, self._everything_changed)
         self.cache = Cache(client, self.clock, on_lost=self.reachability.doubt)
         self.changes = Changes()  # of the rows
+        self._overviews: dict[Question, Overview] = {}  # one for all readers who ask the same
+        self._overviews_at = -1  # the count of changes that they were made after
         self._changes_in: dict[str, Changes] = {}
         self.rows: dict[Place, Row] = {}
         self.dry_runs = DryRuns(client, self.clock, REMEMBER)
@@ -78,7 +81,13 @@ class ClusterView:
         await self.cache.stop()
 
     def overview(self, question: Question) -> Overview:
-        found = overview(self.rows.values(), question)
+        if self._overviews_at != self.changes.count:
+            self._overviews, self._overviews_at = {}, self.changes.count
+        found = self._overviews.get(question)
+        if found is None:
+            found = overview(self.rows.values(), question)
+            if len(self._overviews) < MOST_QUESTIONS:
+                self._overviews[question] = found
         self.causes.watch(each.place for each in found.rows)
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from functools import lru_cache
 from typing import Final
 
 from aiohttp import web
@@ -13,6 +14,7 @@ from isvc.dashboard.pages import Page, render, respond
 from isvc.dashboard.views.overview import Overview, Question
 from isvc.dashboard.views_in_use import Views
 
+MOST_RENDERED: Final = 20  # pieces of HTML that many readers get
 COALESCE: Final = 0.25  # seconds in which several changes become one event
 
 
@@ -49,8 +51,7 @@ async def overview_events(view: ClusterView, question: Question, seen: str) -> A
         if [row.place for row in now.rows] != [row.place for row in shown.rows] or now.found != shown.found:
             yield _list(now, lost)
         elif (now.rows, now.counts, lost) != (shown.rows, shown.counts, before):
-            changed = [row for row, earlier in zip(now.rows, shown.rows, strict=True) if row != earlier]
-            yield Event("rows", render("rows.html", shown=now, changed=changed, lost_since=lost))
+            yield _rows(now, shown, lost)
         shown = now
 
 
@@ -58,5 +59,12 @@ def digest(shown: Overview) -> str:
     return f"{hash((shown.rows, shown.found)) & 0xFFFFFFFFFFFF:x}"
 
 
+@lru_cache(MOST_RENDERED)
+def _rows(now: Overview, before: Overview, lost_since: str) -> Event:
+    changed = [row for row, earlier in zip(now.rows, before.rows, strict=True) if row != earlier]
+    return Event("rows", render("rows.html", shown=now, changed=changed, lost_since=lost_since))
+
+
+@lru_cache(MOST_RENDERED)
 def _list(shown: Overview, lost_since: str) -> Event:
     return Event("list", render("list.html", shown=shown, live=True, lost_since=lost_since))

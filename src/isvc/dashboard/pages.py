@@ -48,6 +48,13 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(values)
 
 
+def load_templates() -> None:
+    """Compiles all of them, so that no reader has to wait for it."""
+    environment = _environment()
+    for name in environment.list_templates():
+        environment.get_template(name)
+
+
 def pretty(value: Any) -> str:
     """JSON to read: indented, but rows of numbers on one line."""
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import ssl
@@ -18,7 +19,7 @@ from isvc.dashboard.edit_pages import EditPages
 from isvc.dashboard.log_pages import LogPages
 from isvc.dashboard.metrics_pages import MetricsPages
 from isvc.dashboard.overview_page import OverviewPage
-from isvc.dashboard.pages import CSRF, EDITS, Page, render, respond
+from isvc.dashboard.pages import CSRF, EDITS, Page, load_templates, render, respond
 from isvc.dashboard.service_pages import ServicePages
 from isvc.dashboard.sign_in import Sessions, SignIn
 from isvc.dashboard.try_pages import TryPages
@@ -62,6 +63,7 @@ class Dashboard:
         self._views = views
         self._sign_in, self._sessions = sign_in, sessions
         self._runner: web.AppRunner | None = None
+        self._loading: asyncio.Task[None] | None = None
 
     @property
     def link(self) -> str:
@@ -69,6 +71,7 @@ class Dashboard:
 
     async def start(self) -> None:
         host, port, tls = self._settings.host, self._settings.port, self._settings.tls
+        self._loading = asyncio.create_task(asyncio.to_thread(load_templates), name="templates")
         self._runner = web.AppRunner(
             self._application(), access_log=None, shutdown_timeout=1, keepalive_timeout=_IDLE_SECONDS
         )
@@ -79,6 +82,8 @@ class Dashboard:
                 await web.TCPSite(self._runner, "::1", port, ssl_context=tls).start()
 
     async def close(self) -> None:
+        if self._loading is not None:
+            await self._loading
         if self._runner is not None:
             await self._runner.cleanup()
         await self._views.close()

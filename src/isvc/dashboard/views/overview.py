@@ -32,9 +32,12 @@ class Question:
         return urlencode({name: value for name, value in values.items() if value})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Overview:
-    """`rows` are those of the page; `found` is how many there are on all pages."""
+    """`rows` are those of the page; `found` is how many there are on all pages.
+
+    Two are equal if they are the same, which is quick to find out: what is rendered of one is kept for all its readers.
+    """
 
     question: Question
     rows: tuple[Row, ...]
