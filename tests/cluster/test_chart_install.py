@@ -28,6 +28,7 @@ from isvc.kube.errors import AlreadyExists, ApiError, InternalError
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import (
     CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     NAMESPACES,
@@ -150,6 +151,11 @@ class Platform:
 
         await until(deployed, f"there are the Deployments {', '.join(names)}", within=120)
 
+    async def authority(self) -> str:
+        """By which the API server trusts who converts LLMInferenceServices."""
+        crd = await self.client.get(CUSTOM_RESOURCE_DEFINITIONS, "llminferenceservices.serving.kserve.io")
+        return str(crd["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"])
+
     async def converts(self, name: str) -> None:
         path = f"/apis/serving.kserve.io/v1alpha1/namespaces/default/llminferenceservices/{name}"
         assert (await self.client.request("GET", path))["apiVersion"] == "serving.kserve.io/v1alpha1"
@@ -176,6 +182,9 @@ async def _install(cluster: Cluster, client: Client, folder: Path) -> None:
         await platform.create(INFERENCE_SERVICES, SERVICE, "iris")
         await platform.refuses()
         await platform.deploys("iris-predictor")
+    trusted = await platform.authority()
+    run("upgrade", "isvc-crds", CHARTS / "isvc-crds")
+    assert trusted == await platform.authority(), "an upgrade keeps the conversion"
 
     await _with_given_certificates(platform)
 
