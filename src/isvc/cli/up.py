@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import shutil
 import signal
 import sys
@@ -194,12 +195,12 @@ def _progress(part: str, seconds: float) -> None:
 def _next_steps(home: Home, running: Running) -> None:
     from isvc.local.examples import manifests
 
-    folder = manifests(home)
+    folder = shlex.quote(str(manifests(home)))
     url = "$(kubectl get isvc iris -o jsonpath='{.status.url}')"
     if running.dashboard:
         click.echo(f"\n  dashboard: {running.dashboard}")
     click.echo(
-        f"\n  export KUBECONFIG={running.kubeconfig}\n"
+        f"\n  export KUBECONFIG={shlex.quote(str(running.kubeconfig))}\n"
         f"  kubectl apply -f {folder}/iris.yaml && kubectl wait --for=condition=Ready isvc/iris\n"
         f"  curl {url}/v1/models/iris:predict -d @{folder}/iris-input.json\n"
     )

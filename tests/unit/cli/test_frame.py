@@ -233,7 +233,7 @@ def test_up_says_so_where_kubectl_is_missing(there, tmp_path, monkeypatch, capsy
         (tmp_path / "kubectl").touch(mode=0o755)
     home = Home.default()
     home.prepare()
-    _next_steps(home, Running(1, "", "", "kubeconfig", ""))
+    _next_steps(home, Running(1, "", "", "my folder/kubeconfig", ""))
     said = capsys.readouterr().out
-    assert "export KUBECONFIG=kubeconfig" in said
+    assert "export KUBECONFIG='my folder/kubeconfig'" in said
     assert ("kubectl is not on the PATH" in said) is not there

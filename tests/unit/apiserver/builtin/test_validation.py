@@ -70,6 +70,11 @@ def test_a_deployment_has_no_more_available_replicas_than_it_has():
     assert not strategy_of(DEPLOYMENTS).validate_update({**new, "status": whole}, {}, "status")
 
 
+def test_a_quota_is_not_negative():
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1", "cpu": "-1"}}}
+    assert problems("", "ResourceQuota", quota) == [("spec.hard[cpu]", "must be greater than or equal to 0")]
+
+
 def refused(new: Object, old: Object) -> list[str]:
     return [error.field for error in job_update(new, old)]
 

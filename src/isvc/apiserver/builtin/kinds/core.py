@@ -179,6 +179,7 @@ KINDS: Final = (
         "ResourceQuota",
         short_names=("quota",),
         columns=cluster.RESOURCE_QUOTAS,
+        check=storage_rules.resource_quota,
         status=True,
         returns_deleted=True,
     ),

@@ -1,4 +1,4 @@
-"""What is kept: config maps, secrets, claims, volumes, leases, events."""
+"""What is kept: config maps, secrets, claims, volumes, leases, events; and quotas."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ _REQUIRED_KEYS = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
 }
+
+
+def resource_quota(obj: Object) -> Errors:
+    for name, amount in sorted(((obj.get("spec") or {}).get("hard") or {}).items()):
+        if Quantity.parse(amount).nanos < 0:
+            yield field_errors.invalid(f"spec.hard[{name}]", amount, "must be greater than or equal to 0")
 
 
 def config_map(obj: Object) -> Errors:
