@@ -122,36 +122,29 @@ def _state(pid: int) -> str:
         return ""
 
 
-class _Output(asyncio.Protocol):
+class _Output:
     """Copies what a process writes to its log.
 
     The pipe is not given to asyncio's own subprocess, which reports the process's end only after everybody who
-    inherited the pipe has closed it.
+    inherited the pipe has closed it; nor to a transport, because uvloop closes a pipe twice, the second time perhaps a
+    file that another thread has opened under the same number.
     """
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self, log: Log, descriptor: int) -> None:
         self.ended = asyncio.Event()
+        os.set_blocking(descriptor, False)
+        self._reading = asyncio.create_task(self._read(log, descriptor))
 
-    def data_received(self, data: bytes) -> None:
-        self._log.write(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.ended.set()
-
-    def read_terminal(self, descriptor: int) -> None:
+    async def _read(self, log: Log, descriptor: int) -> None:
         async def write(data: bytes) -> None:
-            self._log.write(data)
+            log.write(data)
             await asyncio.sleep(0)  # others have their turn, however much the process writes
 
-        async def read() -> None:
-            try:
-                await copy(descriptor, write)
-            finally:
-                os.close(descriptor)
-                self.ended.set()
-
-        self._reading = asyncio.create_task(read())
+        try:
+            await copy(descriptor, write)
+        finally:
+            os.close(descriptor)
+            self.ended.set()
 
 
 _T = TypeVar("_T")
@@ -263,14 +256,9 @@ class Process:
         stdin: bool = False,
         tty: bool = False,
     ) -> Process:
-        output, mark = _Output(log), reaper.new_mark()
-        ends = Connected.open(stdin=stdin, tty=tty)
+        mark, ends = reaper.new_mark(), Connected.open(stdin=stdin, tty=tty)
+        output = _Output(log, ends.output)
         input_ = None if ends.input is None else StandardInput(ends.input, is_terminal=tty)
-        if tty:
-            output.read_terminal(ends.output)
-        else:
-            pipe = os.fdopen(ends.output, "rb", 0)
-            await asyncio.get_running_loop().connect_read_pipe(lambda: output, pipe)
         marked, files = {**env, MARK: mark}, ends.files
         try:
             forked = None
