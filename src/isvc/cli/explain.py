@@ -55,7 +55,7 @@ async def _explained(
     from isvc.operations import kinds
 
     scope = cluster.scope(client)
-    if name:
+    if name is not None:
         if not scope:
             raise click.UsageError("a service cannot be named across all namespaces; say -n instead of -A")
         _, service = await kinds.find(client, name, scope)

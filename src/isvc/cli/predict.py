@@ -12,6 +12,7 @@ import click
 from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.complete import services
 from isvc.cli.progress import Progress
+from isvc.cli.seconds import Seconds
 
 if TYPE_CHECKING:
     from isvc.operations.endpoint import Endpoint
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 @click.option(
     "--repeat", default=1, show_default=True, type=click.IntRange(1), help="Send it so often, for the latency."
 )
-@click.option("--timeout", "within", default=120.0, show_default=True, help="Seconds to wait for an answer.")
+@click.option(
+    "--timeout", "within", type=Seconds(), default="2m", show_default=True, help="How long to wait for an answer."
+)
 @cluster_options()
 def command(
     cluster: Cluster, name: str, data: str | None, prompt: str | None, path: str, repeat: int, within: float

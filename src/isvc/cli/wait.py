@@ -12,6 +12,7 @@ import click
 from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.complete import services
 from isvc.cli.progress import Progress
+from isvc.cli.seconds import Seconds
 
 if TYPE_CHECKING:
     from isvc.toolkit.client import Client
@@ -38,7 +39,7 @@ TIMED_OUT, NEVER = 1, 2
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=services)
-@click.option("--timeout", default=300.0, show_default=True, help="Seconds to wait.")
+@click.option("--timeout", type=Seconds(), default="5m", show_default=True, help="How long to wait.")
 @cluster_options()
 def command(cluster: Cluster, names: tuple[str, ...], timeout: float) -> None:
     """Wait until services are ready.

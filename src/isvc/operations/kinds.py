@@ -39,6 +39,8 @@ def resource_called(word: str) -> Resource | None:
 async def find(client: Client, name: str, namespace: str) -> tuple[Resource, Object]:
     """The one service that `name` means; `KIND/NAME` tells two of the same name apart."""
     word, slash, rest = name.rpartition("/")
+    if not rest:
+        raise NotPossible(f"{name!r} names no service")
     kinds: tuple[Resource, ...] = ALL
     if slash:
         resource = resource_called(word)

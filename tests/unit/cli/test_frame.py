@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from isvc.cli import COMMANDS, main
 from isvc.cli.cluster import Cluster
 from isvc.cli.output import print_objects, print_table
+from isvc.cli.seconds import Seconds
 from isvc.operations.kinds import resource_called
 
 SLOW = {"aiohttp", "cryptography", "msgspec", "orjson", "rich", "yaml"}
@@ -237,3 +238,13 @@ def test_up_says_so_where_kubectl_is_missing(there, tmp_path, monkeypatch, capsy
     said = capsys.readouterr().out
     assert "export KUBECONFIG='my folder/kubeconfig'" in said
     assert ("kubectl is not on the PATH" in said) is not there
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90.0), ("1.5", 1.5), ("90s", 90.0), ("1m30s", 90.0)])
+def test_time_to_wait_is_a_number_of_seconds_or_a_duration(text: str, seconds: float) -> None:
+    assert Seconds()(text) == seconds
+
+
+def test_what_is_no_time_is_named() -> None:
+    with pytest.raises(click.BadParameter, match="'soon' is neither a number of seconds nor a duration"):
+        Seconds()("soon")

@@ -124,9 +124,9 @@ class Deployments:
             if not is_controlled_by(made, uid_of(deployment)):
                 raise
         self._cache.note(REPLICA_SETS, made)
-        size = replicas_of(made)
-        words = f"Scaled up replica set {name_of(made)} from 0 to {size}"
-        self._context.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
+        if size := replicas_of(made):
+            words = f"Scaled up replica set {name_of(made)} from 0 to {size}"
+            self._context.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
         await self._annotate(deployment, revision)
         return made
 

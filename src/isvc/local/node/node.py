@@ -40,6 +40,7 @@ log = logging.getLogger("isvc.node")
 
 NODE_NAME = "local"
 _GRACE_AT_STOP = 3.0
+_NOT_READY = "node.kubernetes.io/not-ready"
 
 
 async def _no_drain(ports: list[int], seconds: float) -> None:
@@ -180,6 +181,14 @@ class Node:
         with contextlib.suppress(AlreadyExists):
             await self._client.create(NODES, node)
         await self._client.patch(NODES, NODE_NAME, {"status": node["status"]}, subresource="status")
+        await self._untaint(await self._client.get(NODES, NODE_NAME))
+
+    async def _untaint(self, node: Object) -> None:
+        """What a cluster's node controller does once a node is ready; taints of others stay."""
+        taints = dig(node, "spec", "taints") or []
+        left = [taint for taint in taints if taint["key"] != _NOT_READY]
+        if left != taints:
+            await self._client.patch(NODES, NODE_NAME, {"spec": {"taints": left}})
 
 
 def node_object(port: int, now: str) -> Object:

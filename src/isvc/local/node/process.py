@@ -63,6 +63,7 @@ class Reaper:
         self._record.mkdir(parents=True, exist_ok=True)
         self._program = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(__file__).with_name("reaper.py")), f"{self._mark}."],
+            bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
@@ -78,8 +79,8 @@ class Reaper:
         self._tell(f"+{group} {started}\n")
 
     def remove(self, group: int) -> None:
-        self._tell(f"-{group}\n")
         (self._record / str(group)).unlink(missing_ok=True)
+        self._tell(f"-{group}\n")
 
     def kill_strays(self) -> list[int]:
         """Kills groups that an earlier node left: those whose leader is still the process it was."""
@@ -96,16 +97,23 @@ class Reaper:
         return killed
 
     def stop(self) -> None:
-        if self._program is not None and self._program.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._program.stdin.close()
-            self._program.wait()
+        program, self._program = self._program, None
+        if program is not None and program.stdin is not None:
+            program.stdin.close()
+            program.wait()
 
     def _tell(self, line: str) -> None:
+        try:
+            self._write(line)
+        except BrokenPipeError:  # somebody has killed it: the next one learns of all groups
+            self.stop()
+            self.start()
+            for path in self._record.glob("[0-9]*"):
+                self._write(f"+{path.name} {path.read_text()}\n")
+
+    def _write(self, line: str) -> None:
         if self._program is not None and self._program.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._program.stdin.write(line.encode())
-                self._program.stdin.flush()
+            self._program.stdin.write(line.encode())
 
 
 def _wait_until_gone(pid: int, seconds: float = 2.0) -> None:

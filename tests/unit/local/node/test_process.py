@@ -203,3 +203,12 @@ async def test_whoever_follows_a_log_misses_nothing(tmp_path, monkeypatch):
     got = [int(line.removeprefix("line ")) for line in seen.decode().splitlines()]
     assert got == list(range(got[0], 200))
     assert (tmp_path / "log.old").exists()
+
+
+async def test_a_reaper_that_was_killed_is_started_again_and_knows_all_groups(reaper, tmp_path):
+    first, _ = await start(reaper, tmp_path, "sleep", "600")
+    os.kill(reaper._program.pid, signal.SIGKILL)
+    reaper._program.wait()
+    second, _ = await start(reaper, tmp_path, "sleep", "600")
+    reaper.stop()  # as if the node had ended
+    assert await asyncio.gather(first.wait(), second.wait())
