@@ -14,10 +14,9 @@ from isvc.api.validation.llm import validate_llm_config, validate_llm_service
 from isvc.kube.objects import Object, finalizers_of, name_of, namespace_of
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
-from isvc.serving.llm.gojson import rewritten
-from isvc.serving.llm.gotypes import go_type
 from isvc.serving.llm.presets import PresetError, Settings, preset_names, render_preset
 from isvc.serving.llm.sample import sample_service
+from isvc.serving.llm.spelling import spelled
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny, patched
 from isvc.webhooks.answers import Handler, answer, refusing_malformed, validator
@@ -67,8 +66,8 @@ def _begun(service: Object) -> Object:
     finalizers = finalizers_of(service)
     if LLM_FINALIZER not in finalizers:
         finalizers = [*finalizers, LLM_FINALIZER]
-    spec = rewritten(service["spec"], go_type("llm.LLMInferenceServiceSpec"), "spec")
-    return {**service, "metadata": {**service["metadata"], "finalizers": finalizers}, "spec": spec}
+    metadata = {**service["metadata"], "finalizers": finalizers}
+    return {**service, "metadata": metadata, "spec": spelled(service["spec"])}
 
 
 def llm_validator() -> Handler:

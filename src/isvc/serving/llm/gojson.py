@@ -13,6 +13,7 @@ from typing import Any
 from isvc.api import DecodeError
 from isvc.kube import gojson, gourl
 from isvc.kube.quantity import Quantity, QuantityError
+from isvc.kube.schemas import Schema
 from isvc.serving.templates.values import Field, Type
 
 _RANGES = {"int32": 2**31, "int64": 2**63, "int": 2**63}
@@ -53,27 +54,33 @@ def written(data: Any, kind: Type, path: str = "") -> Any:
     return data
 
 
-def rewritten(data: Any, kind: Type, path: str = "") -> Any:
+def rewritten(data: Any, kind: Type, schema: Schema, path: str) -> Any:
     """What was given, as Go writes it down again, without the zeros that Go adds.
 
     Zeros that were given (false, 0, "", [] and {}) go where the field is optional and no pointer, and amounts and
-    addresses get the one spelling that Go has for them.
+    addresses get the one spelling that Go has for them. Zeros that the CRD's schema requires stay, although Go leaves
+    them out: without them no API server takes the object.
     """
     if kind.kind == "pointer":
-        return rewritten(data, _elem(kind), path)
+        return rewritten(data, _elem(kind), schema, path)
     if kind.scalar and data is not None:
         return _scalar(data, kind, path)
     if isinstance(data, list) and kind.kind == "slice":
-        return [rewritten(each, _elem(kind), f"{path}[{index}]") for index, each in enumerate(data)]
+        items = schema.get("items") or {}
+        return [rewritten(each, _elem(kind), items, f"{path}[{index}]") for index, each in enumerate(data)]
     if not isinstance(data, dict):
         return data
     if kind.kind == "map":
-        return {key: rewritten(each, _elem(kind), f"{path}.{key}") for key, each in data.items()}
-    fields = _by_key(kind)
+        values = schema.get("additionalProperties")
+        inner = values if isinstance(values, dict) else {}
+        return {key: rewritten(each, _elem(kind), inner, f"{path}.{key}") for key, each in data.items()}
+    fields, properties = _by_key(kind), schema.get("properties") or {}
+    kept = {key for key, each in fields.items() if each.type.kind in ("pointer", "struct") or not each.omit}
+    kept.update(schema.get("required") or ())
     return {
-        key: rewritten(each, fields[key].type, f"{path}.{key}" if path else key) if key in fields else each
+        key: rewritten(each, fields[key].type, properties.get(key) or {}, f"{path}.{key}") if key in fields else each
         for key, each in data.items()
-        if key not in fields or each or fields[key].type.kind in ("pointer", "struct") or not fields[key].omit
+        if each or key in kept or key not in fields
     }
 
 

@@ -15,6 +15,7 @@ from isvc.controllers.llmisvc.config.watches import controller
 from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, PLACE_INDEX, config_indexer, places_of
 from isvc.kube.conditions import find
+from isvc.kube.errors import Invalid
 from isvc.kube.objects import Key, Object
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import Resource
@@ -91,6 +92,26 @@ async def test_the_more_users_a_configuration_has_the_longer_its_status_waits(us
     assert [len(status["referencedBy"]) for status in server.written] == [users, users + 1]
 
 
+class Strict(Server):
+    """Refuses every change of a spec."""
+
+    async def patch(self, resource: Resource, name: str, patch: Object, namespace: str = "", **options: Any) -> Object:
+        if "spec" in patch:
+            raise Invalid("refused by a rule that is younger than the configuration")
+        return await super().patch(resource, name, patch, namespace, **options)
+
+
+async def test_a_configuration_whose_spec_cannot_be_changed_gets_its_finalizer_all_the_same() -> None:
+    server = Strict()
+    old: Object = {"metadata": {"name": "old", "namespace": "a", "resourceVersion": "1"}, "spec": {"baseRefs": []}}
+    server.put(LLM_INFERENCE_SERVICE_CONFIGS, old)
+    arguments: Any = (server, server, None, ManualClock(), Users(server, "kserve", "kserve-"))
+    await Reconciler(*arguments).reconcile(Key("a", "old"))
+    written = server.get(LLM_INFERENCE_SERVICE_CONFIGS, "old", "a")
+    assert written is not None
+    assert (written["metadata"]["finalizers"], written["spec"]) == ([FINALIZER], {"baseRefs": []})
+
+
 @pytest.mark.parametrize(
     ("given", "spelled"),
     [
@@ -108,6 +129,10 @@ async def test_the_more_users_a_configuration_has_the_longer_its_status_waits(us
                 "replicas": 0,
                 "template": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "2"}}}]},
             },
+        ),
+        (
+            {"router": {"scheduler": {"pool": {"spec": {"selector": {"matchLabels": {}}}}}}, "baseRefs": []},
+            {"router": {"scheduler": {"pool": {"spec": {"selector": {"matchLabels": {}}}}}}},
         ),
         (
             {"kvCacheOffloading": {"cpu": "much"}, "baseRefs": []},

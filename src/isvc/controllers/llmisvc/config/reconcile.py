@@ -9,11 +9,11 @@ from isvc.api.resources import GROUP, LLM_INFERENCE_SERVICE_CONFIGS
 from isvc.controllers.llmisvc.config.status import fold
 from isvc.controllers.llmisvc.config.users import Users
 from isvc.engine.commit import Commit
+from isvc.kube.errors import BadRequest, Forbidden, Invalid
 from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted, name_of, namespace_of
 from isvc.kube.patch import merge_patch
 from isvc.serving.events import WARNING
-from isvc.serving.llm.gojson import rewritten
-from isvc.serving.llm.gotypes import go_type
+from isvc.serving.llm.spelling import spelled
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
@@ -55,9 +55,12 @@ class Reconciler:
         """The configuration with its finalizer; the write that adds it also spells the spec as Go would."""
         if FINALIZER in finalizers_of(raw):
             return raw
-        finalizers = [*finalizers_of(raw), FINALIZER]
-        spec = _spelling(raw.get("spec") or {})
-        return await self._commit.metadata(LLM_INFERENCE_SERVICE_CONFIGS, raw, finalizers=finalizers, spec=spec) or raw
+        finalizers, spec = [*finalizers_of(raw), FINALIZER], _spelling(raw.get("spec") or {})
+        commit, resource = self._commit, LLM_INFERENCE_SERVICE_CONFIGS
+        try:
+            return await commit.metadata(resource, raw, finalizers=finalizers, spec=spec) or raw
+        except (BadRequest, Forbidden, Invalid):  # by rules that are younger than the configuration
+            return await commit.add_finalizer(resource, raw, FINALIZER)
 
     async def _delete(self, raw: Object, users: list[Key]) -> None:
         if FINALIZER not in finalizers_of(raw):
@@ -78,7 +81,7 @@ class Reconciler:
 def _spelling(spec: Object) -> Object:
     """The patch that spells a spec as Go would; none for one that is not of its types, which services will say."""
     try:
-        change: Object = merge_patch.diff(spec, rewritten(spec, go_type("llm.LLMInferenceServiceSpec")))
+        change: Object = merge_patch.diff(spec, spelled(spec))
     except DecodeError:
         return {}
     return change
