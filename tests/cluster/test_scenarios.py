@@ -46,7 +46,8 @@ def ask(wire: Wire, method: str, path: str, body: Any) -> tuple[int, Any]:
         if method in ("POST", "PATCH") and not path.endswith("/status"):
             del answer["status"]  # of which a get tells more
         else:
-            answer["status"]["conditions"].sort(key=lambda condition: condition["type"])
+            conditions = answer["status"]["conditions"] or []  # none yet, on a server that has just heard of it
+            answer["status"]["conditions"] = sorted(conditions, key=lambda condition: condition["type"])
     if answer.get("kind") == "APIResourceList":
         answer["resources"].sort(key=lambda resource: resource["name"])
     for column in answer.get("columnDefinitions") or ():
