@@ -13,7 +13,7 @@ from aiohttp import web
 
 from isvc.dashboard.cluster_view import ClusterView
 from isvc.dashboard.scope import Scope, may_read_services, readable
-from isvc.dashboard.views_in_use import IDLE, ViewInUse
+from isvc.dashboard.views_in_use import IDLE, ViewInUse, surplus
 from isvc.kube.selectors import is_label_value
 from isvc.toolkit.client import Client
 
@@ -58,8 +58,8 @@ class ScopedViews:
     async def _view_of(self, namespace: str) -> ViewInUse:
         view = self._named.pop(namespace, None) or ViewInUse(lambda: self._make_of(Scope((namespace,))))
         self._named[namespace] = view
-        while len(self._named) > MOST_NAMED and (old := next((n for n, v in self._named.items() if v.unused), None)):
-            await self._named.pop(old).close()
+        for unused in surplus(self._named, MOST_NAMED):
+            await unused.close()
         return view
 
     async def _make(self) -> ClusterView:

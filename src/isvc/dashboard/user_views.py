@@ -13,6 +13,7 @@ from aiohttp import web
 from isvc.dashboard.cluster_view import ClusterView
 from isvc.dashboard.scoped_views import ScopedViews
 from isvc.dashboard.sign_in import TOKEN
+from isvc.dashboard.views_in_use import surplus
 from isvc.kube.errors import Forbidden, Unauthorized
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
@@ -56,8 +57,8 @@ class UserViews:
         key = _digest(token)
         views = self._views.pop(key, None) or ScopedViews(Client.connect(self._as(token)), self._namespaces)
         self._views[key] = views
-        while len(self._views) > MOST_USERS and (unused := next((k for k, v in self._views.items() if v.unused), None)):
-            await _closed(self._views.pop(unused))
+        for unused in surplus(self._views, MOST_USERS):
+            await _closed(unused)
         async with views.use(request) as view:
             yield view
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from aiohttp import web
 
@@ -20,6 +20,15 @@ class Views(Protocol):
     def use(self, request: web.Request) -> AbstractAsyncContextManager[ClusterView]: ...
 
     async def close(self) -> None: ...
+
+
+class Usable(Protocol):
+    @property
+    def unused(self) -> bool: ...
+
+
+K = TypeVar("K", str, bytes)
+V = TypeVar("V", bound=Usable)
 
 
 class ViewInUse:
@@ -76,6 +85,12 @@ class ViewInUse:
             self._closed.add(task)
             task.add_done_callback(self._closed.discard)
             self._view = None
+
+
+def surplus(views: dict[K, V], most: int) -> Iterator[V]:
+    """Takes out views that nobody uses, those of the longest ago first, until no more than `most` are left."""
+    while len(views) > most and (unused := next((key for key, view in views.items() if view.unused), None)):
+        yield views.pop(unused)
 
 
 def _has_failed(opening: asyncio.Task[ClusterView]) -> bool:
