@@ -74,13 +74,11 @@ def rewritten(data: Any, kind: Type, schema: Schema, path: str) -> Any:
         values = schema.get("additionalProperties")
         inner = values if isinstance(values, dict) else {}
         return {key: rewritten(each, _elem(kind), inner, f"{path}.{key}") for key, each in data.items()}
-    fields, properties = _by_key(kind), schema.get("properties") or {}
-    kept = {key for key, each in fields.items() if each.type.kind in ("pointer", "struct") or not each.omit}
-    kept.update(schema.get("required") or ())
+    fields, properties, required = _by_key(kind), schema.get("properties") or {}, schema.get("required") or ()
     return {
         key: rewritten(each, fields[key].type, properties.get(key) or {}, f"{path}.{key}") if key in fields else each
         for key, each in data.items()
-        if each or key in kept or key not in fields
+        if each or key not in fields or key in required or not _goes_when_zero(fields[key])
     }
 
 
@@ -103,6 +101,11 @@ def _never_omitted(struct: Type) -> frozenset[str]:
     """The fields that are written even where nothing is given."""
     optional = {key for key, each in _by_key(struct).items() if each.omit == "zero" or _is_omitted_when_empty(each)}
     return frozenset(_by_key(struct).keys() - optional)
+
+
+def _goes_when_zero(each: Field) -> bool:
+    """Zeros behind pointers were given on purpose."""
+    return _is_omitted_when_empty(each) and each.type.kind != "pointer"
 
 
 def _is_omitted_when_empty(each: Field) -> bool:
