@@ -180,8 +180,8 @@ class Node:
         node = node_object(self.kubelet.port, timestamp(self._clock.now()))
         with contextlib.suppress(AlreadyExists):
             await self._client.create(NODES, node)
-        await self._client.patch(NODES, NODE_NAME, {"status": node["status"]}, subresource="status")
-        await self._untaint(await self._client.get(NODES, NODE_NAME))
+        status = {"status": node["status"]}
+        await self._untaint(await self._client.patch(NODES, NODE_NAME, status, subresource="status"))
 
     async def _untaint(self, node: Object) -> None:
         """What a cluster's node controller does once a node is ready; taints of others stay."""
