@@ -17,7 +17,7 @@ from isvc.apiserver.verbs.pipeline import Api
 from isvc.apiserver.verbs.update import change
 from isvc.kube.objects import Object
 from isvc.kube.patch import merge_patch
-from isvc.kube.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICES, Resource
+from isvc.kube.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICE_NAME_LABEL, SERVICES, Resource
 
 SYSTEM = User("system:apiserver", ("system:masters",))
 ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104
@@ -93,7 +93,7 @@ def _own_service(cluster_ip: str, address: str, port: int) -> list[tuple[Resourc
         "subsets": [{"addresses": [{"ip": address}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}],
     }
     endpoint_slice: Object = {
-        "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "metadata": {"name": "kubernetes", "labels": {SERVICE_NAME_LABEL: "kubernetes"}},
         "addressType": "IPv4",
         "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
         "ports": [{"name": "https", "port": port, "protocol": "TCP"}],

@@ -61,6 +61,8 @@ CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+SERVICE_NAME_LABEL = "kubernetes.io/service-name"
+"""By which an EndpointSlice says whose endpoints it has."""
 INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")

@@ -8,6 +8,7 @@ from typing import Final
 
 from isvc.api.resources import GROUP
 from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
+from isvc.kube.resource import SERVICE_NAME_LABEL
 from isvc.preflight.finding import Finding, error, ok, warning
 from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.toolkit.clock import parse_timestamp
@@ -90,7 +91,7 @@ def _refused(webhook: Object) -> str:
 
 
 def _service_of(endpoints: Object) -> Key:
-    return Key(namespace_of(endpoints), labels_of(endpoints).get("kubernetes.io/service-name", ""))
+    return Key(namespace_of(endpoints), labels_of(endpoints).get(SERVICE_NAME_LABEL, ""))
 
 
 def _is_ready(endpoint: Object) -> bool:

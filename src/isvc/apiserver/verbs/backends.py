@@ -13,9 +13,8 @@ from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.container_ports import port_of_pod
 from isvc.kube.errors import BadRequest, ServiceUnavailable
 from isvc.kube.objects import Object, dig, labels_of, name_of
-from isvc.kube.resource import ENDPOINT_SLICES, PODS
+from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL
 
-_SERVICE_NAME = "kubernetes.io/service-name"
 _DEFAULT_PORT = 80
 
 
@@ -84,7 +83,7 @@ def _ready_pods(api: Api, namespace: str, service: str) -> list[str]:
     return [
         reference["name"]
         for each in slices
-        if labels_of(each).get(_SERVICE_NAME) == service
+        if labels_of(each).get(SERVICE_NAME_LABEL) == service
         for endpoint in each.get("endpoints") or ()
         if dig(endpoint, "conditions", "ready") is not False
         and (reference := endpoint.get("targetRef") or {}).get("kind") == "Pod"

@@ -13,14 +13,13 @@ from isvc.kube.container_ports import port_of_pod
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
-from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICES
+from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL, SERVICES
 from isvc.local.controllers.context import Context
 from isvc.local.controllers.pods import is_ready
 from isvc.local.node.ports import local_ports
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
-SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 
 
@@ -104,7 +103,7 @@ def slice_of(service: Object, pod: Object) -> Object | None:
         "metadata": {
             "name": f"{name_of(service)}-{suffix}",
             "namespace": namespace_of(service),
-            "labels": {SERVICE_NAME: name_of(service), MANAGED_BY: "endpointslice-controller.k8s.io"},
+            "labels": {SERVICE_NAME_LABEL: name_of(service), MANAGED_BY: "endpointslice-controller.k8s.io"},
             "ownerReferences": [controller_ref({"apiVersion": "v1", "kind": "Service", **service})],
         },
         "addressType": "IPv4",

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from isvc.kube.objects import Object, dig, labels_of
-from isvc.kube.resource import ENDPOINT_SLICES, SERVICES, Resource
+from isvc.kube.resource import ENDPOINT_SLICES, SERVICE_NAME_LABEL, SERVICES, Resource
 from isvc.serving.workload.service import is_grpc
 
 SERVICE_OF_SLICE = "service"
 READY_IN_SLICE = "ready-endpoint"
-SERVICE_NAME_LABEL = "kubernetes.io/service-name"
 
 
 class Endpoint(NamedTuple):

@@ -9,8 +9,8 @@ import pytest_asyncio
 from aiohttp import web
 
 from isvc.kube.objects import name_of
-from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
-from isvc.local.gateway.backends import SERVICE_NAME_LABEL, SERVICE_OF_SLICE, Backends
+from isvc.kube.resource import ENDPOINT_SLICES, SERVICE_NAME_LABEL, SERVICES
+from isvc.local.gateway.backends import SERVICE_OF_SLICE, Backends
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.listener import Listener
 from isvc.local.gateway.proxy import Proxy
