@@ -53,7 +53,6 @@ GATEWAY = "gateway"
 POOL = "{{ ChildName .ObjectMeta.Name `-inference-pool` }}"
 BACKEND: Object = {"group": INFERENCE_POOLS.group, "kind": "InferencePool", "name": POOL, "port": 8000, "weight": 1}
 STOPPED: Object = {"metadata": {"annotations": {STOP: "true"}}}
-LOST: Object = {"spec": {"router": {"gateway": {"refs": [{"name": "nowhere"}]}}}}
 POD: Object = {"containers": [{"name": "main", "image": "server:1"}]}
 
 

@@ -20,7 +20,6 @@ from isvc.kube.patch import merge_patch
 from isvc.toolkit.certificates import AUTHORITY_LIFE, issue_authority, issue_serving
 
 READS = {"get", "list", "watch"}
-DEFINITION = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
 LONG_AGO = "2026-01-01T00:00:00Z"
 
 

@@ -1,4 +1,4 @@
-"""Model formats with a history: each once had its own field in the predictor."""
+"""Model formats that once had a field of their own in the predictor (`predictor.sklearn`)."""
 
 from __future__ import annotations
 

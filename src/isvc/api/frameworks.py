@@ -1,4 +1,4 @@
-"""Predictors that name a framework (`predictor.sklearn`), as services were once written, in today's form.
+"""Turns the old framework fields (`predictor.sklearn`) into `model`.
 
 The defaulter rewrites them before they are stored. What was stored before there was a defaulter has the old form
 until somebody writes it again, so controllers read services through here, too.

@@ -1,4 +1,4 @@
-"""What an InferenceService has become."""
+"""The status of an InferenceService."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What objects hold against each other, and strategies therefore ask for."""
+"""Values that no two objects may share (addresses, ports, names of kinds), for the strategies that hand them out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of names in Kubernetes, each a question with the words for a no."""
+"""Syntax of Kubernetes names: each function gives what is wrong with a name, in the words of Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a path under /api or /apis points at."""
+"""Parses the paths under /api and /apis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InferenceGraphs on their way into the cluster."""
+"""Admission of InferenceGraphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InferenceServices on their way into the cluster."""
+"""Admission of InferenceServices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LLMInferenceServices and LLMInferenceServiceConfigs on their way into the cluster."""
+"""Admission and conversion of LLMInferenceServices and LLMInferenceServiceConfigs."""
 
 from __future__ import annotations
 

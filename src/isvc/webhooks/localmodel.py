@@ -1,4 +1,4 @@
-"""Model caches on their way into the cluster, and out of it."""
+"""Admission of model caches, and of their deletion."""
 
 from __future__ import annotations
 

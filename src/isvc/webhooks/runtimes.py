@@ -1,4 +1,4 @@
-"""ServingRuntimes and ClusterServingRuntimes on their way into the cluster."""
+"""Admission of ServingRuntimes and ClusterServingRuntimes."""
 
 from __future__ import annotations
 

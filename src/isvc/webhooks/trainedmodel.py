@@ -1,4 +1,4 @@
-"""TrainedModels on their way into the cluster."""
+"""Admission of TrainedModels."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What objects become before they are stored."""
+"""Defaulting: how admission completes our kinds before they are stored."""

@@ -1,4 +1,4 @@
-"""What an InferenceService becomes before it is stored.
+"""Defaulting of InferenceServices.
 
 Old spellings turn into today's, a framework field turns into `model`, containers get a name and resources, and a
 service whose model is cached on its nodes is marked as such.

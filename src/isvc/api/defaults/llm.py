@@ -1,4 +1,4 @@
-"""What an LLMInferenceService becomes before it is stored, in either version."""
+"""Defaulting of LLMInferenceServices, in either version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cache of models a service uses, written on the service: its pods find the model on their node's disk."""
+"""Marks a service with the model cache that it uses, so that its pods find the model on their node's disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an LLMInferenceService has become."""
+"""The status of an LLMInferenceService."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may not be stored, and why: pure functions that name the field, the fault, and what would be right."""
+"""Validation of our kinds: pure functions that name the field, the fault, and what would be right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What canaries of an InferenceService may be."""
+"""Validates the canaries of an InferenceService."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each component of an InferenceService must be, whichever it is."""
+"""Validates what predictor, transformer and explainer have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What containers may not say."""
+"""Validates environment variables and GPUs of containers."""
 
 from __future__ import annotations
 

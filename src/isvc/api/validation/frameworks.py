@@ -1,4 +1,4 @@
-"""Rules of the framework fields, which are left standing in ModelMesh alone: everywhere else they become `model`."""
+"""Validates framework fields, which only ModelMesh services keep: elsewhere they become `model`."""
 
 from __future__ import annotations
 

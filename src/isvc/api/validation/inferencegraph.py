@@ -1,4 +1,4 @@
-"""What an InferenceGraph may be."""
+"""Validates InferenceGraphs."""
 
 from __future__ import annotations
 

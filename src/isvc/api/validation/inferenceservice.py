@@ -1,4 +1,4 @@
-"""What an InferenceService may be, and how it may change."""
+"""Validates InferenceServices and their updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What LLMInferenceServices and LLMInferenceServiceConfigs may be, in either version."""
+"""Validates LLMInferenceServices and LLMInferenceServiceConfigs, in either version."""
 
 from __future__ import annotations
 

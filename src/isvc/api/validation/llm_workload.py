@@ -1,4 +1,4 @@
-"""What a workload of an LLMInferenceService may be."""
+"""Validates a workload of an LLMInferenceService."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What model caches may be, and when they may go."""
+"""Validates model caches and their deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a component may say about its scaling, which depends on the autoscaler it will get."""
+"""Validates the scaling of a component, by the rules of the autoscaler that it gets."""
 
 from __future__ import annotations
 

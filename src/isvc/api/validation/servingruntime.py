@@ -1,4 +1,4 @@
-"""What a ServingRuntime or ClusterServingRuntime may be, beside the others of its scope."""
+"""Validates ServingRuntimes and ClusterServingRuntimes, each beside the others of its scope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a component may download from, and to."""
+"""Validates storage URIs, mount paths and confidential storage of a component."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a TrainedModel may be, and how it may change."""
+"""Validates TrainedModels and their updates."""
 
 from __future__ import annotations
 

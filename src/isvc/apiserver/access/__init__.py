@@ -1,1 +1,1 @@
-"""Who asks, and whether they may: tokens, certificates, impersonation, RBAC, and the reviews that ask about them."""
+"""Authentication, impersonation and authorization (RBAC), and the reviews by which clients ask about them."""

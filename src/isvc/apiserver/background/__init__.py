@@ -1,1 +1,1 @@
-"""What happens without a request: clean-up after definitions, owners and namespaces that go away."""
+"""Background work of the server: garbage collection, finalizers of namespaces and CRDs, expiry of events, quotas."""

@@ -1,4 +1,4 @@
-"""Something in the server that follows every change and works off what it noticed, one thing at a time."""
+"""Base of background workers: follows every event, and works through a queue of what it noticed, one item at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is accepted and most likely not meant: hidden variables, ports twice, fields and labels that are out of use.
+"""Warnings about what is accepted and most likely a mistake: duplicate ports and variables, deprecated fields.
 
 Pods are looked at when they are created, workloads also when they change. Not warned of: paths that overlap in
 projected volumes, and addresses that are written in an unusual way.

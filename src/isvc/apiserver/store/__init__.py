@@ -1,1 +1,1 @@
-"""Objects at rest: an in-memory view of what is committed, and the log it can be rebuilt from."""
+"""Storage: an in-memory view of what is committed, and the log on disk that it is rebuilt from."""

@@ -1,4 +1,4 @@
-"""Columns of who may do what, and of what extends the API."""
+"""Columns of RBAC, certificate requests, API services, webhooks and admission policies."""
 
 from __future__ import annotations
 

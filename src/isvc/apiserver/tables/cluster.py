@@ -1,4 +1,4 @@
-"""Columns of what a cluster consists of beside workloads: nodes, events, configuration, devices, priorities."""
+"""Columns of nodes, events, ConfigMaps and Secrets, leases, devices, quotas and priorities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of what leads to pods."""
+"""Columns of Services, Endpoints, Ingresses and NetworkPolicies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of volumes and of what provides them."""
+"""Columns of volumes, claims, storage classes and CSI drivers."""
 
 from __future__ import annotations
 

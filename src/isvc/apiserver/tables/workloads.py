@@ -1,4 +1,4 @@
-"""Columns of workloads and of what scales them."""
+"""Columns of workloads, Jobs and autoscalers."""
 
 from __future__ import annotations
 

@@ -33,14 +33,13 @@ from isvc.serving.storage.ca_bundle import ca_bundle_copy
 from isvc.serving.workload.component import Component
 
 
-def plan(observed: Observed, readiness: Readiness | None = None) -> Planned:
-    """The children of a service. Without a given readiness, that of the live children decides on the ingress."""
+def plan(observed: Observed) -> Planned:
     builders = builders_of(observed)
     if builders is None:
         message = f"It is not possible to use {observed.mode} deployment mode when Knative Services are not available"
         remedy = f"install it, or create the service anew with the annotation {DEPLOYMENT_MODE}: Standard"
         return Planned(observed.raw, stop=Stop(Stage.MODE, message, remedy=remedy))
-    draft = _Draft(observed, builders, readiness)
+    draft = _Draft(observed, builders)
     steps = {
         Stage.SHARED: draft.shared,
         Stage.PREDICTOR: draft.predictor,
@@ -84,7 +83,6 @@ class _Draft:
 
     observed: Observed
     builders: Builders
-    readiness: Readiness | None
     stage: Stage = Stage.SHARED
     service: Object = field(default_factory=dict)
     runtime: Runtime | None = None
@@ -137,15 +135,15 @@ class _Draft:
             self._deploy(names.EXPLAINER, explainer.build(self.observed, spec, self.service))
 
     def ingress(self) -> None:
-        """Planned on the readiness that this pass is going to report, unless another one is given."""
+        """Planned on the readiness that this pass is going to report."""
         ingress = self.builders.ingress
-        parts = ingress.plan(self.observed, self._planned(), self.readiness or self._live_readiness())
+        parts = ingress.plan(self.observed, self._planned(), self._readiness())
         self.parts += parts
         others = self.builders.other_ingress_kinds
         if others and any(part.kinds >= ingress.KINDS and not isinstance(part.answer, Hold) for part in parts):
             self.parts.append(Part(Stage.CLEANUP, Retire("the service has another ingress"), others))
 
-    def _live_readiness(self) -> Readiness:
+    def _readiness(self) -> Readiness:
         edit = StatusEdit(self.observed.status, self.observed.now)
         for deployed in self.deployed.values():
             self.builders.workload.report(edit, deployed, self.observed.live)

@@ -48,12 +48,12 @@ log = logging.getLogger(__name__)
 
 Results: TypeAlias = dict[ChildKey, ChildResult]
 
-PASSES: Final = 2
-LOOK_AGAIN: Final = 1.0  # after somebody's edit was undone: who edits one child often edits another, unseen
-SOON: Final = 2.0  # what is missing may come unnoticed: it is looked for often at first, then less and less
-LATE: Final = 60.0
-UNCHECKED: Final = 5.0
-LEAVING: Final = 5.0
+MAX_PASSES: Final = 2
+AFTER_REPAIR: Final = 1.0  # who edits one child often edits another, without a watch that reports it
+FIRST_RETRY: Final = 2.0  # for what may appear without a watch that reports it; later retries are further apart
+LAST_RETRY: Final = 60.0
+AFTER_FAILED_CHECK: Final = 5.0
+WAIT_FOR_GROUP: Final = 5.0
 
 
 class Reconciler:
@@ -101,21 +101,21 @@ class Reconciler:
             reads, merged = await self._combine(raw, config, reads, edit)
         except NotCombined as error:
             event = Event(WARNING, "Error", f"Reconciliation failed: {error.message}")
-            return Report(edit.result(), (event,), self._later(edit))
+            return Report(edit.result(), (event,), self._retry(edit))
         except ApiError as error:
             log.warning("%s: its merged spec could not be checked: %s", Key.of(raw), error)
-            return Report(edit.result(), (), Result(requeue_after=UNCHECKED))
+            return Report(edit.result(), (), Result(requeue_after=AFTER_FAILED_CHECK))
         observed, planned, outcomes = await self._apply(raw, config, merged, reads, now)
         self._dependencies.record(Key.of(raw), _references(observed))
         fold(edit, observed, planned, outcomes[-1])
-        after = self._later(edit) if halted(planned, observed, outcomes[-1]) else _after(planned, outcomes[-1])
+        after = self._retry(edit) if halted(planned, observed, outcomes[-1]) else _after(planned, outcomes[-1])
         return Report(edit.result(), _events(observed, planned, outcomes), after)
 
-    def _later(self, edit: StatusEdit) -> Result:
-        """When to look again at a service that lacks something: the longer it has lacked it, the later."""
+    def _retry(self, edit: StatusEdit) -> Result:
+        """Reconcile again a service that lacks something: the longer it has lacked it, the later."""
         since = (edit.conditions.get(c.READY) or {}).get("lastTransitionTime")
         age = (self._clock.now() - datetime.fromisoformat(since)).total_seconds() if since else 0.0
-        return Result(requeue_after=min(max(age / 20, SOON), LATE))
+        return Result(requeue_after=min(max(age / 20, FIRST_RETRY), LAST_RETRY))
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Reconciler:
             outcome.results |= await self._remove(planned, raw)
             outcomes.append(outcome)
             created = any(isinstance(result, Created) for result in outcome.results.values())
-            if not created or outcome.refusal or len(outcomes) == PASSES:
+            if not created or outcome.refusal or len(outcomes) == MAX_PASSES:
                 return observed, planned, outcomes
 
     async def _plan(self, observed: Observed) -> tuple[Observed, Planned]:
@@ -206,7 +206,7 @@ class Reconciler:
             edit.mark(c.GROUP_READY, "False", "FinalizationPending", message)
             edit.clear(c.GROUP_DEGRADED)
             await self._commit.status(LLM_INFERENCE_SERVICES, raw, edit.result())
-            return Result(requeue_after=LEAVING)
+            return Result(requeue_after=WAIT_FOR_GROUP)
         binding = names.scheduler_cluster_role_binding(namespace_of(raw), name_of(raw))
         removed = Outcome(await self._remove_one(Shared(CLUSTER_ROLE_BINDINGS, binding), raw))
         for event in child_events(removed, namespace_of(raw)):
@@ -246,6 +246,6 @@ def _events(observed: Observed, planned: Planned, outcomes: list[Outcome]) -> tu
 
 def _after(planned: Planned, outcome: Outcome) -> Result | None:
     if outcome.repaired:
-        return Result(requeue_after=LOOK_AGAIN)
+        return Result(requeue_after=AFTER_REPAIR)
     later = [area.again for area in planned.areas.values() if area.again is not None]
     return Result(requeue_after=min(later)) if later else None

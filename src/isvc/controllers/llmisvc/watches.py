@@ -1,4 +1,4 @@
-"""What makes a service worth another look, and how the controller is put together."""
+"""What triggers a reconcile of an LLMInferenceService, and how its controller is built."""
 
 from __future__ import annotations
 

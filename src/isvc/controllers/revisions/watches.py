@@ -1,4 +1,4 @@
-"""What makes an earlier spec worth keeping, and how the controller is built."""
+"""Which changes of a service are kept as revisions, and how the controller is built."""
 
 from __future__ import annotations
 

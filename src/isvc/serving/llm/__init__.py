@@ -1,1 +1,1 @@
-"""LLMInferenceServices: what presets make of them."""
+"""What is shared about LLMInferenceServices: presets and their templates, merging of specs, names, labels."""

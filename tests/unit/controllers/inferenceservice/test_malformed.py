@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.controllers.inferenceservice.healthy_children import with_healthy_children
 
 from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
 from isvc.api.completion import read
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
-from isvc.controllers.inferenceservice.readiness import assume_ready
 from isvc.controllers.inferenceservice.status.fold import fold, undecided, unreadable
 from isvc.engine.outcome import Outcome
 from isvc.kube.conditions import find
@@ -117,8 +117,8 @@ def reconciled(spec: Any, runtime: Any, mode: str, scaler: str) -> Object | Deco
         raw, service = read(InferenceService, raw)
     except DecodeError as error:
         return error
-    seen = observed(raw, service, runtime, mode, scaler)
-    return fold(seen, plan(seen, assume_ready(seen)), Outcome())
+    seen = with_healthy_children(observed(raw, service, runtime, mode, scaler))
+    return fold(seen, plan(seen), Outcome())
 
 
 MODES = st.sampled_from(["Standard", "Knative"])

@@ -1,4 +1,4 @@
-"""rbac.authorization.k8s.io, and the reviews that ask who may do what."""
+"""rbac.authorization.k8s.io, and the reviews of authorization.k8s.io and authentication.k8s.io."""
 
 from __future__ import annotations
 

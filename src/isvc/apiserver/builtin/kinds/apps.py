@@ -1,4 +1,4 @@
-"""apps: what keeps pods running."""
+"""apps: Deployments, ReplicaSets, StatefulSets, DaemonSets and ControllerRevisions."""
 
 from __future__ import annotations
 

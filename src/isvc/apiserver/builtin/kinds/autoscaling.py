@@ -1,4 +1,4 @@
-"""autoscaling and policy: how many pods there are, and have to be."""
+"""autoscaling and policy: HorizontalPodAutoscalers and PodDisruptionBudgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""batch: work that ends."""
+"""batch: Jobs and CronJobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""resource.k8s.io: devices, and claims on them."""
+"""resource.k8s.io: device classes, ResourceClaims and ResourceSlices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""networking.k8s.io and discovery.k8s.io: how pods are reached."""
+"""networking.k8s.io and discovery.k8s.io: Ingresses, NetworkPolicies and EndpointSlices."""
 
 from __future__ import annotations
 

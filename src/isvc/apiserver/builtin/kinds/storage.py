@@ -1,4 +1,4 @@
-"""storage.k8s.io: what provides volumes."""
+"""storage.k8s.io: storage classes, CSI drivers and volume attachments."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What Kubernetes refuses in its own kinds, in its own words: the checks that people and programs run into."""
+"""Validation of Kubernetes' own kinds, with its messages: the checks that people and programs run into."""

@@ -1,4 +1,4 @@
-"""Roles, bindings, and the configuration of webhooks."""
+"""Validates roles, role bindings and webhook configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Autoscalers and disruption budgets: how many pods there may be."""
+"""Validates HorizontalPodAutoscalers and PodDisruptionBudgets."""
 
 from __future__ import annotations
 

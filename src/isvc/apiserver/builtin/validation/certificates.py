@@ -1,4 +1,4 @@
-"""Requests for certificates."""
+"""Validates CertificateSigningRequests."""
 
 from __future__ import annotations
 

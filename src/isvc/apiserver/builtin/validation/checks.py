@@ -1,4 +1,4 @@
-"""Questions that many kinds ask about a field."""
+"""Checks of single fields that several kinds share."""
 
 from __future__ import annotations
 

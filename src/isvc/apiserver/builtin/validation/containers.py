@@ -1,4 +1,4 @@
-"""Containers: names, images, ports, variables, probes, resources and what is mounted where."""
+"""Validates containers: names, images, ports, variables, probes, resources and mounts."""
 
 from __future__ import annotations
 

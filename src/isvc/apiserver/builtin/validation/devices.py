@@ -1,4 +1,4 @@
-"""Claims on devices."""
+"""Validates updates of ResourceClaims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods and their templates: volumes, policies, placement; and what an update may still change."""
+"""Validates pods and pod templates, and what an update of a pod may still change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ValidatingAdmissionPolicy and its binding may not be: incomplete, or written in what is no CEL."""
+"""Validates ValidatingAdmissionPolicies and their bindings: required fields, and CEL that compiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services, endpoints, ingresses and network policies."""
+"""Validates Services, Endpoints, EndpointSlices, Ingresses and NetworkPolicies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept: config maps, secrets, claims, volumes, leases, events; and quotas."""
+"""Validates ConfigMaps, Secrets, claims, volumes, storage classes, ResourceQuotas, Leases and Events."""
 
 from __future__ import annotations
 

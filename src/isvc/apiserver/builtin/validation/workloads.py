@@ -1,4 +1,4 @@
-"""Kinds that keep pods running, and work that ends."""
+"""Validates Deployments, ReplicaSets, DaemonSets, StatefulSets, Jobs and CronJobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a configuration worth another look, and how the controller is put together."""
+"""What triggers a reconcile of an LLMInferenceServiceConfig, and how its controller is built."""
 
 from __future__ import annotations
 

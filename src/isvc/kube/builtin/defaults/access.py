@@ -1,4 +1,4 @@
-"""Who may do what, who is asked first, and who goes first."""
+"""Defaults of namespaces, role bindings, webhooks, admission policies, API services, priorities and flow control."""
 
 from __future__ import annotations
 

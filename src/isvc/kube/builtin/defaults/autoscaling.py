@@ -1,4 +1,4 @@
-"""Horizontal pod autoscalers."""
+"""Defaults of HorizontalPodAutoscalers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that ends."""
+"""Defaults of Jobs and CronJobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims on devices."""
+"""Defaults of ResourceClaims and their templates."""
 
 from __future__ import annotations
 

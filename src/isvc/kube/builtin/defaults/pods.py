@@ -1,4 +1,4 @@
-"""Pods, pod templates, and the nodes that pods run on."""
+"""Defaults of pods, pod templates and nodes."""
 
 from __future__ import annotations
 

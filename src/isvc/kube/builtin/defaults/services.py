@@ -1,4 +1,4 @@
-"""How pods are found and reached."""
+"""Defaults of Services, Endpoints, EndpointSlices, IngressClasses and NetworkPolicies."""
 
 from __future__ import annotations
 

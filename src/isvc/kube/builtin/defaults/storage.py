@@ -1,4 +1,4 @@
-"""What is kept: volumes, claims, secrets, config maps, and limits on them."""
+"""Defaults of ConfigMaps, Secrets, volumes, claims, storage classes, CSI drivers and LimitRanges."""
 
 from __future__ import annotations
 

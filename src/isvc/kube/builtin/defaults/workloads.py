@@ -1,4 +1,4 @@
-"""Kinds that keep pods running."""
+"""Defaults of Deployments, ReplicaSets, StatefulSets, DaemonSets and ReplicationControllers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fresh service can be planned without a cluster, as if all of its components were ready."""
+"""The ingress of a service, in each mode, once its components are ready."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from tests.unit.controllers.inferenceservice.healthy_children import with_healthy_children
 
 from isvc.api import InferenceService
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
-from isvc.controllers.inferenceservice.readiness import assume_ready
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES, Resource
 from isvc.serving.config import Config
@@ -56,7 +56,7 @@ def named(planned: Any, resource: Resource) -> dict[str, Object]:
 
 def test_behind_an_ingress() -> None:
     observed = fresh("Standard", gateway=False)
-    planned = plan(observed, assume_ready(observed))
+    planned = plan(with_healthy_children(observed))
     assert named(planned, DEPLOYMENTS).keys() == {"iris-predictor", "iris-transformer"}
     rules = named(planned, INGRESSES)["iris"]["spec"]["rules"]
     backends = {rule["host"]: rule["http"]["paths"][0]["backend"]["service"]["name"] for rule in rules}
@@ -65,7 +65,7 @@ def test_behind_an_ingress() -> None:
 
 def test_behind_a_gateway() -> None:
     observed = fresh("Standard", gateway=True)
-    planned = plan(observed, assume_ready(observed))
+    planned = plan(with_healthy_children(observed))
     routes = named(planned, HTTP_ROUTES)
     assert routes.keys() == {"iris", "iris-predictor", "iris-transformer"}
     assert routes["iris"]["spec"]["hostnames"] == ["iris-ns.example.com"]
@@ -76,7 +76,7 @@ def test_behind_a_gateway() -> None:
 def test_behind_a_gateway_at_a_path_that_is_cut_off() -> None:
     explained = {**SERVICE, "spec": {**SERVICE["spec"], "explainer": {"containers": [CONTAINER]}}}
     observed = fresh("Standard", gateway=True, service=explained, **BY_PATH)
-    routes = named(plan(observed, assume_ready(observed)), HTTP_ROUTES)
+    routes = named(plan(with_healthy_children(observed)), HTTP_ROUTES)
     assert routes["iris"]["spec"]["hostnames"] == ["iris-ns.localhost"]
     by_path = routes["iris-path"]["spec"]
     assert by_path["hostnames"] == ["localhost"]
@@ -91,7 +91,7 @@ def test_behind_a_gateway_at_a_path_that_is_cut_off() -> None:
 
 def test_on_knative_behind_istio() -> None:
     observed = fresh("Knative", gateway=False)
-    planned = plan(observed, assume_ready(observed))
+    planned = plan(with_healthy_children(observed))
     assert named(planned, KNATIVE_SERVICES).keys() == {"iris-predictor", "iris-transformer"}
     assert "iris" in named(planned, SERVICES)
     route = named(planned, VIRTUAL_SERVICES)["iris"]
@@ -104,5 +104,5 @@ def test_on_knative_behind_istio() -> None:
     ("mode", "gateway", "kind"),
     [("Standard", False, INGRESSES), ("Standard", True, HTTP_ROUTES), ("Knative", False, VIRTUAL_SERVICES)],
 )
-def test_without_the_assumption_a_fresh_service_has_no_ingress_yet(mode: str, gateway: bool, kind: Resource) -> None:
+def test_a_fresh_service_has_no_ingress_yet(mode: str, gateway: bool, kind: Resource) -> None:
     assert named(plan(fresh(mode, gateway=gateway)), kind) == {}

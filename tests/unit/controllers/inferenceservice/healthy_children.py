@@ -1,0 +1,23 @@
+"""What is observed of a service whose children were applied and have become healthy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.plan import plan
+from isvc.kube.objects import name_of
+from isvc.simulation.platform import Platform
+
+
+def with_healthy_children(observed: Observed) -> Observed:
+    platform = Platform(tuple(observed.knative_domains))
+    live = {
+        (child.resource, name_of(child.manifest)): {
+            **child.manifest,
+            "status": platform.healthy(child.resource, child.manifest),
+        }
+        for child in plan(observed).plan.wanted()
+        if child.resource in platform.kinds
+    }
+    return replace(observed, live=live)
