@@ -1,4 +1,4 @@
-"""`isvc apiserver`: the embedded API server on its own, for tests and for the curious."""
+"""`isvc apiserver`: the embedded API server on its own."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ import click
     required=True,
     help="Where to keep objects, certificates and tokens.",
 )
-@click.option("--port", default=0, show_default="a free one", help="Port to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on.  [default: a free one]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--ephemeral", is_flag=True, help="Keep objects in memory only.")
+@click.option("--ephemeral", is_flag=True, help="Keep objects in memory, and forget them at the end.")
 @click.option("--durable", is_flag=True, help="Wait for the disk at every write, so that a power cut loses nothing.")
 @click.option(
     "--controllers",

@@ -62,7 +62,9 @@ class Cluster:
         )
 
 
-def cluster_options(*, all_namespaces: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def cluster_options(
+    *, all_namespaces: bool = False, namespace_help: str = "Namespace.  [default: the context's]"
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds --kubeconfig, --context, -n and, if asked for, -A; the command gets them as its argument `cluster`."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,13 +73,7 @@ def cluster_options(*, all_namespaces: bool = False) -> Callable[[Callable[..., 
             return function(cluster=Cluster(kubeconfig, context, namespace, all_namespaces), **rest)
 
         options = [
-            click.option(
-                "-n",
-                "--namespace",
-                default="",
-                shell_complete=_namespaces,
-                help="Namespace.  [default: the context's]",
-            ),
+            click.option("-n", "--namespace", default="", shell_complete=_namespaces, help=namespace_help),
             click.option("--context", default="", help="Context of the kubeconfig.  [default: the current one]"),
             click.option("--kubeconfig", default="", metavar="FILE", help="Instead of $KUBECONFIG or ~/.kube/config."),
         ]

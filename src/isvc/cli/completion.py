@@ -9,7 +9,7 @@ import click
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print the script that completes isvc's commands, and the names of services and namespaces, in SHELL.
+    """Print the script that completes isvc's commands, and the names of services and namespaces, in a shell.
 
     \b
       bash: echo 'source <(isvc completion bash)' >> ~/.bashrc

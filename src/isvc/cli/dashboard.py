@@ -40,10 +40,10 @@ class Wanted:
 @click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=PORT_NUMBER, help="Port to listen on.  [default: 8090, or a free one]")
 @click.option("--allow-edit", is_flag=True, help="Let services be stopped, scaled, undone and deleted.")
-@click.option("--password-file", type=_FILE, help="Let in who knows the password in this file.")
+@click.option("--password-file", type=_FILE, help="Let in whoever knows the password in this file.")
 @click.option("--user-tokens", is_flag=True, help="Let in users with their own tokens for the cluster, as themselves.")
 @click.option("--tls-cert", type=_FILE, help="Certificate to serve HTTPS with.")
-@click.option("--tls-key", type=_FILE, help="Its key.")
+@click.option("--tls-key", type=_FILE, help="Key of the certificate.")
 @click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
 @cluster_options()
 def command(

@@ -26,7 +26,9 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @click.option(
     "--system-namespace", default="kserve", show_default=True, help="Where the configuration and presets are."
 )
-@click.option("--summary", "brief", is_flag=True, help="Which services and children, but not how.")
+@click.option(
+    "--summary", "brief", is_flag=True, help="List the services and children that would change, without the changes."
+)
 @output_option(JSON, YAML, NAME)
 def command(cluster: Cluster, files: tuple[str, ...], system_namespace: str, brief: bool, output: str | None) -> None:
     """Show what would change on the cluster if documents were applied, child by child, and which pods would restart.

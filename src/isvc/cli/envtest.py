@@ -13,6 +13,7 @@ def command(folder: Path) -> None:
     """Write FOLDER, to be given as KUBEBUILDER_ASSETS: programs named etcd and kube-apiserver that start the embedded
     API server with envtest's flags and certificates, so that a controller-runtime suite runs on it unchanged.
 
+    \b
         export KUBEBUILDER_ASSETS=$(isvc envtest ~/.cache/isvc/assets) && go test ./...
     """
     from isvc.apiserver.kube_apiserver import write_assets

@@ -32,7 +32,7 @@ def command(cluster: Cluster, name: str | None, system_namespace: str, output: s
     NAME is an InferenceService, LLMInferenceService, InferenceGraph or TrainedModel; llmisvc/NAME says which. Without a
     name, all services that are not ready are explained, with -A those of all namespaces.
 
-    The first line is the root cause. Exit code 1 when a service is not ready.
+    The first line is the root cause. Exits with 1 if a service is not ready.
     """
     with Progress("looking at children, pods and events"):
         explained = cluster.run(lambda client: _explained(client, cluster, name, system_namespace))

@@ -29,9 +29,10 @@ import click
 def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tuple[str, ...]) -> None:
     """Print the manifests of the managers: those of the Helm chart `charts/isvc`, with the same values.
 
+    \b
         isvc manifests --crds | kubectl apply --server-side -f -
         isvc manifests --set webhooks.enabled=true | kubectl apply --server-side -f -
-    """  # fmt: skip
+    """
     import yaml
 
     from isvc.cli import chart

@@ -17,7 +17,7 @@ _GAP = "   "
 def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds -o as the argument `output`; all forms, unless some are named."""
     chosen = forms or (JSON, YAML, WIDE, NAME)
-    return click.option("-o", "--output", type=click.Choice(chosen), metavar="|".join(chosen), help="How to print it.")
+    return click.option("-o", "--output", type=click.Choice(chosen), metavar="|".join(chosen), help="Output format.")
 
 
 def print_remarks(warnings: Iterable[object], problems: Iterable[object]) -> None:

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 @click.option("-p", "--prompt", help="Instead of -d: what to say to a language model.")
 @click.option("--path", default="", help="Path to send it to.  [default: found from the request's fields]")
 @click.option(
-    "--repeat", default=1, show_default=True, type=click.IntRange(1), help="Send it so often, for the latency."
+    "--repeat",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Send it this many times, to measure the latency.",
 )
 @click.option(
     "--timeout", "within", type=Seconds(), default="2m", show_default=True, help="How long to wait for an answer."

@@ -16,14 +16,14 @@ _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "error": ("✗", "
 
 
 @click.command()
-@cluster_options()
+@cluster_options(namespace_help="Namespace to install into.  [default: kserve]")
 @click.option("--takeover", is_flag=True, help="Show what would change for the services that another manager made.")
 @output_option(JSON, YAML)
 def command(cluster: Cluster, takeover: bool, output: str | None) -> None:
     """Check a cluster before a manager is installed: versions, kinds, other managers, webhooks, permissions.
 
-    -n names the namespace to install into (kserve). The cluster is read and not written to. Exits with 1 if something
-    would keep a manager from working, or if --takeover finds pods that would restart.
+    The cluster is read and not written to. Exits with 1 if something would keep a manager from working, or if
+    --takeover finds pods that would restart.
     """
     from isvc.preflight.checks import preflight
     from isvc.preflight.finding import Level

@@ -18,7 +18,9 @@ REFUSED, UNREADABLE = 1, 2
 @click.option(
     "-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="File, folder, or - for stdin."
 )
-@click.option("--with", "extra", multiple=True, metavar="FILE", help="What the cluster has besides: runtimes, secrets.")
+@click.option(
+    "--with", "extra", multiple=True, metavar="FILE", help="Further objects of the cluster: runtimes, secrets."
+)
 @click.option("--config", metavar="FILE", help="The ConfigMap inferenceservice-config.  [default: that of `isvc up`]")
 @click.option(
     "--mode", default="", metavar="MODE", help="Deployment mode of services that name none: Standard, Knative."
@@ -26,8 +28,8 @@ REFUSED, UNREADABLE = 1, 2
 @click.option("-n", "--namespace", default="default", help="Namespace of documents that name none.", show_default=True)
 @click.option("--without", multiple=True, metavar="CRD", help="A CRD that the cluster lacks: scaledobjects.keda.sh")
 @click.option("--no-shipped", is_flag=True, help="Leave out the runtimes and presets that an installation brings.")
-@click.option("--as-stored", is_flag=True, help="As an API server stores it: with defaults and owners.")
-@click.option("--pods", is_flag=True, help="The pods of workloads, too, as the webhook leaves them.")
+@click.option("--as-stored", is_flag=True, help="Print objects as an API server stores them: with defaults and owners.")
+@click.option("--pods", is_flag=True, help="Print the pods of workloads, too, as the webhook leaves them.")
 @output_option(YAML, JSON, NAME)
 def command(
     files: tuple[str, ...],

@@ -33,6 +33,7 @@ def add(name: str, words: tuple[str, ...], requirements: tuple[Path, ...], image
     COMMAND takes the place of the image's entry point, and the pod's args follow it; {port} in it is the pod's port.
     Without it, the pod has to give a command. `python` is that of the environment in both.
 
+    \b
         isvc runtime add my-model -r requirements.txt -- python /home/me/model.py
 
     `isvc runtime add pytorch` brings PyTorch, with which models in TorchScript run.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 def command() -> None:
-    """Show whether `isvc up` runs here, where it listens, and its services. Exit code 3 when it does not."""
+    """Show whether `isvc up` runs here, where it listens, and its services. Exits with 3 if it does not run."""
     from isvc.local.home import Home
 
     running = Home.default().running()

@@ -44,8 +44,8 @@ TIMED_OUT, NEVER = 1, 2
 def command(cluster: Cluster, names: tuple[str, ...], timeout: float) -> None:
     """Wait until services are ready.
 
-    Gives up early, and says why, when a service cannot become ready unless somebody acts. Exit code 1 after the
-    timeout, 2 when it gives up.
+    Gives up early, and says why, when a service cannot become ready unless somebody acts. Exits with 1 after the
+    timeout, with 2 when it gives up.
     """
     with Progress(f"waiting for {', '.join(names)}") as progress:
         code = cluster.run(lambda client: _wait(client, cluster, names, time.monotonic() + timeout, progress))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import signal
@@ -42,6 +43,19 @@ def test_every_command_says_what_it_does():
         assert command is not None
         assert command.help, name
         assert summary.endswith("."), name
+
+
+@pytest.mark.parametrize("words", [*([name] for name in COMMANDS), ["runtime", "add"]], ids=" ".join)
+def test_what_the_help_shows_to_be_typed_stays_on_one_line(words: list[str]):
+    command: click.Command | None = main
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    assert command is not None
+    shown = CliRunner().invoke(main, [*words, "--help"]).output
+    for line in inspect.cleandoc(command.help or "").splitlines():
+        if line.startswith("  "):
+            assert line in shown
 
 
 @pytest.mark.parametrize(
