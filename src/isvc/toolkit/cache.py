@@ -38,6 +38,10 @@ class Reader(Protocol):
         """As `by_index`, where the names are enough: nothing has to be decoded."""
         ...
 
+    def all_keys(self, resource: Resource, namespace: str = "") -> Sequence[Key]:
+        """As `list`, where the names are enough, or where the objects are looked at one by one: none stays decoded."""
+        ...
+
     def list(self, resource: Resource, namespace: str = "") -> list[Object]: ...
 
     def edition(self, resource: Resource) -> int:
@@ -106,6 +110,9 @@ class Cache:
 
     def keys(self, resource: Resource, index_name: str, value: str) -> Sequence[Key]:
         return self._mirror(resource).keys(index_name, value)
+
+    def all_keys(self, resource: Resource, namespace: str = "") -> Sequence[Key]:
+        return self._mirror(resource).all_keys(namespace)
 
     def list(self, resource: Resource, namespace: str = "") -> list[Object]:
         return self._mirror(resource).list(namespace)

@@ -69,6 +69,9 @@ class MemoryReader:
     def serves(self, resource: Resource) -> bool:
         return resource not in self._absent
 
+    def all_keys(self, resource: Resource, namespace: str = "") -> Sequence[Key]:
+        return sorted(key for key in self._objects.get(resource, {}) if namespace in ("", key.namespace))
+
     def list(self, resource: Resource, namespace: str = "") -> list[Object]:
         found = self._objects.get(resource, {}).items()
         return [obj for key, obj in found if namespace in ("", key.namespace)]

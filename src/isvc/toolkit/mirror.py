@@ -56,6 +56,11 @@ class Mirror:
     def by_index(self, index_name: str, value: str) -> list[Object]:
         return [obj for key in self.keys(index_name, value) if (obj := self.get(key)) is not None]
 
+    def all_keys(self, namespace: str) -> Sequence[Key]:
+        if len(self._stores) == 1:
+            return self._stores[0].all_keys(namespace)
+        return sorted({key for store in self._stores for key in store.all_keys(namespace)})
+
     def list(self, namespace: str) -> list[Object]:
         return [
             obj

@@ -70,6 +70,9 @@ class Store:
             raise KeyError(f"no index {index!r}; declared: {', '.join(sorted(self._indexers))}")
         return sorted(self._index.get((index, value), ()))
 
+    def all_keys(self, namespace: str = "") -> Sequence[Key]:
+        return sorted(key for key in self if namespace in ("", key.namespace))
+
     def list(self, namespace: str = "") -> list[Object]:
         spaces = [namespace] if namespace else list(self._entries)
         return [

@@ -114,6 +114,9 @@ class Memory:
     def by_index(self, resource, index_name, value):
         return [obj for obj in self.list(resource) if is_controlled_by(obj, value)]
 
+    def all_keys(self, resource, namespace=""):
+        return sorted(map(Key.of, self.list(resource, namespace)))
+
     def keys(self, resource, index_name, value):
         return [Key.of(obj) for obj in self.by_index(resource, index_name, value)]
 

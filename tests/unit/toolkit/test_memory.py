@@ -35,6 +35,8 @@ def test_objects_are_found_by_name_and_namespace(memory):
     assert memory.get(NAMESPACES, "here", "ignored") == {"metadata": {"name": "here"}}
     assert len(memory.list(CONFIG_MAPS)) == 3
     assert [Key.of(obj).name for obj in memory.list(CONFIG_MAPS, "there")] == ["a"]
+    assert memory.all_keys(CONFIG_MAPS) == [Key("here", "a"), Key("here", "b"), Key("there", "a")]
+    assert memory.all_keys(CONFIG_MAPS, "there") == [Key("there", "a")]
 
 
 def test_indexes_are_those_that_were_declared_and_the_owners(memory):

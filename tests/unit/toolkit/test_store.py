@@ -39,6 +39,8 @@ def test_reads_by_key_namespace_and_altogether(store):
     assert names(store.list()) == ["a", "b"]
     assert len(store) == 2
     assert set(store) == {Key("ns", "a"), Key("other", "b")}
+    assert store.all_keys() == [Key("ns", "a"), Key("other", "b")]
+    assert store.all_keys("other") == [Key("other", "b")]
 
 
 def test_an_index_follows_updates_and_removals(store):

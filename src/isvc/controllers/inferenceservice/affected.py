@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from isvc.api.annotations import AUTOSCALER_CLASS
@@ -24,31 +24,37 @@ class Affected:
         """Those that use the runtime, and those that found none and may find this one."""
         name, namespace = name_of(runtime), namespace_of(runtime)
         field = "servingRuntimeName" if namespace else "clusterServingRuntimeName"
-        for service in self._reader.list(INFERENCE_SERVICES, namespace):
+        for key, service in self._services(namespace):
             status = service.get("status") or {}
             if status.get(field) == name or _waits_for_runtime(status):
-                yield Key.of(service)
+                yield key
 
     def by_lost_runtime(self, runtime: Object) -> Iterable[Key]:
         """Those that were refused, which may now be refused for another reason."""
-        for service in self._reader.list(INFERENCE_SERVICES, namespace_of(runtime)):
+        for key, service in self._services(namespace_of(runtime)):
             if _waits_for_runtime(service.get("status") or {}):
-                yield Key.of(service)
+                yield key
 
     def by_storage(self, container: Object) -> Iterable[Key]:
         """Those that have not been deployed completely, perhaps for want of this container."""
-        for service in self._reader.list(INFERENCE_SERVICES):
+        for key, service in self._services():
             conditions = dig(service, "status", "conditions") or ()
             if not any(condition.get("type") == "Stopped" for condition in conditions):
-                yield Key.of(service)
+                yield key
 
     def by_settings(self, before: Object | None, after: Object | None) -> Iterable[Key]:
         """Those that a change of a ConfigMap in the system namespace concerns: a CA bundle concerns all services."""
-        sections = self._changed_sections(before, after)
-        if sections:
-            for service in self._reader.list(INFERENCE_SERVICES):
-                if any(_SECTIONS[section](service) for section in sections):
-                    yield Key.of(service)
+        concerned = {_SECTIONS[section] for section in self._changed_sections(before, after)}
+        if _any in concerned:
+            yield from self._reader.all_keys(INFERENCE_SERVICES)
+        elif concerned:
+            yield from (key for key, service in self._services() if any(concerns(service) for concerns in concerned))
+
+    def _services(self, namespace: str = "") -> Iterator[tuple[Key, Object]]:
+        """One after the other: all of them decoded at once would take six times the memory of the cache."""
+        for key in self._reader.all_keys(INFERENCE_SERVICES, namespace):
+            if (service := self._reader.get(INFERENCE_SERVICES, key.name, key.namespace)) is not None:
+                yield key, service
 
     def _changed_sections(self, before: Object | None, after: Object | None) -> frozenset[str]:
         old, new = ((each or {}).get("data") or {} for each in (before, after))

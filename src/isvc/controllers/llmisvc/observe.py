@@ -180,7 +180,7 @@ class _Accounts(Mapping[str, Object | None]):
         return self._reader.get(SERVICE_ACCOUNTS, name, self._namespace)
 
     def __iter__(self) -> Iterator[str]:
-        return (name_of(account) for account in self._reader.list(SERVICE_ACCOUNTS, self._namespace))
+        return (key.name for key in self._reader.all_keys(SERVICE_ACCOUNTS, self._namespace))
 
     def __len__(self) -> int:
-        return len(self._reader.list(SERVICE_ACCOUNTS, self._namespace))
+        return len(self._reader.all_keys(SERVICE_ACCOUNTS, self._namespace))

@@ -13,7 +13,6 @@ from isvc.serving.llm.presets import preset_names
 from isvc.toolkit.store import Indexer
 
 CONFIG_INDEX: Final = "configuration"
-PLACE_INDEX: Final = "place"
 
 
 class Names(Protocol):
@@ -34,11 +33,6 @@ def configs_of(service: Object, prefix: str) -> Iterable[str]:
     pinned: dict[str, str] = dig(service, "status", "annotations") or {}
     implied = () if applied else (*pinned.values(), *preset_names(prefix))
     return dict.fromkeys((*references, *applied, *implied))
-
-
-def places_of(service: Object) -> Iterable[str]:
-    """Indexes services by their namespace, and once more by none, which stands for all."""
-    return ("", namespace_of(service))
 
 
 @cache

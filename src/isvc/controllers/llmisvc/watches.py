@@ -127,10 +127,10 @@ def _watches(cache: Memory, dependencies: Dependencies, system_namespace: str) -
         return {key for keys in found for key in keys if key != Key.of(service)}
 
     def neighbours(account: Object) -> Iterable[Key]:
-        return map(Key.of, cache.list(LLM_INFERENCE_SERVICES, namespace_of(account)))
+        return cache.all_keys(LLM_INFERENCE_SERVICES, namespace_of(account))
 
     def everybody(_: Object) -> Iterable[Key]:
-        return map(Key.of, cache.list(LLM_INFERENCE_SERVICES))
+        return cache.all_keys(LLM_INFERENCE_SERVICES)
 
     def is_configuration(before: Object | None, after: Object | None) -> bool:
         obj = after or before or {}

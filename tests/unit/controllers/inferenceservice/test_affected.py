@@ -8,7 +8,8 @@ import pytest
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.controllers.inferenceservice.affected import Affected
-from isvc.kube.objects import Key
+from isvc.kube.objects import Key, Object
+from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.toolkit.memory import MemoryReader
 
@@ -25,7 +26,7 @@ REFUSED = {"transitionStatus": "InvalidSpec", "lastFailureInfo": {"reason": "Run
 RUNTIME = {"metadata": {"name": "server", "namespace": "ns"}}
 
 
-@pytest.mark.parametrize(("gone", "concerned"), [(True, ["refused"]), (False, ["runs", "refused"])])
+@pytest.mark.parametrize(("gone", "concerned"), [(True, ["refused"]), (False, ["refused", "runs"])])
 def test_a_runtime_that_goes_concerns_only_those_it_did_not_serve(gone: bool, concerned: list[str]) -> None:
     cache = holding(service("runs", servingRuntimeName="server"), service("refused", modelStatus=REFUSED))
     affected = Affected(cache, lambda: None)
@@ -59,3 +60,17 @@ def test_a_change_of_settings_concerns_those_that_the_changed_sections_are_about
     config = Config.parse({"storageInitializer": '{"caBundleConfigMapName": "bundle"}'})
     affected = Affected(holding(EXPLAINED, PLAIN), lambda: config)
     assert [key.name for key in affected.by_settings(before, after)] == concerned
+
+
+class NamesOnly(MemoryReader):
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        raise AssertionError(f"{resource} {name} was decoded")
+
+    def list(self, resource: Resource, namespace: str = "") -> list[Object]:
+        raise AssertionError(f"all {resource} were decoded")
+
+
+def test_settings_that_concern_all_services_are_told_by_names_alone() -> None:
+    affected = Affected(NamesOnly([(INFERENCE_SERVICES, EXPLAINED), (INFERENCE_SERVICES, PLAIN)]), lambda: None)
+    changed = affected.by_settings(settings(deploy="{}"), settings(deploy="{ }", explainers="{}"))
+    assert list(changed) == [Key("ns", "explained"), Key("ns", "plain")]

@@ -13,7 +13,7 @@ from isvc.controllers.llmisvc.config.status import IN_USE, fold
 from isvc.controllers.llmisvc.config.users import Users
 from isvc.controllers.llmisvc.config.watches import controller
 from isvc.controllers.llmisvc.observe import Environment
-from isvc.controllers.llmisvc.usage import CONFIG_INDEX, PLACE_INDEX, config_indexer, places_of
+from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer
 from isvc.kube.conditions import find
 from isvc.kube.errors import Invalid
 from isvc.kube.objects import Key, Object
@@ -24,7 +24,7 @@ from isvc.toolkit.reads import Read
 
 SMALL: Object = {"metadata": {"name": "small", "namespace": "a", "finalizers": [FINALIZER]}}
 PRESET: Object = {"metadata": {"name": "kserve-config-llm-template", "namespace": "kserve", "finalizers": [FINALIZER]}}
-INDEXERS = {CONFIG_INDEX: config_indexer("kserve-"), PLACE_INDEX: places_of}
+INDEXERS = {CONFIG_INDEX: config_indexer("kserve-")}
 
 
 def service(name: str, *applied: tuple[str, str]) -> Object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.usage import CONFIG_INDEX, PLACE_INDEX
+from isvc.controllers.llmisvc.usage import CONFIG_INDEX
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.serving.llm.presets import preset_names
 from isvc.toolkit.cache import Memory
@@ -20,7 +20,7 @@ class Users:
         name, namespace = name_of(config), namespace_of(config)
         everywhere = namespace == self._system_namespace
         if name in self._presets:
-            return list(self._cache.keys(LLM_INFERENCE_SERVICES, PLACE_INDEX, "" if everywhere else namespace))
+            return list(self._cache.all_keys(LLM_INFERENCE_SERVICES, "" if everywhere else namespace))
         keys = self._cache.keys(LLM_INFERENCE_SERVICES, CONFIG_INDEX, name)
         reached = (key for key in keys if everywhere or key.namespace == namespace)
         return sorted(key for key in reached if self._uses(key, name, namespace))

@@ -8,7 +8,7 @@ from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERV
 from isvc.controllers.llmisvc.config.reconcile import Reconciler
 from isvc.controllers.llmisvc.config.users import Users
 from isvc.controllers.llmisvc.observe import Environment
-from isvc.controllers.llmisvc.usage import CONFIG_INDEX, PLACE_INDEX, config_indexer, configs_of, places_of
+from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, configs_of
 from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.serving.llm.presets import preset_names
 from isvc.toolkit.cache import Memory
@@ -47,7 +47,7 @@ def controller(
             return True
         return list(configs_of(before, environment.preset_prefix)) != list(configs_of(after, environment.preset_prefix))
 
-    indexers = {CONFIG_INDEX: config_indexer(environment.preset_prefix), PLACE_INDEX: places_of}
+    indexers = {CONFIG_INDEX: config_indexer(environment.preset_prefix)}
     watches = (
         Watch(LLM_INFERENCE_SERVICE_CONFIGS),
         Watch(LLM_INFERENCE_SERVICES, to=configs, when=usage_changed, delay=TOGETHER),
