@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.waiting import until
 
 from isvc.kube.errors import ApiError
@@ -23,8 +26,8 @@ from isvc.kube.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from isvc.toolkit.certificates import AUTHORITY_LIFE, SERVING_LIFE
-from isvc.toolkit.client import PatchKind
+from isvc.toolkit.certificates import AUTHORITY_LIFE, SERVING_LIFE, issue_authority, issue_serving
+from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.rotation import Certificates, Targets
 from isvc.toolkit.webhook import (
@@ -253,6 +256,40 @@ async def test_replicas_that_start_together_agree_on_one_certificate(client, nam
     await asyncio.gather(*(each.ensure() for each in replicas))
     assert len({(folder / "tls.crt").read_bytes() for folder in folders}) == 1
     assert all((folder / "tls.key").stat().st_mode & 0o077 == 0 for folder in folders)
+
+
+def written_by_others() -> dict[str, dict[str, bytes]]:
+    now = datetime.now(UTC)
+    ours, theirs = issue_authority("ours", now), issue_authority("theirs", now)
+    serving, other = issue_serving(ours, HOSTS, now), issue_serving(ours, HOSTS, now)
+    sound = {"ca.crt": ours.certificate, "ca.key": ours.key, "tls.crt": serving.certificate, "tls.key": serving.key}
+    foreign = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return {
+        "no authority": {"tls.crt": serving.certificate, "tls.key": serving.key},
+        "a key of another kind": sound | {"ca.key": foreign},
+        "a key that is none": sound | {"ca.key": b"nonsense", "tls.key": b"nonsense"},
+        "a key of another certificate": sound | {"tls.key": other.key},
+        "another authority": sound | {"ca.crt": theirs.certificate, "ca.key": theirs.key},
+        "nothing readable": dict.fromkeys(sound, b"nonsense"),
+    }
+
+
+@pytest.mark.parametrize("fault", written_by_others())
+async def test_a_secret_that_others_wrote_is_put_right(
+    client: Client, namespace: str, tmp_path: Path, fault: str
+) -> None:
+    data = {name: base64.b64encode(value).decode() for name, value in written_by_others()[fault].items()}
+    manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert", "namespace": namespace}}
+    await client.create(SECRETS, manifest | {"data": data})
+    certificates = Certificates(client, namespace=namespace, secret="cert", hosts=HOSTS, cert_dir=tmp_path)
+    await certificates.ensure()
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    served = x509.load_pem_x509_certificate((tmp_path / "tls.crt").read_bytes())
+    authorities = x509.load_pem_x509_certificates((tmp_path / "ca.crt").read_bytes())
+    served.verify_directly_issued_by(authorities[0])
+    live = await client.get(SECRETS, "cert", namespace)
+    await certificates.ensure()
+    assert await client.get(SECRETS, "cert", namespace) == live, "it is right now"
 
 
 async def test_a_bundle_that_somebody_removed_is_put_back(client, namespace, registered, tmp_path):

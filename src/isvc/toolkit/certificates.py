@@ -97,6 +97,33 @@ def is_due(certificate: bytes, now: datetime, hosts: Sequence[str] = ()) -> bool
     return now > read.not_valid_after_utc - life / 3 or any(_alternative(host) not in names for host in hosts)
 
 
+def is_pair(pair: Pair) -> bool:
+    """Whether the key is the certificate's, and such as is issued here: others may have written either."""
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(pair.key, None)
+        certified = x509.load_pem_x509_certificate(pair.certificate).public_key()
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: the key asks for a password
+        return False
+    return isinstance(key, ec.EllipticCurvePrivateKey) and key.public_key() == certified
+
+
+def is_issued_by(certificate: bytes, authority: bytes) -> bool:
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    issuer = x509.load_pem_x509_certificate(authority)
+    try:
+        x509.load_pem_x509_certificate(certificate).verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
 def unexpired(bundle: bytes, now: datetime) -> bytes:
     """The certificates of a bundle that still count."""
     from cryptography import x509

@@ -24,7 +24,7 @@ from isvc.kube.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from isvc.toolkit.certificates import Pair, is_due, issue_authority, issue_serving, unexpired
+from isvc.toolkit.certificates import Pair, is_due, is_issued_by, is_pair, issue_authority, issue_serving, unexpired
 from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError
@@ -93,7 +93,7 @@ class Certificates:
             await self._clock.sleep(CHECK_SECONDS)
             try:
                 await self.ensure()
-            except (ApiError, ClusterError, OSError) as error:
+            except Exception as error:  # whatever it was, the next check may find it mended
                 log.warning("webhook certificates not checked: %s", error)
 
     async def _current(self) -> dict[str, bytes]:
@@ -119,10 +119,15 @@ class Certificates:
         now = self._clock.now()
         bundle = held.get("ca.crt", b"")
         authority = Pair(bundle, held.get("ca.key", b""))
-        if not authority.key or is_due(bundle, now):
+        serving = Pair(held.get("tls.crt", b""), held.get("tls.key", b""))
+        if is_due(bundle, now) or not is_pair(authority):
             authority = issue_authority(f"{self._secret}-ca", now)
-            bundle = authority.certificate + unexpired(bundle or self._served_bundle(), now)
-        elif not is_due(held.get("tls.crt", b""), now, self._hosts) and held.get("tls.key"):
+            bundle = authority.certificate + (unexpired(bundle, now) or unexpired(self._served_bundle(), now))
+        elif (
+            not is_due(serving.certificate, now, self._hosts)
+            and is_pair(serving)
+            and is_issued_by(serving.certificate, bundle)
+        ):
             return held
         serving = issue_serving(authority, self._hosts, now)
         return {"ca.crt": bundle, "ca.key": authority.key, "tls.crt": serving.certificate, "tls.key": serving.key}
