@@ -5,6 +5,7 @@ ENVTEST := $(CACHE)/envtest-1.35.4
 CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
+comma := ,
 
 .PHONY: bench-dashboard chromium run kserve-e2e docs fuzz test soak test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
@@ -92,8 +93,8 @@ bench: .venv envtest ## requests, CPU, memory and time per service on a real kub
 bench-llm: .venv envtest ## the same for LLMInferenceServices (N=50)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(BENCH)/bench.py --llmisvc '$(LLMISVC)' --mode llmisvc --crds manifests/crds/full -n $(or $(N),50)
 
-bench-scale: .venv envtest ## memory, CPU, restart and an edit of the configuration with many services (N=1500)
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/scale.py --bench $(BENCH) --manager '$(MANAGER)' --crds manifests/crds/full -n $(or $(N),1500)
+bench-scale: .venv envtest ## a table of memory, CPU, restart and an edit of the configuration with many services (SIZES=300,1500,5000)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/scale.py --bench $(BENCH) --manager '$(MANAGER)' --crds manifests/crds/full --sizes $(or $(SIZES),300$(comma)1500$(comma)5000)
 
 bench-apiserver: .venv envtest ## speed and memory of the embedded API server beside kube-apiserver with etcd
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/apiserver.py

@@ -1,26 +1,36 @@
-"""What an InferenceService costs when there are many: memory, CPU, time to Ready, a restart, and an edit of the
-configuration that touches every tenth.
+"""What an InferenceService costs when there are many, as a Markdown table with a column for each number of services.
 
-    python bench/scale.py --bench FOLDER --manager 'CMD' -n 5000
+    python bench/scale.py --bench FOLDER --manager 'CMD' --crds FOLDER --sizes 300,1500,5000
 
-Built on `bench.py` of FOLDER, which starts a real kube-apiserver. The API server's own pace is measured with the first
-300 services' children, written straight to it.
+For each number a new kube-apiserver is started, by `bench.py` of FOLDER; then services are created and made ready, the
+manager is restarted, and `inferenceservice-config` is edited so that every tenth service has to change. Which objects
+the edit wrote is read from the audit log: the run fails if they are of other services, or if one is missing.
+
+Progress goes to stderr, the table to stdout after each column, so that an interrupted run leaves what it has found.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 TENTH = 10
 FLOOR = 300
+LIMIT = 1800.0  # seconds after which a phase is given up
 NOTE = "bench.example/note"
+CHILDREN = ("/apis/apps/v1/deployments", "/apis/autoscaling/v2/horizontalpodautoscalers")
+WORKLOAD = ("deployments", "services", "horizontalpodautoscalers", "ingresses")
+
+Object = dict[str, Any]
+Figures = dict[str, float]
 
 
 def bench_of(folder: Path) -> Any:
@@ -31,55 +41,129 @@ def bench_of(folder: Path) -> Any:
 
 def scale_bench(module: Any) -> Any:
     class Services(module.InferenceServices):  # type: ignore[misc]
-        """Every tenth carries an annotation, which its children get unless the configuration says otherwise."""
+        """Every tenth of a namespace has an annotation, which its children get while the configuration lets them."""
 
-        def service(self, i: int) -> dict[str, Any]:
-            made: dict[str, Any] = super().service(i)
-            if i % TENTH == 0:
+        def service(self, i: int) -> Object:
+            made: Object = super().service(i)
+            if is_noted(i):
                 made["metadata"]["annotations"] = {NOTE: "kept"}
             return made
 
         def created(self) -> bool:
             return all(_count(self.bench.kube, path) >= self.bench.n for path in CHILDREN)
 
+    def is_noted(i: int) -> bool:
+        return i // int(module.NAMESPACES) % TENTH == 0
+
     class Scale(module.Bench):  # type: ignore[misc]
         def __init__(self, args: argparse.Namespace) -> None:
             super().__init__(args)
             self.kinds = Services(self)
+            self.seconds: Figures = {}  # of the phases that go on until the manager is idle: until all was done
+            self.memory: Figures = {}
+
+        # -- phases
+
+        def measure(self, name: str, phase: Callable[[], None]) -> None:
+            print(f"{self.n:,} services: {name}", flush=True)
+            super().measure(name, phase)
+            if name in self.seconds:
+                self.figures[name]["wall_s"] = self.seconds[name]
+
+        def create(self) -> None:
+            self.each(self._create, range(self.n))
+            self._until(self.kinds.created)
+
+        def ready(self) -> None:
+            with self._timed("ready"):
+                self.kinds.make_ready()
+                self._until_each(module.ISVC, module._is_ready)
+            self._until_idle()
+
+        def restart(self) -> None:
+            self._stop_controllers()
+            self.controllers.clear()
+            began = time.monotonic()
+            self._start_controllers()
+            self.seconds["restart"] = self._until_idle() - began
 
         def update(self) -> None:
             """Instead of an edit of all services: one of the configuration."""
+            offset = self._audit_size()
+            for process in self.controllers:
+                Path(f"/proc/{process.pid}/clear_refs").write_text("5")  # the peak counts from here
             section = json.dumps({"serviceAnnotationDisallowedList": [NOTE]})
-            config = {"apiVersion": "v1", "kind": "ConfigMap"}
-            config["metadata"] = {"name": "inferenceservice-config", "namespace": "kserve"}  # type: ignore[assignment]
-            self.kube.patch(config, {"data": {"inferenceService": section}})
-            self._until(lambda: not any(map(_has_note, self.kube.list(*module.DEPLOYMENT))))
+            metadata = {"name": "inferenceservice-config", "namespace": "kserve"}
+            config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+            with self._timed("update"):
+                self.kube.patch(config, {"data": {"inferenceService": section}})
+                self._until_each(module.DEPLOYMENT, lambda deployment: not _has_note(deployment))
+            self._until_idle()
+            self.memory["peak"] = sum(_peak_mib(process.pid) for process in self.controllers)
+            self._check_edited(offset)
 
         def delete(self) -> None:
             """Left out: the garbage collector of the cluster, not the manager, has the work."""
 
         def floor(self, floors: list[Any]) -> None:
             super().floor(floors[:FLOOR])
-            pace = self.figures["floor"]["writes/s"]
-            both = self.figures["create"]["wall_s"] + self.figures["ready"]["wall_s"]
-            own = self.writes["create"] + self.writes["ready"]
-            print(f"x_own_writes {both * pace / own:.2f} ({both:.0f} s, {own} writes, {pace} writes/s)")
+
+        # -- what they are made of
 
         def _start_controllers(self) -> None:
             super()._start_controllers()
-            print(f"started  {self._rss():.1f} MiB", flush=True)
+            self.memory.setdefault("started", self._rss())
+
+        def _create(self, i: int) -> None:
+            try:
+                self.client().create(self.kinds.service(i))
+            except module.ApiError as error:
+                if error.code != 409:  # it had come through before the connection was lost, and was sent again
+                    raise
+
+        @contextlib.contextmanager
+        def _timed(self, phase: str) -> Iterator[None]:
+            began = time.monotonic()
+            yield
+            self.seconds[phase] = time.monotonic() - began
 
         def _until(self, done: Callable[[], bool]) -> None:
+            began = time.monotonic()
             while not done():
-                time.sleep(max(0.2, self.n / 1000))  # looking costs the API server more the more there are
+                if time.monotonic() - began > LIMIT:
+                    raise SystemExit(f"given up after {LIMIT:.0f} s")
+                time.sleep(0.5)
+
+        def _until_each(self, kind: tuple[str, str], done: Callable[[Object], bool]) -> None:
+            """Wait for all objects of a kind, by namespace: looking at few at a time costs the server little."""
+            for space in (f"bench-{i}" for i in range(module.NAMESPACES)):
+                self._until(lambda space=space: all(map(done, self.kube.list(*kind, space))))  # type: ignore[misc]
+                print(f"  {space} done", flush=True)
+
+        def _until_idle(self) -> float:
+            """Wait until the manager has used next to no CPU for two seconds; gives when that began."""
+            since, cpu = time.monotonic(), self._cpu()
+            while time.monotonic() - since < 2:
+                time.sleep(0.25)
+                if (now := self._cpu()) - cpu > 0.05:
+                    since, cpu = time.monotonic(), now
+            return since
+
+        def _check_edited(self, offset: int) -> None:
+            """Children were written of exactly the services that have the annotation."""
+            time.sleep(1)  # the audit log
+            noted = (self.kinds.service(i)["metadata"] for i in range(self.n) if is_noted(i))
+            concerned = {(each["namespace"], each["name"]) for each in noted}
+            with self.cluster.audit_log.open("rb") as log:
+                log.seek(offset)
+                written = list(_written(map(json.loads, log), module.WRITES))
+            kinds = Counter(resource for resource, _, _ in written)
+            print(f"  {dict(kinds)} written for {len(concerned)} services")
+            self.edited = kinds["deployments"]
+            if wrong := {(namespace, name) for _, namespace, name in written} ^ concerned:
+                raise SystemExit(f"the edit reached too many or too few: {sorted(wrong)[:5]}")
 
     return Scale
-
-
-CHILDREN = (
-    "/apis/apps/v1/deployments",
-    "/apis/autoscaling/v2/horizontalpodautoscalers",
-)
 
 
 def _count(kube: Any, path: str) -> int:
@@ -87,8 +171,68 @@ def _count(kube: Any, path: str) -> int:
     return len(page["items"]) + int(page["metadata"].get("remainingItemCount") or 0)
 
 
-def _has_note(deployment: dict[str, Any]) -> bool:
+def _written(events: Iterable[Object], verbs: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Resource, namespace and service of each child that the manager wrote."""
+    for event in events:
+        target = event.get("objectRef") or {}
+        others = event.get("userAgent", "").startswith(("conformance-harness", "kube-apiserver"))
+        if not others and event["verb"] in verbs and target.get("resource") in WORKLOAD:
+            yield target["resource"], target["namespace"], target["name"].removesuffix("-predictor")
+
+
+def _has_note(deployment: Object) -> bool:
     return NOTE in (deployment["spec"]["template"]["metadata"].get("annotations") or {})
+
+
+def _peak_mib(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
+
+
+ROWS: dict[str, Callable[[Any], str]] = {
+    "API requests a service, until all are Ready": lambda run: f"{_until_ready(run, 'requests/isvc'):.2f}",
+    "… in 5 s after that": lambda run: f"{_requests(run, 'settled'):.0f}",
+    "CPU a service, until Ready, webhooks included": lambda run: f"{1000 * _until_ready(run, 'cpu_s') / run.n:.1f} ms",
+    "created and Ready after": lambda run: f"{_until_ready(run, 'wall_s'):.0f} s",
+    "the API server's own pace, measured at the end of the run": lambda run: (
+        f"{run.figures['floor']['writes/s']:.0f} writes/s"
+    ),
+    "time over that of as many writes at that pace": lambda run: f"{run.figures['floor']['x_own_writes']:.2f}",
+    "resident memory: at the start": lambda run: f"{run.memory['started']:.1f} MiB",
+    "… all Ready": lambda run: f"{run.figures['ready']['rss_mib']:.1f} MiB",
+    "… a service": lambda run: f"{_memory_a_service(run):.1f} KiB",
+    "… after a restart": lambda run: f"{run.figures['restart']['rss_mib']:.1f} MiB",
+    "restart: until it is idle": lambda run: f"{run.seconds['restart']:.1f} s",
+    "… CPU": lambda run: f"{run.figures['restart']['cpu_s']:.1f} s",
+    "… writes": lambda run: f"{run.writes['restart']}",
+    "an edit of `inferenceservice-config` that concerns every tenth: Deployments written": lambda run: (
+        f"{run.edited:,}"
+    ),
+    "… API requests": lambda run: f"{_requests(run, 'update'):,.0f}",
+    "… until the last Deployment had changed": lambda run: f"{run.seconds['update']:.1f} s",
+    "… CPU, and for each service that exists": lambda run: (
+        f"{run.figures['update']['cpu_s']:.1f} s, {1000 * run.figures['update']['cpu_s'] / run.n:.2f} ms"
+    ),
+    "… memory at its peak": lambda run: f"{run.memory['peak']:.1f} MiB",
+}
+
+
+def _until_ready(run: Any, figure: str) -> float:
+    return float(run.figures["create"][figure] + run.figures["ready"][figure])
+
+
+def _requests(run: Any, phase: str) -> float:
+    return float(run.figures[phase]["requests/isvc"] * run.n)
+
+
+def _memory_a_service(run: Any) -> float:
+    return float(1024 * (run.figures["ready"]["rss_mib"] - run.memory["started"]) / run.n)
+
+
+def table(runs: Sequence[Any]) -> str:
+    heads = ["", *(f"{run.n:,} services" for run in runs)]
+    lines = [heads, ["---"] * len(heads), *([name, *map(show, runs)] for name, show in ROWS.items())]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def main() -> None:
@@ -96,12 +240,20 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, required=True)
     parser.add_argument("--manager", required=True)
     parser.add_argument("--crds", type=Path, required=True)
-    parser.add_argument("-n", type=int, default=300)
+    parser.add_argument("--sizes", default="300,1500,5000", help="numbers of services, each a multiple of 100")
     args = parser.parse_args()
     vars(args).update(
-        llmisvc=None, mode="standard-ingress", idle=5.0, timeout=3600, quiet=2.0, audit=None, logs=None, server=None
+        llmisvc=None, mode="standard-ingress", idle=5.0, timeout=LIMIT, quiet=2.0, audit=None, logs=None, server=None
     )
-    scale_bench(bench_of(args.bench))(args).run()
+    runs: list[Any] = []
+    for size in args.sizes.split(","):
+        run = scale_bench(bench_of(args.bench))(argparse.Namespace(**vars(args), n=int(size)))
+        began = time.monotonic()
+        with contextlib.redirect_stdout(sys.stderr):
+            run.run()
+            print(f"{run.n:,} services took {time.monotonic() - began:.0f} s", flush=True)
+        runs.append(run)
+        print(f"\n{table(runs)}", flush=True)
 
 
 if __name__ == "__main__":
