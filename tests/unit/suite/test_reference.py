@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from tools.site import metrics
 
 from isvc.api.annotations import INTERNAL
 from isvc.api.resources import GROUP
@@ -114,33 +112,3 @@ def _text(node: ast.AST, names: dict[str, str]) -> str:
             return names.get(name, "{}")
         case _:
             return "{}"
-
-
-def test_alerts_and_dashboard_ask_for_metrics_that_exist() -> None:
-    known = {series for family in metrics.manager_families() for series in family.series}
-    [config_map] = [each for each in metrics.monitoring() if each["metadata"]["name"].endswith("-dashboard")]
-    panels = json.loads(config_map["data"]["isvc.json"])["panels"]
-    asked = [rule["expr"] for rule in metrics.alert_rules()]
-    asked += [target["expr"] for panel in panels for target in panel["targets"]]
-    assert len(asked) > 10
-    for expression in asked:
-        words = re.findall(
-            r"[a-z][a-z_]*_[a-z_]+", re.sub(r"\{[^}]*\}|\b(?:min|max)_over_time|histogram_quantile", "", expression)
-        )
-        assert words
-        assert set(words) <= known, expression
-
-
-def test_alerts_name_labels_that_their_metrics_have() -> None:
-    labels = {series: {*family.labels, "le"} for family in metrics.manager_families() for series in family.series}
-    for rule in metrics.alert_rules():
-        used = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"])))
-        series = next(word for word in re.findall(r"\w+", rule["expr"]) if word in labels)
-        assert used <= labels[series], rule["alert"]
-
-
-def test_every_alert_has_its_remedy() -> None:
-    install = (ROOT / "docs" / "install.md").read_text()
-    assert set(re.findall(r"^\| `(Isvc\w+)`", install, re.MULTILINE)) == {
-        rule["alert"] for rule in metrics.alert_rules()
-    }
