@@ -117,6 +117,34 @@ def test_a_revision_that_cannot_start_leaves_traffic_where_it_was(here):
     here.kubectl("delete", "isvc", "cautious")
 
 
+def test_an_image_that_nothing_here_runs_is_told_by_every_kind_of_knative(here):
+    container = {"image": "example.com/nobody/knows"}
+    metadata = {"name": "unknown-image"}
+    spec = {"template": {"spec": {"containers": [container]}}}
+    here.apply({"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": metadata, "spec": spec})
+
+    def failing(kind: str, name: str = "unknown-image") -> dict[str, tuple[str, str]]:
+        conditions = here.get(kind, name).get("status", {}).get("conditions", [])
+        return {each["type"]: (each["reason"], each["message"]) for each in conditions if each["status"] == "False"}
+
+    until(lambda: {"ConfigurationsReady", "RoutesReady", "Ready"} <= failing("ksvc").keys(), "the cause")
+    reason, message = failing("revision", "unknown-image-00001")["ContainerHealthy"]
+    assert reason == "ContainerMissing"
+    assert message.startswith('Unable to fetch image "example.com/nobody/knows": no local program is known for')
+    told = failing("ksvc")
+    assert told["ConfigurationsReady"][0] == "RevisionFailed"
+    assert message in told["ConfigurationsReady"][1]
+    assert told["RoutesReady"] == told["Ready"]
+    assert told["Ready"][0] == "RevisionMissing"
+
+    (here.home / "images.yaml").write_text(
+        "images: {example.com/nobody/knows: {command: [python, -m, http.server, '{port}']}}"
+    )
+    until(lambda: failing("ksvc") == {} and here.get("ksvc", "unknown-image")["status"]["conditions"], "no cause")
+    here.kubectl("wait", "ksvc/unknown-image", "--for=condition=Ready", "--timeout=60s")
+    here.kubectl("delete", "ksvc", "unknown-image")
+
+
 def in_knative_mode(example: str) -> str:
     documents = list(yaml.safe_load_all((EXAMPLES / example).read_text()))
     for document in documents:

@@ -111,6 +111,10 @@ def _report_trouble(status: Conditions, deployment: Object, pods: list[Object], 
                 "ContainerHealthy", f"ExitCode{ended.get('exitCode', 0)}", f"Container failed with: {words}"
             )
             return
+        if waiting and waiting.get("reason") == "ErrImageNeverPull":  # where Knative resolves no digest
+            words = f'Unable to fetch image "{container.get("image", "")}": {waiting.get("message", "")}'
+            status.mark_false("ContainerHealthy", "ContainerMissing", words)
+            return
         if waiting and timed_out:
             status.mark_false("ResourcesAvailable", waiting.get("reason", ""), waiting.get("message", ""))
             return
