@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from isvc.api.fields import Container, Required, Schema, Spec, zero
@@ -17,11 +16,6 @@ class SupportedUriFormat(Spec):
     regex: str = ""
     """What URIs match. Only looked at when there is no prefix."""
 
-    def matches(self, uri: str) -> bool:
-        if self.prefix:
-            return uri.startswith(self.prefix)
-        return bool(self.regex) and re.search(self.regex, uri) is not None
-
 
 class StorageContainerSpec(Spec):
     """A container, and the URIs it can download."""
@@ -34,10 +28,6 @@ class StorageContainerSpec(Spec):
     """Where it runs: initContainer or localModelDownloadJob."""
     supports_multi_model_download: Annotated[bool, Schema(default=False)] | None = None
     """Whether it can download several models in one go."""
-
-    def supports(self, uri: str) -> bool:
-        """Whether it downloads this URI. A bad regular expression raises `re.error`."""
-        return any(form.matches(uri) for form in self.supported_uri_formats)
 
 
 class ClusterStorageContainer(Kind):

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from isvc.apiserver.patterns import find_all
+from isvc.kube.patterns import find_all
 from isvc.kube.quantity import Quantity, QuantityError
 
 _SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")

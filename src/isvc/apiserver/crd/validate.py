@@ -12,8 +12,8 @@ from typing import Any, Final
 from isvc.apiserver import field_errors
 from isvc.apiserver.crd.correlate import counterpart
 from isvc.apiserver.crd.formats import is_well_formed
-from isvc.apiserver.patterns import matches
 from isvc.apiserver.strategy import FieldError
+from isvc.kube.patterns import matches
 from isvc.kube.schemas import Schema
 
 _NEW: Final = object()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import eq
 from typing import Final
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.patterns import FullMatch
 from isvc.local.durations import limit
 from isvc.local.gateway.pools import pool_of
 from isvc.local.gateway.rules import (
@@ -57,7 +59,7 @@ def _match(match: Object) -> Match:
         case "Exact":
             kind, pattern = PathKind.EXACT, None
         case "RegularExpression":
-            kind, pattern = PathKind.REGEX, re.compile(rf"(?:{value})\Z")
+            kind, pattern = PathKind.REGEX, FullMatch(value)
         case _:
             kind, pattern = PathKind.PREFIX, None
     headers = tuple(_condition(item["name"].lower(), item) for item in match.get("headers") or [])
@@ -67,7 +69,7 @@ def _match(match: Object) -> Match:
 
 def _condition(name: str, item: Object) -> Condition:
     is_regex = item.get("type") == "RegularExpression"
-    return Condition(name, re.compile(item["value"] if is_regex else re.escape(item["value"])))
+    return Condition(name, FullMatch(item["value"]) if is_regex else partial(eq, item["value"]))
 
 
 def _backend(ref: Object, namespace: str) -> Backend:

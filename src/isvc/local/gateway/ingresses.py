@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.patterns import FullMatch
 from isvc.local.gateway.rules import Backend, Match, PathKind, Rule
 
 
@@ -25,5 +26,5 @@ def ingress_rules(ingress: Object) -> Iterable[tuple[str, Rule]]:
 def _match(kind: PathKind, path: str, *, is_regex: bool) -> Match:
     """An ImplementationSpecific path is a prefix, unless it reads like the regular expressions KServe writes."""
     if is_regex and re.search(r"[*+?()\[\]^$\\|]", path):
-        return Match(PathKind.REGEX, path, re.compile(path))
+        return Match(PathKind.REGEX, path, FullMatch(f"(?:{path}).*"))
     return Match(kind, path)

@@ -8,12 +8,12 @@ object. A VirtualService has its rules tried in their own order, before those of
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.patterns import BadPattern
 from isvc.local.gateway.http_routes import http_route_rules
 from isvc.local.gateway.ingresses import ingress_rules
 from isvc.local.gateway.rules import PathKind, Rule
@@ -128,8 +128,8 @@ def _unless_broken(obj: Object, compiled: Callable[[Object], Iterable[_T]]) -> l
     """The rules of an object; none of one with a regular expression that is none, which must not end all others."""
     try:
         return list(compiled(obj))
-    except re.error as error:
-        log.warning("the routes of %s/%s are left out: %s: %s", namespace_of(obj), name_of(obj), error.pattern, error)
+    except BadPattern as error:
+        log.warning("the routes of %s/%s are left out: %s", namespace_of(obj), name_of(obj), error)
         return []
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from isvc.kube.patterns import FullMatch, Replacement
 from isvc.kube.resource import Resource
 
 
@@ -24,18 +24,18 @@ class Condition:
     """A header or query parameter that has to have a value, or must not."""
 
     name: str
-    pattern: re.Pattern[str]
+    fits: Callable[[str], bool]
     must_not: bool = False
 
     def holds(self, value: str | None) -> bool:
-        return (value is not None and self.pattern.fullmatch(value) is not None) is not self.must_not
+        return (value is not None and self.fits(value)) is not self.must_not
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     kind: PathKind = PathKind.PREFIX
     path: str = "/"
-    pattern: re.Pattern[str] | None = None
+    pattern: FullMatch | None = None
     method: str = ""
     headers: tuple[Condition, ...] = ()
     query: tuple[Condition, ...] = ()
@@ -66,7 +66,7 @@ class Match:
             case PathKind.LITERAL_PREFIX:
                 return path.startswith(self.path)
             case PathKind.REGEX:
-                return self.pattern is not None and self.pattern.match(path) is not None
+                return self.pattern is not None and self.pattern(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,13 @@ class PathRewrite:
 
     full: str | None = None
     prefix: str | None = None
-    found: tuple[re.Pattern[str], str] | None = None
+    found: Replacement | None = None
 
     def __call__(self, path: str, match: Match) -> str:
         if self.full is not None:
             return self.full
         if self.found is not None:
-            return self.found[0].sub(self.found[1], path)
+            return self.found(path)
         if self.prefix is None:
             return path
         match match.kind:

@@ -5,12 +5,14 @@ Gateways and sources that a rule names are not looked at: there is one gateway, 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
+from operator import eq
 from typing import Final
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.patterns import FullMatch, Replacement
 from isvc.local.durations import limit
 from isvc.local.gateway.rules import (
     Backend,
@@ -93,23 +95,25 @@ def _unsupported(match: Object) -> str:
     return "a method that is not given exactly" if (match.get("method") or {"exact": ""}).keys() != {"exact"} else ""
 
 
-def _uri(test: Object) -> tuple[PathKind, str, re.Pattern[str] | None]:
+def _uri(test: Object) -> tuple[PathKind, str, FullMatch | None]:
     if "exact" in test:
         return PathKind.EXACT, test["exact"], None
     if "regex" in test:
-        return PathKind.REGEX, test["regex"], re.compile(rf"(?:{test['regex']})\Z")
+        return PathKind.REGEX, test["regex"], FullMatch(test["regex"])
     return PathKind.LITERAL_PREFIX, test.get("prefix", ""), None
 
 
 def _condition(name: str, test: Object, *, must_not: bool = False) -> Condition:
+    return Condition(name, _string_match(test), must_not)
+
+
+def _string_match(test: Object) -> Callable[[str], bool]:
     """An empty test is for presence."""
     if "exact" in test:
-        pattern = re.escape(test["exact"])
-    elif "prefix" in test:
-        pattern = re.escape(test["prefix"]) + ".*"
-    else:
-        pattern = test.get("regex", ".*")
-    return Condition(name, re.compile(pattern), must_not)
+        return partial(eq, test["exact"])
+    if "prefix" in test:
+        return lambda value: value.startswith(test["prefix"])
+    return FullMatch(test["regex"]) if "regex" in test else lambda _: True
 
 
 def _destination(route: Object, namespace: str) -> Backend:
@@ -128,7 +132,7 @@ def _destination(route: Object, namespace: str) -> Backend:
 def _path_rewrite(rewrite: Object) -> PathRewrite:
     """In place of the prefix that matched, or of the whole path that did."""
     if pattern := rewrite.get("uriRegexRewrite"):
-        return PathRewrite(found=(re.compile(pattern["match"]), pattern["rewrite"]))
+        return PathRewrite(found=Replacement(pattern["match"], pattern["rewrite"]))
     return PathRewrite(prefix=rewrite.get("uri"))
 
 

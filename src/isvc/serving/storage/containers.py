@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -76,7 +75,8 @@ def _workload(container: Object) -> str:
 
 
 def _matches(regex: str, uri: str, container: Object) -> bool:
-    try:
-        return re.search(regex, uri) is not None
-    except re.error as error:
-        raise Refused(f'ClusterStorageContainer "{name_of(container)}": bad expression "{regex}": {error}') from None
+    from isvc.kube.patterns import matches, problem_with
+
+    if problem := problem_with(regex):
+        raise Refused(f'ClusterStorageContainer "{name_of(container)}": bad expression "{regex}": {problem}')
+    return matches(regex, uri)

@@ -114,6 +114,45 @@ def test_routes_match_on_headers_method_query_and_expressions():
     assert service(table, "h.test", "/a", "GET", query={"v": "2"}) == "rest"
 
 
+HOSTILE = "(a+)+"  # with an engine that backtracks, a text of 40 characters takes hours
+
+
+def test_no_pattern_of_a_route_takes_long():
+    slow, regex = "a" * 10_000 + "!", {"type": "RegularExpression", "value": HOSTILE}
+    backends = [{"name": "s", "port": 80}]
+    table = RouteTable.build(
+        [ingress("i.test", (f"/{HOSTILE}$", "ImplementationSpecific", "s"))],
+        [
+            http_route({"matches": [{"path": {**regex, "value": f"/{HOSTILE}"}}], "backendRefs": backends}),
+            http_route({"matches": [{"headers": [{**regex, "name": "X-A"}]}], "backendRefs": backends}),
+            http_route({"matches": [{"queryParams": [{**regex, "name": "a"}]}], "backendRefs": backends}),
+        ],
+    )
+    for host in ("h.test", "i.test"):
+        assert service(table, host, f"/{slow}", headers={"x-a": slow}, query={"a": slow}) is None
+        assert service(table, host, "/aaa") == "s"
+    assert service(table, "h.test", "/", headers={"x-a": "aaa"}) == "s"
+    assert service(table, "h.test", "/", query={"a": "aaa"}) == "s"
+
+
+@pytest.mark.parametrize("pattern", ["(", r"/(a)\1", "/(?=a)"])
+def test_a_route_with_a_pattern_that_is_none_is_left_out_alone(pattern, caplog):
+    def route(value):
+        path = {"type": "RegularExpression", "value": value}
+        return http_route({"matches": [{"path": path}], "backendRefs": [{"name": value, "port": 80}]})
+
+    table = RouteTable.build([], [route(pattern), route("/.*")])
+    assert service(table, "h.test", "/aa") == "/.*"
+    assert f'the routes of default/r are left out: "{pattern}": ' in caplog.text
+
+
+def test_bytes_that_are_no_text_are_characters_to_a_pattern():
+    path = {"type": "RegularExpression", "value": "/.*"}
+    table = RouteTable.build([], [http_route({"matches": [{"path": path}], "backendRefs": [{"name": "s"}]})])
+    assert service(table, "h.test", "/é") == "s"
+    assert service(table, "h.test", "/\udcff") == "s"
+
+
 @pytest.mark.parametrize(
     ("rewrite", "path", "seen"),
     [

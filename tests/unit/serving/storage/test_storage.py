@@ -263,6 +263,8 @@ class TestStorageContainers:
             choose_storage_container(uri, [self.S3, self.JOB, off], name)
 
     def test_a_bad_expression_says_where(self) -> None:
+        slow = {"metadata": {"name": "slow"}, "spec": {"supportedUriFormats": [{"regex": "^(a+)+$"}]}}
+        assert choose_storage_container("a" * 100 + "!", [slow]) is None
         bad = {"metadata": {"name": "bad"}, "spec": {"supportedUriFormats": [{"regex": "("}]}}
         with pytest.raises(Refused, match='"bad"'):
             choose_storage_container("s3://m", [bad])
