@@ -189,14 +189,15 @@ class _Parser:
         if (found := self._next()) != "(":
             raise SelectorError(f"found '{found}' expected: '('")
         values, pending = [], ""
+        expected = "',', ')' or identifier"
         while (found := self._next()) != ")":
             if found == ",":
                 values.append(pending)
-                pending = ""
+                pending, expected = "", "',', or identifier"
             elif pending:
                 raise SelectorError(f"found '{found}', expected: ',' or ')'")
             else:
-                pending = self._expect_word(found, "',', ')' or identifier")
+                pending = self._expect_word(found, expected)
         return tuple(sorted({*values, pending}))
 
     def _expect_word(self, found: str, expected: str) -> str:

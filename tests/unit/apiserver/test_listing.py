@@ -84,6 +84,31 @@ async def test_lists_as_of_a_revision(ten):
     assert (future.code, future.body["reason"]) == (504, "Timeout")
 
 
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("resourceVersionMatch=Exact", "resourceVersionMatch is forbidden unless resourceVersion is provided"),
+        (
+            "resourceVersion=0&resourceVersionMatch=Exact",
+            'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+        ),
+        ("sendInitialEvents=true", "sendInitialEvents is forbidden for list"),
+        (
+            "watch=true&sendInitialEvents=true",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
+        (
+            "watch=true&resourceVersionMatch=NotOlderThan",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
+    ],
+)
+async def test_options_that_contradict_each_other_are_refused(ten, query, message):
+    refused = await ten.ask("GET", f"{CONFIG_MAPS}?{query}")
+    assert refused.code == 422
+    assert [cause["message"] for cause in refused.body["details"]["causes"]] == [f"Forbidden: {message}"]
+
+
 async def test_other_namespaces_are_seen_only_from_above(ten):
     await ten.create(NAMESPACES, metadata={"name": "other"})
     await ten.create(f"{NAMESPACES}/other/configmaps", metadata={"name": "b"})
@@ -111,10 +136,11 @@ async def test_what_cannot_be_said_is_not_acceptable(ten):
 
 async def test_what_a_row_includes(http):
     await http.create(CONFIG_MAPS, metadata={"name": "a"})
-    kinds = {}
+    kinds: dict[str, str | None] = {}
     for included in ("", "None", "Metadata", "Object"):
         answer = await http.ask("GET", f"{CONFIG_MAPS}?includeObject={included}", Accept=TABLE)
-        kinds[included] = answer.body["rows"][0].get("object", {}).get("kind")
+        shown = answer.body["rows"][0]["object"]
+        kinds[included] = shown and shown["kind"]
     assert kinds == {
         "": "PartialObjectMetadata",
         "None": None,

@@ -27,4 +27,6 @@ def _row(columns: Sequence[Column], obj: Object, include: str) -> Object:
         row["object"] = obj
     elif include == "Metadata":
         row["object"] = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+    else:
+        row["object"] = None
     return row

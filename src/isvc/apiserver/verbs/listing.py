@@ -10,18 +10,15 @@ from dataclasses import dataclass
 
 import orjson
 
-from isvc.apiserver import refusals
 from isvc.apiserver.description import Description
-from isvc.apiserver.field_errors import forbidden, not_supported
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry, encode
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.verbs.list_options import check_list
 from isvc.apiserver.verbs.pipeline import Api, all_from_stored, shown
-from isvc.kube.errors import BadRequest, Gone, Invalid, Timeout
-from isvc.kube.objects import GVK, Object
+from isvc.kube.errors import BadRequest, Gone, Timeout
+from isvc.kube.objects import Object
 from isvc.kube.selectors import FieldSelector, LabelSelector, SelectorError
 
-MATCH = "resourceVersionMatch"
 ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without"
@@ -132,6 +129,7 @@ class Selection:
 
 async def select(api: Api, call: Call) -> Selection:
     query = call.request.query
+    check_list(query)
     chosen = filter_of(call)
     limit = _limit(query.get("limit", ""))
     if query.get("resourceVersion") == "0" and not query.get("continue"):
@@ -158,14 +156,8 @@ def _moment(api: Api, query: dict[str, str]) -> tuple[int | None, tuple[str, str
             raise BadRequest("specifying resource version is not allowed when using continue")
         rv, start = _parse_token(token)
         return (None if rv == _NOW else rv), start
-    version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
-    if match and not version:
-        raise match_refusal(forbidden(MATCH, f"{MATCH} is forbidden unless resourceVersion is provided"))
-    if match not in ("", "Exact", "NotOlderThan"):
-        raise match_refusal(not_supported(MATCH, match, ("Exact", "NotOlderThan", "")))
-    rv = _revision(version)
-    if match == "Exact" and rv == 0:
-        raise match_refusal(forbidden(MATCH, f'{MATCH} "Exact" is forbidden for resourceVersion "0"'))
+    match = query.get("resourceVersionMatch", "")
+    rv = _revision(query.get("resourceVersion", ""))
     if rv > api.store.rv:
         raise too_new(rv, api.store.rv)
     if match == "Exact" or (rv and not match and query.get("limit") not in (None, "", "0")):
@@ -178,10 +170,6 @@ def too_new(rv: int, current: int) -> Timeout:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     message = f"Timeout: Too large resource version: {rv}, current: {current}"
     return Timeout(message, details={"causes": [cause], "retryAfterSeconds": 1})
-
-
-def match_refusal(error: FieldError) -> Invalid:
-    return refusals.invalid(GVK("meta.k8s.io", "v1", "ListOptions"), "", [error])
 
 
 def _limit(text: str) -> int:

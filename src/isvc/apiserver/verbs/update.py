@@ -180,7 +180,7 @@ async def bind(api: Api, call: Call) -> Response:
         if dig(pod, "spec", "nodeName"):
             taken = pod["spec"]["nodeName"]
             why = f'pod {call.name} is already assigned to node "{taken}"'
-            raise refusals.conflict(call.description.resource, call.name, why)
+            raise refusals.conflict(call.description.resource._replace(plural="pods/binding"), call.name, why)
         pod["spec"]["nodeName"] = node
         noted = dig(binding, "metadata", "annotations") or {}
         if noted:

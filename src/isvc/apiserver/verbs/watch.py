@@ -16,11 +16,11 @@ from functools import lru_cache
 import orjson
 
 from isvc.apiserver import forms, refusals
-from isvc.apiserver.field_errors import forbidden
 from isvc.apiserver.http.response import Stream, Writer
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, encode
 from isvc.apiserver.verbs import listing
+from isvc.apiserver.verbs.list_options import check_watch
 from isvc.apiserver.verbs.pipeline import Api, from_stored, refresh
 from isvc.http1 import message
 from isvc.kube.errors import ApiError, BadRequest, Gone
@@ -56,7 +56,7 @@ class Watcher:
         self._matches: Callable[[Entry], bool] | None = chosen.test() if chosen else None
         self._bookmarks = call.request.flag("allowWatchBookmarks")
         self._initial = call.request.flag("sendInitialEvents")
-        self._check_initial(query)
+        check_watch(query)
         self._rv = query.get("resourceVersion", "") or "0"
         if not self._rv.isascii() or not self._rv.isdigit():
             why = f'strconv.ParseUint: parsing "{self._rv}": invalid syntax'
@@ -72,15 +72,6 @@ class Watcher:
         self._queue: asyncio.Queue[tuple[str, Entry, int]] = asyncio.Queue()
         self._writer: Writer
         self._over = asyncio.Event()
-
-    def _check_initial(self, query: dict[str, str]) -> None:
-        if "sendInitialEvents" not in query:
-            if query.get("resourceVersionMatch"):
-                why = f"{listing.MATCH} is forbidden for watch unless sendInitialEvents is provided"
-                raise listing.match_refusal(forbidden(listing.MATCH, why))
-        elif query.get(listing.MATCH) != "NotOlderThan":
-            why = f"sendInitialEvents requires setting {listing.MATCH} to NotOlderThan"
-            raise listing.match_refusal(forbidden(listing.MATCH, why))
 
     async def run(self, writer: Writer) -> None:
         self._writer = writer
