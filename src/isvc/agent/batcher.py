@@ -7,10 +7,9 @@ import logging
 import re
 import uuid
 from dataclasses import dataclass, field
-from typing import Any
 
 import aiohttp
-import orjson
+import msgspec
 from aiohttp import web
 
 from isvc.agent.exchange import Handler, ModelServer
@@ -20,14 +19,21 @@ log = logging.getLogger("isvc.agent")
 _PREDICT = re.compile(r":predict$")
 
 
+class Prediction(msgspec.Struct):
+    """A request and its answer. Instances and predictions are passed on as they were written."""
+
+    instances: list[msgspec.Raw] | None = None
+    predictions: list[msgspec.Raw] | None = None
+
+
 @dataclass(slots=True)
 class Batch:
     """Instances of several requests to one path, and where each request's own begin."""
 
-    instances: list[Any] = field(default_factory=list)
+    instances: list[msgspec.Raw] = field(default_factory=list)
     asked: list[tuple[asyncio.Future[web.Response], slice]] = field(default_factory=list)
 
-    def add(self, instances: list[Any], answer: asyncio.Future[web.Response]) -> None:
+    def add(self, instances: list[msgspec.Raw], answer: asyncio.Future[web.Response]) -> None:
         start = len(self.instances)
         self.instances += instances
         self.asked.append((answer, slice(start, len(self.instances))))
@@ -48,17 +54,14 @@ class Batcher:
         if not _PREDICT.search(request.path):
             return await self._forward(request)
         try:
-            document = orjson.loads(await request.read())
-            instances = document.get("instances") or [] if isinstance(document, dict) else None
-        except orjson.JSONDecodeError:
-            instances = None
-        if not isinstance(instances, list):
+            instances = _parsed(await request.read()).instances
+        except ValueError:
             return web.Response(text="can't Unmarshal body\n", status=400)
         if not instances:
             return web.Response(text="no instances in the request\n", status=400)
         return await self._join(request.path, instances)
 
-    async def _join(self, path: str, instances: list[Any]) -> web.Response:
+    async def _join(self, path: str, instances: list[msgspec.Raw]) -> web.Response:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[web.Response] = loop.create_future()
         batch = self._open.get(path)
@@ -79,9 +82,9 @@ class Batcher:
         task.add_done_callback(self._sent.discard)
 
     async def _predict(self, path: str, batch: Batch) -> None:
-        predictions: list[Any] | None = None
+        predictions: list[msgspec.Raw] | None = None
         try:
-            status, body = await self._server.post(path, orjson.dumps({"instances": batch.instances}))
+            status, body = await self._server.post(path, msgspec.json.encode({"instances": batch.instances}))
             message = body.decode("utf-8", "replace")
             if status == 200:
                 predictions, message = _predictions(body, len(batch.instances))
@@ -95,17 +98,24 @@ class Batcher:
                 answer.set_result(_answer({"message": message, "batchId": batch_id, "predictions": share}, status))
 
 
-def _predictions(body: bytes, count: int) -> tuple[list[Any] | None, str]:
+def _predictions(body: bytes, count: int) -> tuple[list[msgspec.Raw] | None, str]:
     """One prediction for every instance, or what is wrong with the answer."""
     try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        predictions = _parsed(body).predictions
+    except ValueError as error:
         return None, str(error)
-    predictions = document.get("predictions") if isinstance(document, dict) else None
-    if not isinstance(predictions, list) or len(predictions) != count:
+    if predictions is None or len(predictions) != count:
         return None, "size of prediction is not equal to the size of instances"
     return predictions, ""
 
 
-def _answer(document: dict[str, Any], status: int) -> web.Response:
-    return web.Response(body=orjson.dumps(document), status=status, content_type="application/json")
+def _parsed(body: bytes) -> Prediction:
+    """Raises ValueError for what is no JSON, or nested too deeply."""
+    try:
+        return msgspec.json.decode(body, type=Prediction)
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+
+
+def _answer(document: dict[str, object], status: int) -> web.Response:
+    return web.Response(body=msgspec.json.encode(document), status=status, content_type="application/json")

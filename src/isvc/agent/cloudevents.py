@@ -65,4 +65,8 @@ def _json(document: object) -> str:
 
 def _header_value(text: str) -> str:
     """No line can be broken by a value, whoever wrote it."""
-    return "".join(char if " " <= char < "\x7f" else "".join(f"%{byte:02X}" for byte in char.encode()) for char in text)
+    return "".join(char if " " <= char < "\x7f" else _percent_encoded(char) for char in text)
+
+
+def _percent_encoded(char: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in char.encode(errors="surrogateescape"))

@@ -32,7 +32,7 @@ class ModelServer:
     async def forward(self, request: web.Request) -> web.StreamResponse:
         headers = end_to_end(request.headers)
         headers.add("X-Forwarded-For", request.remote or "")
-        url = URL(self._address + request.raw_path, encoded=True)
+        url = URL(self._address + request.rel_url.raw_path_qs, encoded=True)
         copy: bytearray | None = request.get(COPY)
         response: web.StreamResponse | None = None
         try:

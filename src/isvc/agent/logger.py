@@ -56,8 +56,8 @@ class Sink:
         await self._waiting.join()
 
     async def _send(self, session: aiohttp.ClientSession, event: Event) -> None:
-        headers = event.headers(self._origin, datetime.now(UTC))
         try:
+            headers = event.headers(self._origin, datetime.now(UTC))
             async with session.post(self._url, data=event.payload, headers=headers) as answer:
                 if answer.status >= 300:
                     log.warning("%s answered %d to event %s", self._url, answer.status, event.id)
@@ -114,7 +114,7 @@ class Logger:
         event_id = request.headers.get("Ce-Id") or str(uuid.uuid4())
         content_type = request.headers.get("Content-Type", "")
         metadata = {
-            name: request.headers.getall(lower)
+            name: [_readable(value) for value in request.headers.getall(lower)]
             for lower, name in self._metadata_headers.items()
             if lower in request.headers
         }
@@ -128,6 +128,11 @@ class Logger:
             payload = _body(response) if isinstance(response, web.Response) else bytes(copy)
             self._sink.put(Event(RESPONSE, event_id, datetime.now(UTC), content_type, payload, metadata))
         return response
+
+
+def _readable(value: str) -> str:
+    """A header's value, with what is no UTF-8 in it replaced."""
+    return value.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _body(response: web.Response) -> bytes:

@@ -89,7 +89,7 @@ def _origin(options: argparse.Namespace) -> Origin:
 
 
 async def _until_stopped(options: argparse.Namespace, app: web.Application, draining: asyncio.Event) -> None:
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GRACE)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GRACE, auto_decompress=False)
     await runner.setup()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, draining.set)

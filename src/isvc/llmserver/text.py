@@ -12,6 +12,7 @@ from aiohttp import web
 
 from isvc.llmserver.catalogue import Catalogue
 from isvc.llmserver.errors import ApiError
+from isvc.llmserver.event_stream import EventStream
 from isvc.llmserver.generation import Generator, Part, Run
 from isvc.llmserver.protocol import ChatRequest, CompletionRequest, Sampling, inputs
 from isvc.llmserver.responses import Envelope, Usage, chat_choice, text_choice, total_usage
@@ -72,7 +73,7 @@ async def answer(job: Job, generator: Generator, request: web.Request) -> web.St
 
 async def _stream(job: Job, generator: Generator, request: web.Request) -> web.StreamResponse:
     """Sends the status only with the first part, so that a refusal still gets a status of its own."""
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+    stream = EventStream(request)
     lengths, usages = [0] * len(job.runs), [Usage()] * len(job.runs)
 
     async def send(part: Part) -> None:
@@ -81,26 +82,21 @@ async def _stream(job: Job, generator: Generator, request: web.Request) -> web.S
         if part.choice:
             choice = job.choice(part.choice, part.index, lengths[part.index])
             lengths[part.index] += len(choice.get("text") or "")
-            await response.write(_event(job.envelope.part([choice])))
+            await stream.send(job.envelope.part([choice]))
 
     async with aclosing(generator.parts(job.runs)) as parts:
         first = await anext(parts)
-        await response.prepare(request)
+        await stream.open()
         try:
             await send(first)
             async for part in parts:
                 await send(part)
             if job.asked.include_usage:
-                await response.write(_event(job.envelope.part([], total_usage(usages, job.answers))))
+                await stream.send(job.envelope.part([], total_usage(usages, job.answers)))
         except ApiError as error:
-            await response.write(_event(error.body()))
-    await response.write(b"data: [DONE]\n\n")
-    await response.write_eof()
-    return response
-
-
-def _event(body: Json) -> bytes:
-    return b"data: " + orjson.dumps(body) + b"\n\n"
+            await stream.send(error.body())
+    await stream.close()
+    return stream.response
 
 
 def _seeded(body: Json, number: int) -> Json:

@@ -97,13 +97,13 @@ class _Run:
             for index, step in enumerate(steps):
                 answer, body = await _result_or_first_error(members[index], members)
                 if step.is_hard and not answer.is_success:
-                    return Answer(orjson.dumps(body), answer.status)
+                    return Answer(_encoded(body), answer.status)
                 together[step.step_name or str(index)] = body
         finally:
             for member in members:
                 member.cancel()
             await asyncio.gather(*members, return_exceptions=True)
-        return Answer(orjson.dumps(together, option=orjson.OPT_SORT_KEYS), 200)
+        return Answer(_encoded(together), 200)
 
     async def _member(self, step: Step, request: bytes, depth: int) -> tuple[Answer, Any]:
         """The answer of one step, and the object that it is."""
@@ -159,11 +159,18 @@ def _predictions_as_instances(request: bytes) -> bytes:
     if not isinstance(document, dict) or not isinstance(document.get("instances", []), list | None):
         return request
     predictions = document.get("predictions")
-    return orjson.dumps({"instances": predictions}) if isinstance(predictions, list) and predictions else request
+    return _encoded({"instances": predictions}) if isinstance(predictions, list) and predictions else request
 
 
 def _parsed(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
+        raise RoutingError(str(error)) from None
+
+
+def _encoded(document: Any) -> bytes:
+    try:
+        return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError as error:  # nested too deeply
         raise RoutingError(str(error)) from None

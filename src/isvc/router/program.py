@@ -58,6 +58,7 @@ async def _serve(graph: Graph, options: argparse.Namespace) -> None:
         router.application(),
         keepalive_timeout=graph.router_timeouts.server_idle,
         access_log=None,
+        auto_decompress=False,
         shutdown_timeout=_GRACE,
         handler_cancellation=True,
     )

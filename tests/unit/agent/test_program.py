@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import signal
 import subprocess
@@ -73,6 +74,52 @@ async def test_a_model_server_that_is_gone_is_a_502() -> None:
             session.post(f"http://127.0.0.1:{port}/v1/models/m:predict", json={"instances": [1]}) as answer,
         ):
             assert answer.status == 502
+
+
+async def test_what_is_nested_deeply_is_passed_on_as_it_is() -> None:
+    nested = b"[" * 300 + b"]" * 300
+
+    async def same(request: web.Request) -> web.Response:
+        return web.Response(body=(await request.read()).replace(b"instances", b"predictions"))
+
+    async with serving(on_any_path(same)) as component:
+        port = free_port()
+        flags = [f"--port={port}", f"--component-port={component}", "--enable-batcher", "--max-batchsize=1"]
+        async with agent([*PROGRAM, *flags], component, port), aiohttp.ClientSession() as session:
+            url = f"http://127.0.0.1:{port}/v1/models/m:predict"
+            async with session.post(url, data=b'{"instances":[%s]}' % nested) as answer:
+                assert answer.status == 200
+                assert b'"predictions":[%s]' % nested in await answer.read()
+            too_deep = b"[" * 100_000 + b"]" * 100_000
+            async with session.post(url, data=b'{"instances":[%s]}' % too_deep) as answer:
+                assert answer.status == 400
+
+
+async def test_compressed_bodies_odd_headers_and_absolute_targets_are_passed_on_and_logged() -> None:
+    received: list[tuple[str, bytes]] = []
+    events: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+
+    async def component_server(request: web.Request) -> web.Response:
+        received.append((request.raw_path, await request.read()))
+        return web.Response()
+
+    async def sink(request: web.Request) -> web.Response:
+        events.put_nowait((request.headers["Ce-Id"], request.headers["Ce-Metadata"]))
+        return web.Response()
+
+    async with serving(on_any_path(component_server)) as component, serving(on_any_path(sink)) as logs:
+        port = free_port()
+        flags = [f"--port={port}", f"--component-port={component}", "--metadata-headers=X-From", "--log-mode=request"]
+        async with agent([*PROGRAM, *flags, f"--log-url=http://127.0.0.1:{logs}", "--workers=1"], component, port):
+            body = gzip.compress(b"{}")
+            head = b"POST http://other/v2/a%%2Fb?c=1 HTTP/1.1\r\nHost: other\r\nContent-Length: %d\r\n" % len(body)
+            odd = b"Content-Encoding: gzip\r\nCe-Id: a\xff\r\nX-From: b\xff\r\n\r\n"
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(head + odd + body)
+            assert b" 200 " in await asyncio.wait_for(reader.readline(), 60)
+            writer.close()
+            assert await asyncio.wait_for(events.get(), 60) == ("a%FF", '{"X-From":["b%EF%BF%BD"]}')
+    assert received == [("/v2/a%2Fb?c=1", b"{}")]  # decompressed by the model server
 
 
 async def test_models_are_pulled_replaced_and_removed(tmp_path: Path) -> None:

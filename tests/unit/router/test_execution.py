@@ -54,3 +54,17 @@ async def test_an_ensemble_lets_go_of_the_others_when_one_fails() -> None:
     with pytest.raises(RoutingError, match="broken"):
         await run(graph, b"{}", call)
     assert cancelled.is_set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [("Ensemble", {"serviceUrl": "a"}), ("Sequence", {"serviceUrl": "a", "mapPredictionsToInstances": True})],
+)
+async def test_what_is_nested_too_deeply_is_an_error(kind: str, step: dict[str, Any]) -> None:
+    nested = b'{"predictions":[%s]}' % (b"[" * 300 + b"]" * 300)
+
+    async def call(url: str, body: bytes) -> Answer:
+        return Answer(nested, 200)
+
+    with pytest.raises(RoutingError, match="Recursion limit"):
+        await run(_root(kind, step), nested, call)
