@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from isvc.apiserver import refusals
-from isvc.apiserver.field_errors import FieldError, forbidden, not_supported
-from isvc.kube.resource import GVK
+from isvc.apiserver.field_errors import forbidden, not_supported
+from isvc.apiserver.strategy import FieldError
+from isvc.kube.objects import GVK
 
 _MATCH = "resourceVersionMatch"
 _INITIAL = "sendInitialEvents"
