@@ -146,6 +146,36 @@ def test_a_pod_that_is_run_with_input_ends_with_it(here):
     assert here.kubectl("get", "pod", "once", "--ignore-not-found") == ""
 
 
+def debug(here: Machine, *words: str, stdin: str = "") -> str:
+    command = ["kubectl", "debug", "--profile=general", *words]
+    done = subprocess.run(command, env=here.env, input=stdin, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ephemeral_states(here: Machine, name: str) -> dict[str, dict]:
+    return {each["name"]: each["state"] for each in here.get("pod", name)["status"]["ephemeralContainerStatuses"]}
+
+
+def test_a_debugging_container_is_a_shell_beside_the_pod(here):
+    assert use_shell(here, "debug", "-it", "web", "--image=busybox", "-c=shell", "--profile=general") == 0
+    assert debug(here, "web", "-qi", "--image=ubuntu", "-c=lines", "--", "head", "-1", stdin="hello\n") == "hello\n"
+    until(lambda: all("terminated" in state for state in ephemeral_states(here, "web").values()), "both to end")
+    states = ephemeral_states(here, "web")
+    assert {name: state["terminated"]["exitCode"] for name, state in states.items()} == {"shell": 5, "lines": 0}
+    here.kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+
+
+def test_a_debugging_container_that_cannot_run_says_why(here):
+    unknown = 'no local program is known for image "example.com/nobody/knows"'
+    assert unknown in debug(here, "web", "-i", "--image=example.com/nobody/knows", "-c=unknown")
+    assert unknown in ephemeral_states(here, "web")["unknown"]["terminated"]["message"]
+    over = pod("over", "pass", restart="Never")
+    here.apply(over)
+    here.kubectl("wait", "pod/over", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s")
+    assert "none of whose containers run" in debug(here, "over", "-i", "--image=busybox")
+
+
 def test_files_are_copied_both_ways_under_the_names_of_the_container(here, tmp_path):
     folder = tmp_path / "there"
     (folder / "deep").mkdir(parents=True)

@@ -62,8 +62,9 @@ def choose_container(pod: Object, wanted: str) -> str:
     spec, name = pod.get("spec") or {}, pod["metadata"]["name"]
     regular = [each["name"] for each in spec.get("containers") or ()]
     initial = [each["name"] for each in spec.get("initContainers") or ()]
+    ephemeral = [each["name"] for each in spec.get("ephemeralContainers") or ()]
     if wanted:
-        if wanted not in regular + initial:
+        if wanted not in regular + initial + ephemeral:
             raise BadRequest(f"container {wanted} is not valid for pod {name}")
         return wanted
     if len(regular) == 1:

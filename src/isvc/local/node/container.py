@@ -16,7 +16,7 @@ from isvc.kube.quantity import Quantity
 from isvc.local.node import execution, probes
 from isvc.local.node.copying import copied_by_tar
 from isvc.local.node.environment import Missing
-from isvc.local.node.images import ImageTableError, Program
+from isvc.local.node.images import ImageTableError, Program, UnknownImage
 from isvc.local.node.launch import Launch, PodContext, launch
 from isvc.local.node.logs import Log, last_lines, log_file
 from isvc.local.node.process import CannotStart, Exit, Process, in_full, run_beside
@@ -152,13 +152,10 @@ class Container:
         image, images = self.spec.get("image", ""), self._context.images
         reported = ""
         while True:
-            message = (
-                f'no local program is known for image "{image}": add it to {images.path}, '
-                "or start with --simulate to treat such pods as ready"
-            )
             try:
-                if program := images.find(image):
-                    return program
+                return images.required(image)
+            except UnknownImage as error:
+                message = f"{error}, or start with --simulate to treat such pods as ready"
             except (ImageTableError, OSError) as error:
                 message = str(error)
             if message != reported:

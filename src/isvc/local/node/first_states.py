@@ -29,15 +29,20 @@ def is_lost(pod: Object) -> bool:
 
 
 def lose(pod: Object, init: Sequence[ContainerState], main: Sequence[ContainerState], now: str) -> None:
-    unknown = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "isvc was stopped while it ran"}
     before = {item["name"]: item for item in dig(pod, "status", "containerStatuses") or []}
     for state in init:
         state.end({"exitCode": 0, "reason": "Completed"})
     for state in main:
         earlier = before.get(state.name) or {}
-        began = dig(earlier, "state", "running", "startedAt") or now
         state.restarts, state.last_terminated = earlier.get("restartCount", 0), None
-        state.end(dig(earlier, "state", "terminated") or {**unknown, "startedAt": began, "finishedAt": now})
+        state.end(dig(earlier, "state", "terminated") or stopped(earlier.get("state") or {}, now))
+
+
+def stopped(state: Object, now: str) -> Object:
+    """How a container ended that was in this state when the node did."""
+    began = dig(state, "running", "startedAt") or now
+    unknown = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "isvc was stopped while it ran"}
+    return {**unknown, "startedAt": began, "finishedAt": now}
 
 
 def pretend(init: Sequence[ContainerState], main: Sequence[ContainerState], now: str) -> None:

@@ -28,7 +28,12 @@ class Program:
     env: Mapping[str, str] = field(default_factory=dict)
     working_dir: str = ""
     python: str = ""  # the interpreter that `python` is; that of isvc if it is empty
+    default: tuple[str, ...] = ()  # what runs where neither the table nor the pod has a command
     stands_for: str = ""  # a program of the image by whose name the pod's own command may start this one
+
+
+class UnknownImage(Exception):
+    """There is no local program for an image; says where to name one."""
 
 
 class ImageTableError(Exception):
@@ -70,7 +75,8 @@ BUILT_IN: dict[str, Program] = {
     "isvc/modelserver": _model_server(),
     "isvc/torchscriptserver": _model_server("--framework=pytorch"),
     "*/event_display": _EVENT_DISPLAY,
-    "python": Program(),
+    "python": Program(default=("python",)),
+    **dict.fromkeys(["alpine", "busybox", "debian", "ubuntu"], Program(default=("sh",))),
 }
 
 
@@ -90,6 +96,12 @@ class ImageTable:
         """The program for an image: the most specific key that fits."""
         self._renew()
         return _most_specific(self._programs, image)
+
+    def required(self, image: str) -> Program:
+        """The same; raises UnknownImage where there is none."""
+        if program := self.find(image):
+            return program
+        raise UnknownImage(f'no local program is known for image "{image}": add it to {self.path}')
 
     def _renew(self) -> None:
         tables = [*sorted(self.path.parent.glob("runtimes/*/images.yaml")), self.path]

@@ -77,6 +77,7 @@ def launch(spec: Object, program: Program, context: PodContext, termination_log:
     words = [*in_place_of(program, own), *(expand(word, said) for word in spec.get("args") or ())]
     if program.stands_for and own:
         env["PATH"] = f"{put_on_path(program, context.folder)}{os.pathsep}{env.get('PATH', os.defpath)}"
+    words = words or list(program.default)
     if not words:
         raise CannotStart(f"image {spec.get('image')} runs the pod's own command here, but the pod gives none")
     command = translation.words(words)

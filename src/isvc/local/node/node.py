@@ -106,10 +106,8 @@ class Node:
         pod = self._cache.get(PODS, name, namespace)
         if pod is None:
             return None
-        statuses = [
-            *(dig(pod, "status", "containerStatuses") or ()),
-            *(dig(pod, "status", "initContainerStatuses") or ()),
-        ]
+        fields = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+        statuses = [each for field in fields for each in dig(pod, "status", field) or ()]
         restarts = next((each["restartCount"] for each in statuses if each["name"] == container), 0)
         path = log_file(self._home / "pods" / uid_of(pod), container, restarts - before_restart)
         return path if path.exists() else None

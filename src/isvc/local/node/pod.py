@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,7 +19,6 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import (
     Object,
-    annotations_of,
     dig,
     finalizers_of,
     is_being_deleted,
@@ -31,9 +29,11 @@ from isvc.kube.objects import (
 )
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PODS
 from isvc.local.node import volumes
+from isvc.local.node.binding import bind
 from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.container import Container
 from isvc.local.node.environment import Missing
+from isvc.local.node.ephemeral import EphemeralContainers
 from isvc.local.node.files import exists, files_of
 from isvc.local.node.first_states import first_states, is_lost, lose, pretend
 from isvc.local.node.image_volumes import fetch_images
@@ -41,7 +41,7 @@ from isvc.local.node.images import ImageTable
 from isvc.local.node.lacking import claims, lacking
 from isvc.local.node.launch import PodContext
 from isvc.local.node.policy import Sandbox
-from isvc.local.node.ports import PORTS_ANNOTATION, Ports
+from isvc.local.node.ports import Ports
 from isvc.local.node.process import Reaper
 from isvc.local.node.status import pod_status
 from isvc.local.node.translate import container_ports
@@ -92,6 +92,8 @@ class PodWorker:
         self._started = dig(pod, "status", "startTime") or timestamp(node.clock.now())
         self._init_states = first_states(pod, "initContainers", "initContainerStatuses")
         self._main_states = first_states(pod, "containers", "containerStatuses")
+        self._ephemeral = EphemeralContainers(self.folder, node.clock)
+        self._context: PodContext | None = None  # once the containers can be started
         self._written: Object | None = None
         self._dirty = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
@@ -118,6 +120,15 @@ class PodWorker:
         self.pod = pod
         if is_being_deleted(pod):
             self.terminate()
+        elif self._ephemeral.add(pod):
+            self._run_ephemeral()
+
+    def _run_ephemeral(self) -> None:
+        if self._life is None or self._life.done():
+            self._ephemeral.refuse("nothing can be added to this pod, none of whose containers run")
+        elif self._context is not None:
+            self.containers += self._ephemeral.start(self._context)
+        self._touch()
 
     def terminate(self) -> asyncio.Task[None]:
         """The pod is being deleted: drain, stop, then report to the API server that it is gone."""
@@ -173,7 +184,9 @@ class PodWorker:
             pretend(self._init_states, self._main_states, self._now())
             self._touch()
             return
-        context = await self._context()
+        context = self._context = await self._prepare()
+        self._ephemeral.add(self.pod)
+        self._run_ephemeral()
         policy = dig(self.pod, "spec", "restartPolicy") or "Always"
         if not await self._run_init(context, policy):
             return
@@ -204,28 +217,10 @@ class PodWorker:
             self._event("Warning", _LACKING, f"{'; '.join(missing)}; the pod runs without")
 
     async def _claim(self) -> None:
-        """Local ports for the pod's container ports, in an annotation so that endpoints can carry them."""
         self.local_ports = self._node.ports.allocate(container_ports(self.pod))
-        ports = json.dumps({str(port): local for port, local in self.local_ports.items()})
-        if annotations_of(self.pod).get(PORTS_ANNOTATION) == ports:
-            return
-        await self._until_possible(lambda: self._bind(ports))
+        await self._until_possible(lambda: bind(self.pod, self._node.name, self.local_ports, self._node.client))
 
-    async def _bind(self, ports: str) -> None:
-        name, namespace = name_of(self.pod), namespace_of(self.pod)
-        if dig(self.pod, "spec", "nodeName"):
-            patch = {"metadata": {"uid": uid_of(self.pod), "annotations": {PORTS_ANNOTATION: ports}}}
-            await self._node.client.patch(PODS, name, patch, namespace)
-            return
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name, "uid": uid_of(self.pod), "annotations": {PORTS_ANNOTATION: ports}},
-            "target": {"kind": "Node", "name": self._node.name},
-        }
-        await self._node.client.request("POST", PODS.path(namespace, name, "binding"), body=binding)
-
-    async def _context(self) -> PodContext:
+    async def _prepare(self) -> PodContext:
         """Volumes filled and everything looked up; tried again until what is missing is there."""
         while True:
             try:
@@ -289,7 +284,7 @@ class PodWorker:
             await self._until_possible(self._delete)
 
     def _last_status(self) -> Object:
-        status = pod_status(self.pod, self._init_states, self._main_states, self._started, self._now())
+        status = self._status(self.pod)
         return {**status, "phase": "Succeeded" if status["phase"] == "Succeeded" else "Failed"}
 
     async def _delete(self) -> None:
@@ -307,7 +302,15 @@ class PodWorker:
         await asyncio.gather(*(container.stop(grace) for container in self.containers))
 
     async def _cancel(self) -> None:
-        everything = (self._life, self._writer, self._end, self._telling, self._renewal, *self._sidecars)
+        everything = (
+            self._life,
+            self._writer,
+            self._end,
+            self._telling,
+            self._renewal,
+            *self._sidecars,
+            *self._ephemeral.tasks,
+        )
         tasks = [task for task in everything if task is not None and task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
@@ -325,8 +328,12 @@ class PodWorker:
     def _touch(self) -> None:
         self._dirty.set()
 
+    def _status(self, pod: Object) -> Object:
+        states = self._init_states, self._main_states
+        return pod_status(pod, *states, self._started, self._now(), self._ephemeral.states)
+
     def _all_wait(self, reason: str, message: str) -> None:
-        for state in [*self._init_states, *self._main_states]:
+        for state in [*self._init_states, *self._main_states, *self._ephemeral.waiting()]:
             state.wait(reason, message)
         self._touch()
 
@@ -345,9 +352,8 @@ class PodWorker:
         while True:
             await self._dirty.wait()
             self._dirty.clear()
-            now = self._now()
             known = {**self.pod, "status": self._written} if self._written else self.pod
-            status = pod_status(known, self._init_states, self._main_states, self._started, now)
+            status = self._status(known)
             if status == self._written:
                 continue
             await self._until_possible(lambda report=status: self._put(report))  # type: ignore[misc]

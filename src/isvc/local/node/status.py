@@ -68,7 +68,12 @@ class ContainerState:
 
 
 def pod_status(
-    pod: Object, init: Sequence[ContainerState], containers: Sequence[ContainerState], started: str, now: str
+    pod: Object,
+    init: Sequence[ContainerState],
+    containers: Sequence[ContainerState],
+    started: str,
+    now: str,
+    ephemeral: Sequence[ContainerState] = (),
 ) -> Object:
     """The whole status; condition times stay where nothing changed."""
     phase = phase_of(pod, init, containers)
@@ -84,6 +89,8 @@ def pod_status(
     }
     if init:
         status["initContainerStatuses"] = [state.to_status() for state in init]
+    if ephemeral:
+        status["ephemeralContainerStatuses"] = [state.to_status() for state in ephemeral]
     status["conditions"] = _conditions(pod, init, containers, phase, now)
     return status
 
