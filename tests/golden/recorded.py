@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
+import importlib
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from isvc.api.resources import (
     LLM_INFERENCE_SERVICES_V1ALPHA1,
 )
 from isvc.controllers.inferenceservice.watches import reads
-from isvc.kube.objects import Object, name_of
+from isvc.kube.conditions import TRUE
+from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import CONFIG_MAP
 from isvc.toolkit.memory import MemoryReader
@@ -55,26 +57,63 @@ def load(path: Path) -> Any:
 
 @dataclass(frozen=True)
 class State:
-    """One recorded state of a case, without what the reference forgot to delete."""
+    """The recorded state after a step of a case, read when a test asks for its objects."""
 
     profile: str
     case: str
+    number: int
     step: str
-    objects: dict[str, Object]
+    leaked: tuple[str, ...]
     ignore: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.profile}/{self.case}: {self.step}"
 
+    @cached_property
+    def objects(self) -> dict[str, Object]:
+        """All but what the reference forgot to delete."""
+        recorded = load_golden(self)[self.number]["objects"]
+        return {key: obj for key, obj in recorded.items() if not any(re.fullmatch(p, key) for p in self.leaked)}
+
 
 def states(profiles: str) -> Iterator[State]:
-    for path in sorted(FOLDER.glob(f"golden/{profiles}/*.yaml")):
-        case = load(FOLDER / "cases" / path.parent.name / path.name)
-        leaked: list[str] = []
-        for state in load(path):
-            leaked = case.get("leaks", {}).get(state["step"], leaked)
-            kept = {k: o for k, o in state["objects"].items() if not any(re.fullmatch(p, k) for p in leaked)}
-            yield State(path.parent.name, path.stem, state["step"], kept, tuple(case.get("ignore", ())))
+    for path in sorted(FOLDER.glob(f"cases/{profiles}/*.yaml")):
+        case = load(path)
+        leaked: tuple[str, ...] = ()
+        for number, each in enumerate(case["steps"]):
+            step = each.get("name", f"step {number + 1}")
+            leaked = tuple(case.get("leaks", {}).get(step, leaked))
+            yield State(path.parent.name, path.stem, number, step, leaked, tuple(case.get("ignore", ())))
+
+
+def load_golden(state: State) -> Any:
+    return load(FOLDER / "golden" / state.profile / f"{state.case}.yaml")
+
+
+def snapshots() -> Any:
+    """The module by which recorded cases compare objects; it lies beside them."""
+    if str(FOLDER) not in sys.path:
+        sys.path.append(str(FOLDER))
+    return importlib.import_module("snapshot")
+
+
+def differences(state: State, service: Object, status: Object) -> Iterator[str]:
+    """In what a status differs from the recorded one of the service, apart from what the case ignores."""
+    compare = snapshots()
+    before, after = (compare.normalize({**service, "status": each}) for each in (service.get("status") or {}, status))
+    where = f"{state.step}: .objects.{service['kind']}.serving.kserve.io/{name_of(service)}"
+    for line in compare.differences(before, after, where):
+        if not any(re.search(pattern, line) for pattern in state.ignore):
+            yield line
+
+
+def unexplained(status: Object) -> list[Object]:
+    """The conditions that are not True and do not say why."""
+    return [
+        condition
+        for condition in status.get("conditions") or ()
+        if condition["status"] != TRUE and not (condition.get("reason") and condition.get("message"))
+    ]
 
 
 class Memory(MemoryReader):
@@ -94,7 +133,7 @@ class Memory(MemoryReader):
             self._add(obj, key.partition("/")[0].partition(".")[2])
 
     def _add(self, obj: Object, group: str = "") -> None:
-        obj = copy.deepcopy(obj)
+        obj = deep_copy(obj)
         obj["metadata"] |= {"uid": f"{obj['kind']}/{name_of(obj)}", "resourceVersion": "1"}
         for reference in obj["metadata"].get("ownerReferences") or ():
             reference["uid"] = f"{reference['kind']}/{reference['name']}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.golden.recorded import FOLDER, Memory, State, states
+from tests.golden.recorded import FOLDER, Memory, State, states, unexplained
 
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES
@@ -15,7 +15,6 @@ from isvc.controllers.inferenceservice.observe import Gatherer, Observer
 from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.status.fold import fold, unplanned
 from isvc.engine.outcome import ChildKey, Outcome, Unchanged
-from isvc.kube.conditions import TRUE
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, name_of
 from isvc.kube.resource import DEPLOYMENTS, Resource
@@ -51,26 +50,17 @@ class Settings:
         return []
 
 
-def silent(status: Object) -> list[Object]:
-    """The conditions that leave somebody asking why."""
-    return [
-        condition
-        for condition in status.get("conditions") or ()
-        if condition["status"] != TRUE and not (condition.get("reason") and condition.get("message"))
-    ]
-
-
 @pytest.mark.parametrize("state", STATES, ids=str)
 async def test_services_say_why_they_are_not_ready(state: State) -> None:
     memory = Memory(state)
-    for service in memory.list(INFERENCE_SERVICES):
-        status = await folded(memory, service)
-        assert silent(status) == []
-        assert await folded(memory, {**service, "status": status}) == status
-
-
-async def folded(memory: Memory, service: Object) -> Object:
     observer = Observer(memory, "kserve")
+    for service in memory.list(INFERENCE_SERVICES):
+        status = await folded(observer, memory, service)
+        assert unexplained(status) == []
+        assert await folded(observer, memory, {**service, "status": status}) == status
+
+
+async def folded(observer: Observer, memory: Memory, service: Object) -> Object:
     observed = observer.observe(service, observer.configuration(), NOW)
     if observed.mode is DeploymentMode.MODEL_MESH:
         return unplanned(observed)
@@ -95,4 +85,4 @@ async def test_graphs_say_why_they_are_not_ready(state: State) -> None:
             for child in memory.list(resource)
         }
         status = graph_status.fold(observed, Outcome(dict(workloads)))
-        assert silent(status) == []
+        assert unexplained(status) == []

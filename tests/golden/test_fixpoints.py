@@ -5,13 +5,11 @@ No server takes part, so all states are checked in seconds; the cases themselves
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from typing import Any
 
 import pytest
-from tests.golden.recorded import FOLDER, Memory, State, states
+from tests.golden.recorded import FOLDER, Memory, State, differences, states
 
 from isvc.api.annotations import DISABLE_AUTO_UPDATE
 from isvc.api.modes import DeploymentMode
@@ -53,12 +51,6 @@ class NoWrites:
         raise AssertionError(f"reads {resource} {name}")
 
 
-def snapshots() -> Any:
-    if str(FOLDER) not in sys.path:
-        sys.path.append(str(FOLDER))
-    return importlib.import_module("snapshot")
-
-
 @pytest.mark.parametrize("state", STATES, ids=str)
 async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
     memory = Memory(state)
@@ -75,12 +67,3 @@ async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
             outcome = await Engine(NoWrites(), memory).apply(observed.raw, planned.plan)
             status = fold(observed, planned, outcome)
         assert list(differences(state, service, status)) == []
-
-
-def differences(state: State, service: Object, status: Object) -> Any:
-    compare = snapshots()
-    before, after = (compare.normalize({**service, "status": each}) for each in (service.get("status") or {}, status))
-    where = f"{state.step}: .objects.InferenceService.serving.kserve.io/{service['metadata']['name']}"
-    for line in compare.differences(before, after, where):
-        if not any(re.search(pattern, line) for pattern in state.ignore):
-            yield line

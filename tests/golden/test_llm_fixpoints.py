@@ -9,9 +9,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.golden.recorded import FOLDER, Memory, State, load, load_profile, shared, states
-from tests.golden.test_explanations import silent
-from tests.golden.test_fixpoints import snapshots
+from tests.golden.recorded import (
+    FOLDER,
+    Memory,
+    State,
+    differences,
+    load,
+    load_golden,
+    load_profile,
+    shared,
+    snapshots,
+    states,
+    unexplained,
+)
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.observe import Environment, Observer
@@ -122,7 +132,7 @@ async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
             combined(edit, observed.merged)
             fold(edit, observed, planned, outcome)
         assert list(differences(state, service, edit.result())) == []
-        assert silent(edit.result()) == []
+        assert unexplained(edit.result()) == []
 
 
 def _planned(cluster: Cluster, observer: Observer, service: Object, config: Config) -> tuple[Observed, Planned]:
@@ -156,10 +166,6 @@ def _written(state: State, service: Object) -> Object:
     return written
 
 
-def load_golden(state: State) -> Any:
-    return load(FOLDER / "golden" / state.profile / f"{state.case}.yaml")
-
-
 def _complete(recorded: Any, written: Any) -> None:
     """Put back the empty maps that recordings leave out: `route: {}` asks for a route."""
     if isinstance(recorded, dict) and isinstance(written, dict):
@@ -175,12 +181,3 @@ def _complete(recorded: Any, written: Any) -> None:
 
 def _says_anything(value: Any) -> bool:
     return any(map(_says_anything, value.values())) if isinstance(value, dict) else value is not None
-
-
-def differences(state: State, service: Object, status: Object) -> Any:
-    compare = snapshots()
-    before, after = (compare.normalize({**service, "status": each}) for each in (service.get("status") or {}, status))
-    where = f"{state.step}: .objects.LLMInferenceService.serving.kserve.io/{service['metadata']['name']}"
-    for line in compare.differences(before, after, where):
-        if not any(re.search(pattern, line) for pattern in state.ignore):
-            yield line

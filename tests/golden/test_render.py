@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.golden.recorded import CRDS, FOLDER, load, load_profile
-from tests.golden.test_fixpoints import snapshots
+from tests.golden.recorded import CRDS, FOLDER, load, load_profile, snapshots
 from tests.unit.api.conformance import configuration
 
 from isvc import render
