@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +76,12 @@ def test_every_section_of_the_configuration_is_described() -> None:
 def test_every_key_of_the_configuration_is_described_with_its_default(section: str) -> None:
     described = {key: cells[0] for key, cells in tables("configuration.md")[section].items()}
     assert described == dict(keys(sections()[section]))
+
+
+def test_the_chart_takes_every_section_of_the_configuration_and_no_other() -> None:
+    schema = json.loads((ROOT / "charts" / "isvc" / "values.schema.json").read_text())
+    allowed = schema["properties"]["config"]["properties"]["sections"]["propertyNames"]["enum"]
+    assert set(allowed) == set(sections())
 
 
 ANNOTATION = re.compile(r"(?:[a-z]+\.)*kserve\.io/[A-Za-z][A-Za-z0-9-]+")
