@@ -7,7 +7,7 @@ BENCH ?= ../shared/bench
 BIN := .venv/bin
 comma := ,
 
-.PHONY: bench-dashboard chromium run kserve-e2e docs fuzz test soak test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
+.PHONY: bench-dashboard chromium run kserve-e2e docs fuzz test soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -61,6 +61,9 @@ $(ENVTEST)/kube-apiserver:
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance tests/production tests/recorded_cluster -n 2 --dist load --cluster=kube-apiserver --owners=2000
+
+takeover: .venv envtest ## live LLMInferenceServices from KServe's own controller to ours, and back (KSERVE=a checkout; needs Go)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.recorded_cluster.live_takeover $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe))
 
 soak: .venv envtest ## a day of trouble, compressed: isvc-manager on a real kube-apiserver (MINUTES=20)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.production.soak --minutes $(or $(MINUTES),20)

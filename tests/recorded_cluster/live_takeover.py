@@ -1,0 +1,175 @@
+"""Takes over LLMInferenceServices from KServe's own controller while they live, and gives them back.
+
+    python -m tests.recorded_cluster.live_takeover CHECKOUT
+
+CHECKOUT is one of KServe, whose controller is built from it with Go. On a real kube-apiserver it makes services of many
+shapes, by recorded cases; they become ready, and their pods have addresses. Then `isvc preflight --takeover` looks, our
+manager is started over what is there, and after it KServe's again. Every object that either of them wrote is printed
+with what changed in it. It fails if a pod template, an address or a certificate did, or if something was deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.golden.recorded import FOLDER
+from tests.recorded_cluster.servers import BIN, FLAGS, Servers, conform
+
+from isvc.kube.objects import Object
+
+CASES = (
+    "llmisvc/llm-lws-data-parallel",
+    "llmisvc/llm-metadata-propagation",
+    "llmisvc/llm-minimal-hf",
+    "llmisvc/llm-scaling-direct-keda",
+    "llmisvc/llm-scaling-hpa",
+    "llmisvc/llm-storage-s3-credentials",
+    "llmisvc-routing/llm-pd-multi-node",
+    "llmisvc-routing/llm-pd-single-node",
+    "llmisvc-routing/llm-route-without-scheduler",
+    "llmisvc-routing/llm-router-group",
+    "llmisvc-routing/llm-router-scheduler",
+    "llmisvc-routing/llm-scheduler-config-ref",
+)
+SERVICES = ("serving.kserve.io/v1alpha2", "LLMInferenceService")
+DEPLOYMENTS = ("apps/v1", "Deployment")
+HARM = re.compile(
+    r"^deleted |^wrote \S+/((Deployment|LeaderWorkerSet)\S* spec\.\S*[tT]emplate|Service/\S+ spec\.clusterIP"
+    r"|Secret/\S+ data|\S+ status\.(url|address))"
+)
+
+
+class LiveTakeOver:
+    """Services of KServe's controller on a kube-apiserver, which are handed from one controller to another."""
+
+    def __init__(self, servers: Servers, controller: str) -> None:
+        self._run = servers.prepare("llmisvc")
+        case = conform().Case
+        self._run.cases = [case.load(FOLDER / f"cases/{name}.yaml", FOLDER / "golden") for name in CASES]
+        self._run.args.llmisvc = controller
+        self._namespaces = {case.namespace for case in self._run.cases}
+
+    def begin(self) -> None:
+        """Let the controller make the services, and the rest of the cluster run their pods."""
+        self._run._install_base()
+        self._run._start_controllers()
+        self._run._register_webhooks()
+        self._run._play()
+        for case in self._run.cases:
+            self._run_pods(case)
+        self._settle()
+
+    def stop(self) -> None:
+        self._run._stop_controllers()
+        self._run.controllers.clear()
+
+    def preflight(self) -> None:
+        command = [str(BIN / "isvc"), "preflight", "--takeover", "-n", "kserve"]
+        subprocess.run(command, env={**os.environ, "KUBECONFIG": str(self._run.cluster.kubeconfig)}, check=True)
+
+    def hand_over(self, controller: str) -> list[str]:
+        """Start the controller over what is there; gives what it changed."""
+        self.stop()
+        self._run.args.llmisvc = controller
+        before = self._objects()
+        self._run._start_controllers()
+        self._settle()
+        return list(_changes(before, self._objects()))
+
+    def ready(self) -> tuple[int, int]:
+        """How many services are ready, of how many."""
+        services = self._run.kube.list(*SERVICES)
+        conditions = [(service.get("status") or {}).get("conditions") or [] for service in services]
+        ready = [any(each["type"] == "Ready" and each["status"] == "True" for each in found) for found in conditions]
+        return sum(ready), len(ready)
+
+    def _settle(self) -> None:
+        self._run._settle(self._namespaces)
+        while self._run.world.make_ready(self._namespaces):
+            self._run._settle(self._namespaces)
+
+    def _run_pods(self, case: Any) -> None:
+        """A pod with an address for each Deployment: the certificates of services name them."""
+        found = (each["metadata"]["name"] for each in self._run.kube.list(*DEPLOYMENTS, case.namespace))
+        for number, name in enumerate(found, 1):
+            address = f"10.1.{len(case.name)}.{number}"
+            status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}
+            owner = {"apiVersion": DEPLOYMENTS[0], "kind": DEPLOYMENTS[1], "metadata": {"name": name}}
+            self._run._do_pods(case, {"from": owner, "name": f"{name}-pod", "status": status})
+
+    def _objects(self) -> dict[str, Object]:
+        """All that is there, as it is; of Secrets the digests."""
+        snapshot = sys.modules["snapshot"]
+        kinds = (*snapshot.present_kinds(self._run.kube), *snapshot.CLUSTER_KINDS)
+        found = (obj for kind in kinds for obj in self._run.kube.list(*kind))
+        return {f"{obj['metadata'].get('namespace', '')}/{snapshot.key(obj)}": _masked(obj) for obj in found}
+
+
+def _masked(obj: Object) -> Object:
+    if obj["kind"] == "Secret":
+        obj["data"] = {
+            name: hashlib.sha256(value.encode()).hexdigest() for name, value in (obj.get("data") or {}).items()
+        }
+    obj["metadata"].pop("managedFields", None)
+    return obj
+
+
+def _changes(before: dict[str, Object], after: dict[str, Object]) -> Iterator[str]:
+    for key in sorted(before.keys() | after.keys()):
+        if key not in before or key not in after:
+            yield f"{'deleted' if key in before else 'created'} {key}"
+            continue
+        for line in sys.modules["snapshot"].differences(before[key], after[key]):
+            yield f"wrote {key} {line}"
+
+
+def build(checkout: Path, folder: Path) -> str:
+    """The command of KServe's controller, built in the folder."""
+    program = folder / "kserve-llmisvc"
+    subprocess.run(["go", "build", "-o", program, "./cmd/llmisvc"], cwd=checkout, check=True)
+    return f"{program} --metrics-secure=false {FLAGS.replace(' --webhook-cert-dir {cert_dir}', '')}"
+
+
+def there_and_back(take_over: LiveTakeOver, theirs: str) -> list[str]:
+    """Hand the services to our manager, and back; gives what must not have changed."""
+    ours = f"{BIN}/llmisvc-manager --metrics-secure=false {FLAGS}"
+    take_over.begin()
+    print("{} of {} services are ready".format(*take_over.ready()), flush=True)
+    take_over.preflight()
+    harm: list[str] = []
+    for name, controller in (("llmisvc-manager over KServe's", ours), ("KServe's over llmisvc-manager", theirs)):
+        changes = take_over.hand_over(controller)
+        print(f"{name}: {len(changes)} changes, {take_over.ready()[0]} ready", *changes, sep="\n  ", flush=True)
+        harm += filter(HARM.search, changes)
+    return harm
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=Path)
+    checkout = parser.parse_args().checkout
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = build(checkout, Path(folder))
+        servers = Servers()
+        take_over = LiveTakeOver(servers, theirs)
+        try:
+            harm = there_and_back(take_over, theirs)
+        finally:
+            take_over.stop()
+            servers.stop()
+    if harm:
+        sys.exit("\n  ".join(["this must not change:", *harm]))
+    print("passed: no pod template, address or certificate changed")
+
+
+if __name__ == "__main__":
+    main()
