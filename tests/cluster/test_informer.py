@@ -170,8 +170,8 @@ async def test_no_busy_loop_while_the_server_is_away(cache, client, namespace, p
     proxy.expire_watches = True  # an answer at once, again and again: the worst that a server can do
     proxy.cut()
     before, began = proxy.requests, time.monotonic()
-    await until(lambda: proxy.requests - before >= 12)
-    # Each of six failures waits at least half of its backoff; without them a dozen requests take milliseconds.
+    await until(lambda: proxy.requests - before >= 6)
+    # Each of three failures waits at least half of its backoff; without them six requests take milliseconds.
     assert time.monotonic() - began > FIRST_BACKOFF
     proxy.expire_watches = False
     await client.create(CONFIG_MAPS, config_map("after", namespace))
