@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cluster.chart_pods import Pod, running
 from tests.cluster.lifecycles.stage import RUNTIME, set_up
-from tests.cluster.test_chart import BIN, CHARTS, settings
+from tests.packaging.test_chart import BIN, CHARTS, settings
 from tests.production.installation import ACCOUNT_KINDS, RESOURCES
 from tests.servers import Cluster, discard, start
 from tests.waiting import until

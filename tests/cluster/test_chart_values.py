@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.cluster.test_chart import BIN, CHARTS
 from tests.cluster.test_crds import install
+from tests.packaging.test_chart import BIN, CHARTS
 
 from isvc.api.crds import DEFINITIONS
 from isvc.cli import chart, manifests

@@ -21,7 +21,7 @@ PATIENCE = 300
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster that nobody has used. Helm on a real kube-apiserver is in test_chart."""
+    """A cluster that nobody has used. Helm on a real kube-apiserver is in test_chart_install."""
     needs_embedded(request)
     folder = tmp_path / "cluster"
     folder.mkdir()
