@@ -251,9 +251,12 @@ def main() -> None:
     vars(args).update(
         llmisvc=None, mode="standard-ingress", idle=5.0, timeout=LIMIT, quiet=2.0, audit=None, logs=None, server=None
     )
+    sizes = [int(size) for size in args.sizes.split(",")]
+    if any(size % 100 for size in sizes):
+        parser.error("every size has to be a multiple of 100, so that the edit concerns a tenth of the services")
     runs: list[Any] = []
-    for size in args.sizes.split(","):
-        run = scale_bench(bench_of(args.bench))(argparse.Namespace(**vars(args), n=int(size)))
+    for size in sizes:
+        run = scale_bench(bench_of(args.bench))(argparse.Namespace(**vars(args), n=size))
         began = time.monotonic()
         with contextlib.redirect_stdout(sys.stderr):
             run.run()
