@@ -24,7 +24,7 @@ from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli.dashboard import Wanted, start
-from isvc.dashboard import live, user_views
+from isvc.dashboard import live, scoped_views, user_views
 from isvc.kube.objects import dig
 from isvc.kube.resource import NAMESPACES, SERVICE_ACCOUNTS, Resource
 from isvc.toolkit.client import Client
@@ -105,6 +105,16 @@ class Visitor:
             assert answer.status == status, await answer.text()
             return json.loads(await answer.read())
 
+    async def has(self, path: str, text: str) -> bool:
+        async with self.session.get(self.base + path, headers=self.headers) as answer:
+            return text in await answer.text()
+
+    async def send(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        headers = {**self.headers, "Accept": "application/json"}
+        async with self.session.post(self.base + path, data={"request": json.dumps(body)}, headers=headers) as answer:
+            found: dict[str, Any] = json.loads(await answer.read())["answer"]
+            return found
+
     async def services(self, path: str = "/") -> set[str]:
         """The namespaces of the services on the overview that are ours, all of them ready."""
         rows = (await self.json(path))["rows"]
@@ -182,6 +192,62 @@ async def test_a_namespace_that_one_may_read_can_be_named(client, teams):
         assert await guest.services() == {red.namespace}
         assert await until(lambda: guest.services(f"/?namespace={blue.namespace}")) == {blue.namespace}
         assert (await guest.json(blue.path))["service"]["state"] == "ready"
+
+
+async def test_a_view_that_is_opened_when_all_others_are_in_use_stays(client, monkeypatch):
+    monkeypatch.setattr(scoped_views, "MOST_NAMED", 1)
+    views = scoped_views.ScopedViews(client)
+    try:
+        async with views.view_of("default"), views.view_of("kube-system"):
+            assert list(views.named) == ["default", "kube-system"]
+        async with views.view_of("kube-public"):
+            assert list(views.named) == ["kube-public"]
+    finally:
+        await views.close()
+
+
+@asynccontextmanager
+async def trap() -> AsyncIterator[tuple[str, list[str]]]:
+    """The URL of a server that nobody should ask, and who asked."""
+    asked: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readline()).decode())
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+
+
+async def test_who_writes_a_status_does_not_choose_where_requests_of_others_go(client, teams):
+    """With users' tokens they go through the API server, which asks whether the user may."""
+    red, _ = teams
+    held = service(red.namespace)
+    held["metadata"] |= {"name": "held", "finalizers": ["example.com/held"]}
+    await client.create(INFERENCE_SERVICES, held)
+    await client.delete(INFERENCE_SERVICES, "held", red.namespace)
+
+    async def is_left_alone() -> bool:  # by the controller, which writes no status of what is being deleted
+        found = await client.get(INFERENCE_SERVICES, "held", red.namespace)
+        return bool(found["metadata"]["finalizers"] == ["example.com/held"])
+
+    async with with_user_tokens(client) as base, aiohttp.ClientSession() as session, trap() as (url, asked):
+        try:
+            await until(is_left_alone)
+            await client.patch(
+                INFERENCE_SERVICES, "held", {"status": {"url": url}}, red.namespace, subresource="status"
+            )
+            visitor = Visitor(session, base, red.token)
+            path = f"/services/isvc/{red.namespace}/held"
+            await until(lambda: visitor.has(path, url), "the dashboard sees the address")
+            answer = await visitor.send(f"{path}/try", {"instances": [[1]]})
+            assert answer["failed"]
+            assert "held-predictor" in answer["text"]
+            assert "is forbidden" in answer["text"]
+            assert asked == []
+        finally:
+            left = {"metadata": {"finalizers": None}}
+            await client.patch(INFERENCE_SERVICES, "held", left, red.namespace)
 
 
 async def test_a_token_that_ends_ends_what_is_open(client, teams, monkeypatch):

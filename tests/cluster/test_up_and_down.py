@@ -66,9 +66,13 @@ def test_ports_and_a_memory_that_forgets(here):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        refused = here.isvc("up", "--port", str(taken.getsockname()[1]))
-    assert refused.returncode == 1
-    assert "cannot use port" in refused.stderr
+        gateway, dashboard = (
+            here.isvc("up", flag, str(taken.getsockname()[1])) for flag in ("--port", "--dashboard-port")
+        )
+    assert (gateway.returncode, dashboard.returncode) == (1, 1)
+    assert "cannot use port" in gateway.stderr
+    assert dashboard.stderr.startswith("Error: cannot use port")
+    assert dashboard.stdout == ""  # before anything is started
     here.flags = ("--port", "0", "--api-port", "0")
     here.start("--ephemeral", "--simulate")
     here.apply(strange_pod())

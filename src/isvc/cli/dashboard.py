@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from isvc.toolkit.client import Client
 
 PORT_NUMBER = click.IntRange(0, 65535)
+_PORT = 8090
+_FIRST_LOOK = 5.0  # seconds for which the link waits until its first page is there at once
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -92,7 +94,7 @@ def _check(wanted: Wanted) -> None:
 
 
 async def _serve(client: Client, wanted: Wanted, *, open_browser: bool) -> None:
-    dashboard = await start(client, wanted)
+    dashboard = await start(client, wanted, first_look=_FIRST_LOOK)
     click.echo(f"dashboard of {client.config.server}: {dashboard.link}")
     if open_browser:
         click.launch(dashboard.link)
@@ -104,20 +106,15 @@ async def _serve(client: Client, wanted: Wanted, *, open_browser: bool) -> None:
         await dashboard.close()
 
 
-async def start(client: Client, wanted: Wanted) -> Dashboard:
-    """A dashboard that listens, and begins to read what its own user may see."""
+async def start(client: Client, wanted: Wanted, first_look: float = 0.0) -> Dashboard:
+    """A dashboard that listens, and has read what its own user may see, if that takes no more than so many seconds."""
     from isvc.dashboard import sign_in
     from isvc.dashboard.scoped_views import ScopedViews
-    from isvc.dashboard.server import PORT, Dashboard, Settings
+    from isvc.dashboard.server import Dashboard, Settings
     from isvc.dashboard.user_views import UserViews
     from isvc.dashboard.views_in_use import Views
-    from isvc.local.node.ports import Ports
-    from isvc.local.stack import PortBusy, port_or_free
 
-    try:
-        port = port_or_free(wanted.port, PORT, Ports())
-    except PortBusy as error:
-        raise click.ClickException(str(error)) from None
+    port = free_port(wanted)
     settings = Settings(wanted.host, port, wanted.allow_edit, _tls(wanted))
     sessions = sign_in.Sessions(port, secure=settings.tls is not None)
     own = ScopedViews(client, wanted.namespaces, idle=None)
@@ -134,8 +131,19 @@ async def start(client: Client, wanted: Wanted) -> Dashboard:
     except OSError as error:
         raise click.ClickException(f"cannot listen on {wanted.host}: {error.strerror or error}") from None
     if not wanted.user_tokens:
-        own.open()
+        await asyncio.wait((own.open(),), timeout=first_look)
     return dashboard
+
+
+def free_port(wanted: Wanted) -> int:
+    """The port to listen on; refuses one that was asked for and is taken."""
+    from isvc.local.node.ports import Ports
+    from isvc.local.stack import PortBusy, port_or_free
+
+    try:
+        return port_or_free(wanted.port, _PORT, Ports())
+    except PortBusy as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _password(path: Path) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from isvc.cli.dashboard import PORT_NUMBER, Wanted
+from isvc.cli.dashboard import PORT_NUMBER, Wanted, free_port
 
 if TYPE_CHECKING:
     from isvc.local.choices import Choices
@@ -96,6 +96,8 @@ def command(
                 access_log_json=access_log_format == "json",
             )
             dashboard = None if no_dashboard else Wanted(port=dashboard_port, allow_edit=allow_edit)
+            if dashboard:
+                dashboard = replace(dashboard, port=free_port(dashboard))
             sys.exit(_loop(_up(home, choices, dashboard)))
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)

@@ -5,6 +5,7 @@ Somebody who may read one namespace and not list any has to name it, where it is
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -21,16 +22,18 @@ MOST_NAMED: Final = 10
 
 
 class ScopedViews:
+    asks_directly = True
+
     def __init__(self, client: Client, namespaces: Sequence[str] = (), idle: float | None = IDLE) -> None:
         """With `namespaces` nothing else is shown; without any, the cluster is asked what may be."""
         self.client = client
         self._only = Scope(tuple(namespaces), chosen=True) if namespaces else None
         self._found = ViewInUse(self._make, idle)
-        self._named: dict[str, ViewInUse] = {}
+        self.named: dict[str, ViewInUse] = {}
 
-    def open(self) -> None:
+    def open(self) -> asyncio.Task[ClusterView]:
         """Opens the view before somebody looks."""
-        self._found.open()
+        return self._found.open()
 
     @asynccontextmanager
     async def use(self, request: web.Request) -> AsyncIterator[ClusterView]:
@@ -39,28 +42,31 @@ class ScopedViews:
             if not named or view.scope.covers(named) or not await self._may_be_named(named):
                 yield view
                 return
-        async with (await self._view_of(named)).use() as view:
+        async with self.view_of(named) as view:
             yield view
 
     @property
     def unused(self) -> bool:
-        return all(view.unused for view in (self._found, *self._named.values()))
+        return all(view.unused for view in (self._found, *self.named.values()))
 
     async def close(self) -> None:
-        for view in (self._found, *self._named.values()):
+        for view in (self._found, *self.named.values()):
             await view.close()
 
     async def _may_be_named(self, namespace: str) -> bool:
         if self._only or not is_label_value(namespace):
             return False
-        return namespace in self._named or await may_read_services(self.client, namespace)
+        return namespace in self.named or await may_read_services(self.client, namespace)
 
-    async def _view_of(self, namespace: str) -> ViewInUse:
-        view = self._named.pop(namespace, None) or ViewInUse(lambda: self._make_of(Scope((namespace,))))
-        self._named[namespace] = view
-        for unused in surplus(self._named, MOST_NAMED):
-            await unused.close()
-        return view
+    @asynccontextmanager
+    async def view_of(self, namespace: str) -> AsyncIterator[ClusterView]:
+        view = self.named.pop(namespace, None) or ViewInUse(lambda: self._make_of(Scope((namespace,))))
+        unused = list(surplus(self.named, MOST_NAMED - 1))  # before it is among them, and nobody uses it yet
+        self.named[namespace] = view
+        async with view.use() as used:
+            for each in unused:
+                await each.close()
+            yield used
 
     async def _make(self) -> ClusterView:
         return await self._make_of(self._only or await readable(self.client))

@@ -31,7 +31,6 @@ from isvc.toolkit.failure import ClusterError
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-PORT: Final = 8090
 _IDLE_SECONDS: Final = 75.0  # how long a client may take to send a request's headers
 STATIC: Final = Path(__file__).parent / "static"
 _ASSETS: Final = {path.name: path for path in STATIC.iterdir()}
@@ -42,8 +41,8 @@ _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/sv
 class Settings:
     """Where the dashboard listens, and whether services can be edited on it."""
 
-    host: str = "127.0.0.1"
-    port: int = PORT
+    host: str
+    port: int
     allow_edit: bool = False
     tls: ssl.SSLContext | None = None
 

@@ -74,9 +74,9 @@ class TryPages:
         body = await _body(request)
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
-            target = endpoint(service, body)
+            target = endpoint(service, body, direct=self._views.asks_directly)
             body = target.completed(body)
-            if body.get("stream") and "HX-Request" in request.headers:
+            if body.get("stream") and "HX-Request" in request.headers and target.direct:
                 number = self._prepare(Prepared(target, body))
                 fragment = render("try_stream.html", path=f"{request.path}/{number}", curl=target.curl(body))
                 return web.Response(text=fragment, content_type="text/html")

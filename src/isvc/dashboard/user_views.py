@@ -25,6 +25,8 @@ RECHECK: Final = 60.0  # seconds
 
 
 class UserViews:
+    asks_directly = False  # users who write a service's status would send requests of ours anywhere
+
     def __init__(self, config: ClusterConfig, namespaces: Sequence[str] = ()) -> None:
         self._config, self._namespaces = config, namespaces
         self._views: dict[bytes, ScopedViews] = {}
@@ -56,10 +58,11 @@ class UserViews:
         token = request[TOKEN]
         key = _digest(token)
         views = self._views.pop(key, None) or ScopedViews(Client.connect(self._as(token)), self._namespaces)
+        unused = list(surplus(self._views, MOST_USERS - 1))  # before it is among them, and nobody uses it yet
         self._views[key] = views
-        for unused in surplus(self._views, MOST_USERS):
-            await _closed(unused)
         async with views.use(request) as view:
+            for each in unused:
+                await _closed(each)
             yield view
 
     async def close(self) -> None:

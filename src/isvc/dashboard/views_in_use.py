@@ -15,7 +15,12 @@ IDLE: Final = 300.0  # seconds after which a view that nobody looks at is closed
 
 
 class Views(Protocol):
-    """The view that a request is about."""
+    """The view that a request is about.
+
+    With `asks_directly` services are asked at the addresses in their status, else through the API server alone.
+    """
+
+    asks_directly: bool
 
     def use(self, request: web.Request) -> AbstractAsyncContextManager[ClusterView]: ...
 

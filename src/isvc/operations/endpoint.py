@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from isvc.api.resources import INFERENCE_GRAPHS, LLM_INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
@@ -14,9 +14,7 @@ from isvc.kube.resource import SERVICES
 from isvc.operations.failure import NotPossible
 from isvc.serving.endpoints import predict_path
 from isvc.toolkit.client import Client
-
-if TYPE_CHECKING:
-    import aiohttp
+from isvc.toolkit.failure import ClusterError
 
 #: By a field that only requests of that protocol have.
 _OPENAI: Final = {"messages": "chat/completions", "prompt": "completions", "input": "embeddings"}
@@ -33,12 +31,16 @@ class Unanswered(NotPossible):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`model` is filled into OpenAI requests that name none; `proxy` is the path through the API server."""
+    """`model` is filled into OpenAI requests that name none; `proxy` is the path through the API server.
+
+    Without `direct` requests go that way alone: whoever wrote the URL must not choose where they are sent to.
+    """
 
     url: str
     model: str = ""
     proxy: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    direct: bool = True
 
     def completed(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"model": self.model, **body} if self.model else body
@@ -57,15 +59,17 @@ class Endpoint:
         """
         import aiohttp
 
+        if not self.direct:
+            return await self._through_api_server(client, body, within, most)
         try:
             async with _session(within) as session, session.post(self._target(), **self._request(body)) as answer:
-                content = await _read(answer.content, most)
+                content = await _read(answer.content.iter_any(), most)
                 self._check(answer.status, answer.headers.get("Location", ""), content)
-                if len(content) > most:
-                    raise Unanswered(f"{self.url} answered with more than {most >> 20} MiB")
-                return content
+                return self._bounded(content, most)
         except aiohttp.ClientConnectorError as error:
-            return await self._through_api_server(client, body, within, error)
+            if not self.proxy:
+                raise Unanswered(f"{self.url} cannot be reached: {error}") from None
+            return await self._through_api_server(client, body, within, most, f"{self.url} cannot be reached: {error}")
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Unanswered(f"{self.url} did not answer: {error or 'timeout'}") from None
 
@@ -77,7 +81,7 @@ class Endpoint:
         try:
             async with _session(within) as session, session.post(self._target(), **self._request(body)) as answer:
                 if answer.status >= 300:
-                    content = await _read(answer.content, LONGEST_REFUSAL)
+                    content = await _read(answer.content.iter_any(), LONGEST_REFUSAL)
                     self._check(answer.status, answer.headers.get("Location", ""), content)
                 async for line in answer.content:
                     if text := _piece(line):
@@ -87,16 +91,25 @@ class Endpoint:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Unanswered(f"{self.url} did not answer: {error or 'timeout'}") from None
 
-    async def _through_api_server(self, client: Client, body: dict[str, Any], within: float, error: Exception) -> bytes:
+    async def _through_api_server(
+        self, client: Client, body: dict[str, Any], within: float, most: int, after: str = ""
+    ) -> bytes:
+        """`after` is what went wrong before."""
         import orjson
 
         if not self.proxy:
-            raise Unanswered(f"{self.url} cannot be reached: {error}") from None
+            raise Unanswered(f"{self.url} can be asked directly alone, and not from here: use the line for a shell")
         try:
-            return await client.request_bytes("POST", self.proxy, orjson.dumps(body), within=within)
-        except ApiError as refused:
-            message = f"{self.url} cannot be reached ({error}), nor can the service through the API server: {refused}"
-            raise Unanswered(message) from None
+            async with client.posted(self.proxy, orjson.dumps(body), within) as pieces:
+                return self._bounded(await _read(pieces, most), most)
+        except (ApiError, ClusterError) as error:
+            refused = f"the request through the API server failed: {' '.join(str(error).split())}"
+            raise Unanswered(f"{after}; {refused}" if after else refused) from None
+
+    def _bounded(self, content: bytes, most: int) -> bytes:
+        if len(content) > most:
+            raise Unanswered(f"{self.url} answered with more than {most >> 20} MiB")
+        return content
 
     def _request(self, body: dict[str, Any]) -> dict[str, Any]:
         import orjson
@@ -120,7 +133,7 @@ class Endpoint:
             raise Unanswered(f"{self.url} answered {status}: it leads to {location[:200] or 'nowhere'}")
 
 
-def endpoint(service: Object, body: dict[str, Any], path: str = "") -> Endpoint:
+def endpoint(service: Object, body: dict[str, Any], path: str = "", *, direct: bool = True) -> Endpoint:
     """Where to send the request; refuses a service that has no address, and a request of no known protocol."""
     url = str(dig(service, "status", "url") or dig(service, "status", "address", "url") or "").rstrip("/")
     name = name_of(service)
@@ -131,7 +144,7 @@ def endpoint(service: Object, body: dict[str, Any], path: str = "") -> Endpoint:
     headers = {"Host": host} if host.partition(":")[0].endswith(".localhost") else {}
     openai = any(field in body for field in _OPENAI)
     proxy = _proxy_path(service, path)
-    return Endpoint(f"{url}/{path.lstrip('/')}", _model(service) if openai else "", proxy, headers)
+    return Endpoint(f"{url}/{path.lstrip('/')}", _model(service) if openai else "", proxy, headers, direct)
 
 
 def _path(service: Object, body: dict[str, Any]) -> str:
@@ -175,10 +188,10 @@ def _piece(line: bytes) -> str:
     return str(dig(choice, "delta", "content") or choice.get("text") or "") if isinstance(choice, dict) else ""
 
 
-async def _read(content: aiohttp.StreamReader, most: int) -> bytes:
+async def _read(pieces: AsyncIterable[bytes], most: int) -> bytes:
     """All of a body, or a little more than `most` bytes of it."""
     found = bytearray()
-    async for piece in content.iter_any():
+    async for piece in pieces:
         found += piece
         if len(found) > most:
             break

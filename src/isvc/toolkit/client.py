@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from enum import StrEnum
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -327,6 +327,10 @@ class Client:
             sent["Content-Type"] = content_type
         fenced = self._fenced and method not in ("GET", "HEAD")
         return await self._transport.exchange(Call(method, target, body, sent, within, fenced))
+
+    def posted(self, target: str, body: bytes, within: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """The answer to JSON as it comes, from a program behind the API server."""
+        return self._transport.stream(target, {"Content-Type": "application/json"}, within, body, within)
 
     async def lines(self, path: str, params: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
         """A streamed answer, line by line, such as a pod's log; a line without an end comes in pieces."""

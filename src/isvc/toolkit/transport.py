@@ -104,16 +104,25 @@ class Transport:
 
     @asynccontextmanager
     async def stream(
-        self, target: str, headers: Mapping[str, str] | None = None, silence: float | None = None
+        self,
+        target: str,
+        headers: Mapping[str, str] | None = None,
+        silence: float | None = None,
+        post: bytes | None = None,
+        within: float = HEADER_SECONDS,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body of a GET as it comes, in pieces of any size; `silence` is the longest pause between two."""
+        """The answer to a GET, or to a POST of a body, as it comes, in pieces of any size.
+
+        `within` is the time for its headers, `silence` the longest pause between two pieces.
+        """
         if not self._credentials.fresh:
             await self._credentials.renew()
-        request = self._encoded("GET", target, headers, None)
-        with self._failures(f"silence on GET {target}"):
-            async with self._connections().stream(request, self._credentials.tls, HEADER_SECONDS) as response:
+        method = "GET" if post is None else "POST"
+        request = self._encoded(method, target, headers, post)
+        with self._failures(f"silence on {method} {target}"):
+            async with self._connections().stream(request, self._credentials.tls, within) as response:
                 if self.observer is not None:
-                    self.observer("GET", response.head.status)
+                    self.observer(method, response.head.status)
                 if response.head.status >= 300:
                     if response.head.status == 401:
                         await self._credentials.renew(rejected=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,8 @@ async def url():
         body = await request.json()
         if body.get("wrong"):
             return web.Response(status=400, text="the model\nsays no")
+        if much := body.get("much"):
+            return web.Response(body=bytes(much))
         if not body.get("stream"):
             return web.json_response({"host": request.headers["Host"]})
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
@@ -93,6 +96,20 @@ async def test_names_below_localhost_are_this_machine(url: int):
     )
     async with Client.connect(NOBODY) as client:
         assert await target.post(client, {}, 30) == f'{{"host": "iris.localhost:{url}"}}'.encode()
+
+
+async def test_through_the_api_server_alone_and_no_more_than_asked_for(url: int):
+    api_server = replace(NOBODY, server=f"http://127.0.0.1:{url}")
+    hidden = Endpoint("http://127.0.0.1:9/", proxy="/", direct=False)
+    async with Client.connect(api_server) as client:
+        assert await hidden.post(client, {}, 30) == f'{{"host": "127.0.0.1:{url}"}}'.encode()
+        assert await replace(hidden, direct=True).post(client, {}, 30)  # after the address did not answer
+        with pytest.raises(Unanswered, match="answered with more than 1 MiB"):
+            await hidden.post(client, {"much": 2 << 20}, 30, most=1 << 20)
+        with pytest.raises(Unanswered, match="through the API server failed: the model says no"):
+            await hidden.post(client, {"wrong": True}, 30)
+        with pytest.raises(Unanswered, match="can be asked directly alone"):
+            await replace(hidden, proxy="").post(client, {}, 30)
 
 
 async def test_nobody_answers():
