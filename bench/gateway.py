@@ -120,9 +120,8 @@ def cpu_of(pid: int) -> float:
     return total
 
 
-def measure(process: subprocess.Popen[bytes], port: int, requests: int, *flags: str) -> Measured:
+def measure(process: subprocess.Popen[bytes], url: str, requests: int, *flags: str) -> Measured:
     path, env = program("h2load")
-    url = f"http://127.0.0.1:{port}/v2/models/iris/infer"
     warm = [path, "-n", str(max(requests // 10, 100)), *flags, url]
     subprocess.run(warm, env=env, check=True, capture_output=True)
     before = cpu_of(process.pid)
@@ -136,7 +135,8 @@ def measure(process: subprocess.Popen[bytes], port: int, requests: int, *flags: 
     return Measured(float(found[1]), cpu / requests * 1e6)
 
 
-def wait_for(port: int) -> None:
+def wait_for(name: str, process: subprocess.Popen[bytes], port: int) -> None:
+    """Until it answers; what keeps it from that, it has written itself."""
     import socket
 
     deadline = time.monotonic() + 60
@@ -145,7 +145,8 @@ def wait_for(port: int) -> None:
             socket.create_connection(("127.0.0.1", port), 1).close()
             return
         except OSError:
-            assert time.monotonic() < deadline
+            if process.poll() is not None or time.monotonic() > deadline:
+                sys.exit(f"{name} did not start")
             time.sleep(0.05)
 
 
@@ -176,15 +177,18 @@ def main() -> None:
             source = older(stack, args.before)
             rows.insert(0, (args.before[:12], gateway(stack, source, ports, ports["before"]), ports["before"], 0))
         rows.append(("nginx", proxy, ports["http1_proxy"], ports["http2_proxy"]))
-        for port in ports.values():
-            if port != ports["before"] or args.before:
-                wait_for(port)
+        for name, process, port, _ in rows:
+            wait_for(name, process, port)
         best: dict[tuple[str, str], Measured] = {}
         for _ in range(args.rounds):
             for name, process, plain, over_grpc in rows:
-                for protocol, port, how in (("HTTP/1.1", plain, http1), ("gRPC", over_grpc, grpc)):
+                for protocol, port, path, how in (
+                    ("HTTP/1.1", plain, "v2/models/iris/infer", http1),
+                    ("gRPC", over_grpc, "inference.GRPCInferenceService/ModelInfer", grpc),
+                ):
                     if port:
-                        measured = measure(process, port, args.requests // args.rounds, *how)
+                        url = f"http://127.0.0.1:{port}/{path}"
+                        measured = measure(process, url, args.requests // args.rounds, *how)
                         best[name, protocol] = measured.better(best.get((name, protocol), measured))
         for (name, protocol), measured in best.items():
             print(f"{name:12} {protocol:10} {measured}")
@@ -195,7 +199,7 @@ def serve(port: int, http1: int, http2: int) -> None:
     import uvloop
 
     from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
-    from isvc.local.gateway.backends import SERVICE_NAME_LABEL, Backends
+    from isvc.local.gateway.backends import Backends
     from isvc.local.gateway.guard import Guard
     from isvc.local.gateway.proxy import Proxy
     from isvc.local.gateway.routes import RouteTable
@@ -205,18 +209,21 @@ def serve(port: int, http1: int, http2: int) -> None:
     async def run() -> None:
         reader = MemoryReader(reads=READS)
         for name, behind in (("plain", http1), ("grpc", http2)):
-            metadata = {"name": name, "namespace": "default", "labels": {SERVICE_NAME_LABEL: name}}
+            metadata = {"name": name, "namespace": "default", "labels": {"kubernetes.io/service-name": name}}
             reader.put(SERVICES, {"metadata": metadata, "spec": {"ports": [{"port": 80, "name": "p"}]}})
             endpoints = [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}]
             ports = [{"name": "p", "port": behind}]
             reader.put(ENDPOINT_SLICES, {"metadata": metadata, "ports": ports, "endpoints": endpoints})
-        grpc = {"type": "RegularExpression", "name": "content-type", "value": "^application/grpc.*"}
-        rules = [
-            {"backendRefs": [{"name": "plain", "port": 80}]},
-            {"matches": [{"headers": [grpc]}], "backendRefs": [{"name": "grpc", "port": 80}]},
+        paths = [
+            {
+                "path": path,
+                "pathType": "ImplementationSpecific",
+                "backend": {"service": {"name": name, "port": {"number": 80}}},
+            }
+            for name, path in (("plain", "/v2/.*"), ("grpc", "/inference.GRPCInferenceService/.*"))
         ]
-        route = {"metadata": {"name": "r", "namespace": "default"}, "spec": {"rules": rules}}
-        table = RouteTable.build([], [(route, [""])])
+        ingress = {"metadata": {"name": "i", "namespace": "default"}, "spec": {"rules": [{"http": {"paths": paths}}]}}
+        table = RouteTable.build([ingress])
         proxy = Proxy(lambda: table, Backends(reader), Guard())
         try:
             from isvc.local.gateway.listener import Listener
