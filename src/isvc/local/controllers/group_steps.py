@@ -29,7 +29,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """How many of a set's groups there are, are ready, and are of its current templates."""
+    """How many of a set's groups there are, are ready, and, of those that stay, are of its current templates."""
 
     replicas: int
     ready: int
@@ -38,7 +38,7 @@ class Groups:
 
 def next_step(worker_set: Object, pods: Pods, now: datetime) -> Step:
     """All groups at once; an update replaces one after the other, the last one first."""
-    wanted = range(replicas_of(worker_set))
+    wanted = [*range(replicas_of(worker_set)), *_surge(worker_set, pods)]
     surplus = [pod for place, pod in pods.items() if place.group not in wanted and is_active(pod)]
     steps = [_group_step(worker_set, number, _members(pods, number), now) for number in wanted]
     create = list(chain.from_iterable(step.create for step in steps))
@@ -82,26 +82,53 @@ def _restarts_together(worker_set: Object) -> bool:
 
 
 def _update(worker_set: Object, pods: Pods) -> Step:
-    """Replaces outdated groups, as many at a time as may be missing, down to the one that the partition protects."""
-    rolling = dig(worker_set, "spec", "rolloutStrategy", "rollingUpdateConfiguration") or {}
-    replicas = replicas_of(worker_set)
-    left = max(1, share(rolling.get("maxUnavailable") or 1, replicas, up=False))
+    """Replaces outdated groups, as many at a time as may be missing, down to the one that the partition protects.
+
+    A group beyond the replicas that is ready stands in for one more.
+    """
+    replicas, unavailable = replicas_of(worker_set), _rolling(worker_set).get("maxUnavailable", 1)
+    least = 0 if _max_surge(worker_set) else 1
+    left = max(least, share(unavailable, replicas, up=False))
+    left += sum(_is_group_ready(_members(pods, number)) for number in _surge(worker_set, pods))
     delete: list[Object] = []
     for number in reversed(range(partition_of(worker_set), replicas)):
+        if left <= 0:
+            break
         members = _members(pods, number)
         is_updated = _is_updated(worker_set, members)
         if not is_updated:
             delete += [pod for pod in members.values() if is_active(pod)]
         if not is_updated or not _is_group_ready(members):
             left -= 1
-        if not left:
-            break
     return Step(delete=tuple(delete))
+
+
+def _surge(worker_set: Object, pods: Pods) -> list[int]:
+    """The numbers of groups beyond the replicas: as many as an update still has to replace, up to maxSurge.
+
+    They are of the current templates, and begin with an update that finds outdated groups.
+    """
+    replicas = replicas_of(worker_set)
+    members = {number: _members(pods, number) for number in range(replicas + _max_surge(worker_set))}
+    replaced = [members[number] for number in range(partition_of(worker_set), replicas)]
+    beyond = [number for number in range(replicas, len(members)) if _is_updated(worker_set, members[number])]
+    is_updating = any(not _is_updated(worker_set, each) for each in replaced) or any(members[each] for each in beyond)
+    unfinished = sum(not _is_updated(worker_set, each) or not _is_group_ready(each) for each in replaced)
+    return beyond[: unfinished if is_updating else 0]
+
+
+def _max_surge(worker_set: Object) -> int:
+    return share(_rolling(worker_set).get("maxSurge", 0), replicas_of(worker_set), up=True)
+
+
+def _rolling(worker_set: Object) -> Object:
+    rolling: Object = dig(worker_set, "spec", "rolloutStrategy", "rollingUpdateConfiguration") or {}
+    return rolling
 
 
 def partition_of(worker_set: Object) -> int:
     """The number of the first group that an update replaces."""
-    return int(dig(worker_set, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition") or 0)
+    return int(_rolling(worker_set).get("partition") or 0)
 
 
 def newly_complete(pods: Pods) -> list[Object]:
@@ -111,12 +138,13 @@ def newly_complete(pods: Pods) -> list[Object]:
 
 
 def groups(worker_set: Object, pods: Pods) -> Groups:
+    replicas = replicas_of(worker_set)
     numbers = sorted({place.group for place in pods if place.worker == 0})
     found = [_members(pods, number) for number in numbers]
     return Groups(
         replicas=len(found),
         ready=sum(_is_group_ready(members) for members in found),
-        updated=sum(_is_updated(worker_set, members) for members in found),
+        updated=sum(_is_updated(worker_set, _members(pods, number)) for number in numbers if number < replicas),
     )
 
 

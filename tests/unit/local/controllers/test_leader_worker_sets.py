@@ -171,6 +171,59 @@ def test_an_update_heeds_the_rollout_strategy(strategy: Object, replaced: list[s
     assert [name for name in found if name in ("g-0", "g-1", "g-2")] == replaced
 
 
+def surging(owner: Object, **strategy: object) -> Object:
+    owner["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"maxUnavailable": 0, "maxSurge": 1, **strategy}}
+    return owner
+
+
+def play(owner: Object, pods: dict[Place, Object]) -> tuple[int, int]:
+    """Takes steps until there are none, each of whose pods becomes ready; the fewest ready groups, the most groups."""
+    fewest, most = groups(owner, pods).ready, groups(owner, pods).replicas
+    while (step := step_of(owner, pods)).create or step.delete:
+        pods |= running(owner, list(step.create), ready=False)
+        gone = {name_of(pod) for pod in step.delete}
+        for place in [place for place, pod in pods.items() if name_of(pod) in gone]:
+            del pods[place]
+        fewest, most = min(fewest, groups(owner, pods).ready), max(most, groups(owner, pods).replicas)
+        for pod in pods.values():
+            pod["status"]["conditions"][0]["status"] = "True"
+    return fewest, most
+
+
+@pytest.mark.parametrize(
+    ("strategy", "fewest", "most"),
+    [
+        ({}, 3, 4),
+        ({"maxSurge": 2}, 3, 5),
+        ({"maxSurge": "50%"}, 3, 5),
+        ({"maxSurge": 9}, 3, 6),
+        ({"maxSurge": 1, "maxUnavailable": 1}, 2, 4),
+        ({"maxSurge": 0}, 2, 3),
+        ({"partition": 2}, 3, 4),
+        ({"partition": 3}, 3, 3),
+    ],
+)
+def test_an_update_with_more_groups_for_a_while(strategy: Object, fewest: int, most: int):
+    before = surging(worker_set(replicas=3), **strategy)
+    after = surging(worker_set(replicas=3, image="python:3.12"), **strategy)
+    pods = running(before, [*group(0), *group(1), *group(2)])
+    assert play(after, pods) == (fewest, most)
+    assert groups(after, pods) == Groups(replicas=3, ready=3, updated=3 - strategy.get("partition", 0))
+    assert step_of(after, pods) == Step()
+
+
+def test_another_update_replaces_the_groups_that_the_first_one_added():
+    owners = [surging(worker_set(replicas=2, image=f"python:3.{minor}")) for minor in (11, 12, 13)]
+    pods = running(owners[0], [*group(0), *group(1)]) | running(owners[1], group(2))
+    assert deleted(step_of(owners[2], pods)) == ["g-2", "g-2-1", "g-2-2"]
+
+
+def test_a_set_that_starts_has_no_more_groups_than_replicas():
+    owner = surging(worker_set(replicas=2))
+    assert step_of(owner, {}).create == [Place(0, 0), Place(1, 0)]
+    assert step_of(owner, running(owner, [*group(0), *group(1)], ready=False)) == Step(delete=())
+
+
 def test_groups_that_the_partition_protects_are_not_waited_for():
     owner = worker_set(replicas=3)
     owner["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"partition": 2}}
