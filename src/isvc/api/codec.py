@@ -90,12 +90,13 @@ class _Shape(NamedTuple):
     rest: str | None
     rest_wire: str
     known: frozenset[str]
-    children: tuple[tuple[str, str, bool, _Shape], ...]  # attribute, wire name, in a list, shape
+    children: dict[str, tuple[str, bool, _Shape]]  # by wire name: attribute, in a list, shape
 
 
 @cache
 def _shape(kind: type[Spec], above: tuple[type[Spec], ...] = ()) -> _Shape | None:
-    rest, rest_wire, children = None, "", []
+    rest, rest_wire = None, ""
+    children: dict[str, tuple[str, bool, _Shape]] = {}
     hints = get_type_hints(kind, include_extras=True)
     for info in msgspec.structs.fields(kind):
         hint = hints[info.name]
@@ -105,11 +106,11 @@ def _shape(kind: type[Spec], above: tuple[type[Spec], ...] = ()) -> _Shape | Non
         for struct, listed in _structs(hint):
             below = None if struct in (*above, kind) else _shape(struct, (*above, kind))
             if below is not None:
-                children.append((info.name, info.encode_name, listed, below))
+                children[info.encode_name] = (info.name, listed, below)
     if rest is None and not children:
         return None
     known = frozenset(info.encode_name for info in msgspec.structs.fields(kind)) - {rest_wire}
-    return _Shape(rest, rest_wire, known, tuple(children))
+    return _Shape(rest, rest_wire, known, children)
 
 
 def _inline(hint: Any) -> Inline | None:
@@ -127,8 +128,9 @@ def _gather(shape: _Shape, value: Any, raw: Any) -> None:
     if shape.rest is not None:
         rest = {key: item for key, item in raw.items() if key not in shape.known}
         msgspec.structs.force_setattr(value, shape.rest, rest)
-    for attribute, wire, listed, below in shape.children:
-        raw_child = raw.get(wire)
+    for wire in raw.keys() & shape.children.keys():
+        attribute, listed, below = shape.children[wire]
+        raw_child = raw[wire]
         if raw_child is None:
             continue
         child = getattr(value, attribute)
@@ -143,8 +145,8 @@ def _flatten(shape: _Shape, obj: Object) -> None:
     if shape.rest_wire in obj:
         rest = obj.pop(shape.rest_wire)
         obj.update(rest)
-    for _, wire, listed, below in shape.children:
-        child = obj.get(wire)
-        if child:
+    for wire in obj.keys() & shape.children.keys():
+        _, listed, below = shape.children[wire]
+        if child := obj[wire]:
             for item in child if listed else (child,):
                 _flatten(below, item)

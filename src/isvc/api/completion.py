@@ -7,6 +7,8 @@ leave out here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -43,19 +45,10 @@ _TARGET = schema_for(MetricTarget)["properties"]
 """Of a metric's target, quantities are passed on as they are written."""
 
 
-def complete(value: Any, schema: Schema, path: str = "") -> Any:
-    """The value with zeros for required fields, or itself when none is missing. Wrong types raise `DecodeError`."""
-    _check(value, schema, path)
-    if isinstance(value, dict):
-        return _completed_object(value, schema, path)
-    if isinstance(value, list) and "items" in schema:
-        below = schema["items"]
-        items = [
-            _zero(below) if item is None else complete(item, below, f"{path}[{index}]")
-            for index, item in enumerate(value)
-        ]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    return _canonical(value, path) if _is_quantity(schema) else value
+def complete(obj: Object, kind: type[Kind]) -> Object:
+    """The object with zeros for required fields, or itself when none is missing. Wrong types raise `DecodeError`."""
+    completed: Object = _completed(obj, _rules(kind), "")
+    return completed
 
 
 def read(kind: type[K], obj: Object) -> tuple[Object, K]:
@@ -63,18 +56,12 @@ def read(kind: type[K], obj: Object) -> tuple[Object, K]:
 
     What a schema would not have accepted raises `DecodeError` with the path to it, in open parts such as pods, too.
     """
-    spec = complete(obj.get("spec") or {}, _spec_schema(kind), "spec")
+    spec = _completed(obj.get("spec") or {}, _spec_rules(kind), "spec")
     if _has_null(spec):
         spec = without_nulls(spec)
     if spec is not obj.get("spec"):
         obj = {**obj, "spec": spec}
     return obj, decode(kind, obj)
-
-
-@cache
-def _spec_schema(kind: type[Kind]) -> Schema:
-    schema: Schema = schema_for(kind)["properties"]["spec"]
-    return schema
 
 
 def read_other(kind: type[K], obj: Object) -> K:
@@ -85,34 +72,104 @@ def read_other(kind: type[K], obj: Object) -> K:
         raise DecodeError(f"{kind.__name__} {name_of(obj)}: {error.path}", error.problem) from None
 
 
-def _has_null(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_null, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_null, value))
-    return value is None
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What a schema asks of a value, looked up once: every object on its way into the cluster is held against it."""
+
+    schema: Schema
+    types: tuple[type, ...]  # any, if empty
+    is_quantity: bool
+    fields: _Fields
+    always: tuple[str, ...]  # fields that are written down even when they say nothing
+    items: _Rules | None
+
+    @classmethod
+    def of(cls, schema: Schema) -> _Rules:
+        properties = schema.get("properties", {})
+        written = (field for mark, field in _ALWAYS_WRITTEN.items() if mark in properties)
+        return cls(
+            schema,
+            _types(schema),
+            _is_quantity(schema),
+            _Fields(schema),
+            (*schema.get("required", ()), *written),
+            cls.of(schema["items"]) if "items" in schema else None,
+        )
 
 
-def _completed_object(value: dict[str, Any], schema: Schema, path: str) -> dict[str, Any]:
-    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
-    changes: dict[str, Any] = {}
-    for name, item in value.items():
-        below = properties.get(name, others)
-        if isinstance(below, dict) and item is not None:
-            new = complete(item, below, f"{path}.{name}" if path else name)
-            if _is_quantity(below) and properties == _TARGET:
-                new = str(item)
-            if new is not item:
-                changes[name] = new
-    written = (field for mark, field in _ALWAYS_WRITTEN.items() if mark in properties)
-    for name in (*schema.get("required", ()), *written):
-        if value.get(name) is None and (zero := _zero(properties.get(name, {}))) is not None:
-            changes[name] = zero
-    return value | changes if changes else value
+class _Fields(dict[str, "_Rules | None"]):
+    """The rules of an object's fields by name, each made when it is first asked for: a pod has thousands."""
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__()
+        self._properties: Mapping[str, Schema] = schema.get("properties", {})
+        others = schema.get("additionalProperties")
+        self._others = _Rules.of(others) if isinstance(others, dict) else None
+
+    def __missing__(self, name: str) -> _Rules | None:
+        if name not in self._properties:
+            return self._others
+        rules = self[name] = _Rules.of(self._properties[name])
+        return rules
+
+
+@cache
+def _rules(kind: type[Kind]) -> _Rules:
+    return _Rules.of(schema_for(kind))
+
+
+@cache
+def _spec_rules(kind: type[Kind]) -> _Rules:
+    return _Rules.of(schema_for(kind)["properties"]["spec"])
+
+
+def _types(schema: Schema) -> tuple[type, ...]:
+    if schema.get("x-kubernetes-int-or-string"):
+        return (int, str, float) if "pattern" in schema else (int, str)
+    if schema.get("x-kubernetes-preserve-unknown-fields") and "properties" not in schema:
+        return ()  # nobody looks into it before the CRD does
+    return _TYPES.get(schema.get("type", ""), ())
 
 
 def _is_quantity(schema: Schema) -> bool:
     return bool(schema.get("x-kubernetes-int-or-string")) and "pattern" in schema
+
+
+def _completed(value: Any, rules: _Rules, path: str) -> Any:
+    kind = type(value)
+    if rules.types and kind not in rules.types:
+        wanted = " or ".join(_NAMES[each] for each in rules.types)
+        raise DecodeError(path, f"expected {wanted}, got {_NAMES.get(kind, 'null')}")
+    if kind is dict:
+        return _completed_object(value, rules, path)
+    if kind is list and rules.items is not None:
+        below = rules.items
+        items = [
+            _zero(below.schema) if item is None else _completed(item, below, f"{path}[{index}]")
+            for index, item in enumerate(value)
+        ]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if rules.is_quantity:
+        return _canonical(value, path)
+    if kind is int and str in rules.types and not -(2**31) <= value < 2**31:
+        raise DecodeError(path, f"expected an integer of 32 bits, got {value}")
+    return value
+
+
+def _completed_object(value: dict[str, Any], rules: _Rules, path: str) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for name, item in value.items():
+        below = rules.fields[name]
+        if below is not None and item is not None:
+            new = _completed(item, below, f"{path}.{name}" if path else name)
+            if below.is_quantity and rules.schema.get("properties") == _TARGET:
+                new = str(item)
+            if new is not item:
+                changes[name] = new
+    for name in rules.always:
+        if value.get(name) is None and (zero := _zero(rules.schema.get("properties", {}).get(name, {}))) is not None:
+            changes[name] = zero
+    return value | changes if changes else value
 
 
 def _canonical(value: int | float | str, path: str) -> str:
@@ -127,18 +184,13 @@ def _zero(schema: Schema) -> Any:
     if schema.get("x-kubernetes-int-or-string"):
         return "0" if "pattern" in schema else 0
     if schema.get("type") == "object" and "properties" in schema:  # a map without entries is null in Go, and refused
-        return complete({}, schema)
+        return _completed({}, _Rules.of(schema), "")
     return _ZEROS.get(schema.get("type", ""))
 
 
-def _check(value: Any, schema: Schema, path: str) -> None:
-    is_amount, allowed = schema.get("x-kubernetes-int-or-string"), _TYPES.get(schema.get("type", ""), ())
-    if is_amount:
-        allowed = (int, str, float) if "pattern" in schema else (int, str)
-    elif schema.get("x-kubernetes-preserve-unknown-fields") and "properties" not in schema:
-        return  # nobody looks into it before the CRD does
-    if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
-        wanted = " or ".join(_NAMES[each] for each in allowed)
-        raise DecodeError(path, f"expected {wanted}, got {_NAMES.get(type(value), 'null')}")
-    if is_amount and "pattern" not in schema and isinstance(value, int) and not -(2**31) <= value < 2**31:
-        raise DecodeError(path, f"expected an integer of 32 bits, got {value}")
+def _has_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_null, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_null, value))
+    return value is None

@@ -28,12 +28,9 @@ def put(obj: Object, path: str, value: Any) -> None:
 
 def without(value: Any, path: Sequence[str]) -> Any:
     """The value without what the steps lead to; what is not on the way there is shared."""
-    if not path:
-        return None
-    if not isinstance(value, dict):
+    step = path[0]
+    if not isinstance(value, dict) or step not in value:
         return value
-    step, *rest = path
-    trimmed = {key: inner for key, inner in value.items() if key != step}
-    if rest and step in value:
-        trimmed[step] = without(value[step], rest)
-    return trimmed
+    if len(path) > 1:
+        return {**value, step: without(value[step], path[1:])}
+    return {key: inner for key, inner in value.items() if key != step}

@@ -62,20 +62,22 @@ def equivalent(one: Any, other: Any) -> bool:
 
     Mostly they are the same to the letter, which is seen at a fraction of the cost.
     """
-    return _text(one) == _text(other) or same(_meaningful(one), _meaningful(other))
+    return _text(one) == _text(other) or _says_the_same(one, other)
 
 
 def _text(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-def _meaningful(value: Any) -> Any:
-    if isinstance(value, dict):
-        entries = ((key, _meaningful(inner)) for key, inner in value.items())
-        return {key: inner for key, inner in entries if inner is not None and inner != {} and inner != []}
-    if isinstance(value, list):
-        return [_meaningful(item) for item in value]
-    return value
+def _says_the_same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict | None):
+        other = other or {}
+        keys = {*one, *other}
+        return all(_says_the_same(one.get(key), other.get(key)) for key in keys)
+    if isinstance(one, list) and isinstance(other, list | None):
+        other = other or []
+        return len(one) == len(other) and all(map(_says_the_same, one, other))
+    return _says_the_same(other, one) if one is None and other is not None else same(one, other)
 
 
 def _same_quantity(one: Any, other: Any) -> bool:

@@ -42,6 +42,7 @@ class Runtime:
     created: str
     cluster: bool
     problem: str = ""  # why its spec could not be read; such a runtime serves nothing
+    selectable: frozenset[str] = frozenset()  # formats that it offers to models that name no runtime
 
     @classmethod
     def of(cls, obj: Object, *, cluster: bool) -> Runtime:
@@ -51,7 +52,8 @@ class Runtime:
         except DecodeError as error:
             runtime, problem = ServingRuntime(), str(error)
         created = str(dig(obj, "metadata", "creationTimestamp") or "")
-        return cls(name_of(obj), runtime.spec, annotations_of(obj), created, cluster, problem)
+        selectable = frozenset(offered.name for offered in runtime.spec.supported_model_formats if offered.auto_select)
+        return cls(name_of(obj), runtime.spec, annotations_of(obj), created, cluster, problem, selectable)
 
     @property
     def server_type(self) -> str:
@@ -176,7 +178,8 @@ def _unsupported(runtime: Runtime, what: str, supported: Iterable[str]) -> Model
 def _offers(runtime: Runtime, model: ModelSpec, *, multi_node: bool) -> bool:
     spec = runtime.spec
     return (
-        not spec.is_disabled
+        model.model_format.name in runtime.selectable
+        and not spec.is_disabled
         and not spec.is_multi_model
         and spec.is_multi_node == multi_node
         and spec.speaks(Protocol.V1 if model.protocol_version is None else model.protocol_version)

@@ -12,6 +12,7 @@ import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from enum import StrEnum
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote, urlencode
@@ -359,7 +360,7 @@ class Client:
             raise Unreachable(f"{self.config.server} did not answer as an API server does") from None
 
     def _write_params(self, field_manager: str | None, dry_run: bool) -> str:
-        params = "?fieldManager=" + quote(field_manager or self.field_manager)
+        params = "?fieldManager=" + _quoted(field_manager or self.field_manager)
         return params + "&dryRun=All" if dry_run else params
 
 
@@ -368,7 +369,12 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 
 
 def _path(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    return resource.path(quote(namespace, safe=""), quote(name, safe=""), subresource)
+    return resource.path(_quoted(namespace), _quoted(name), subresource)
+
+
+@lru_cache(maxsize=1024)
+def _quoted(part: str) -> str:
+    return quote(part, safe="")
 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -85,18 +85,24 @@ class Transport:
         if not self._credentials.fresh:
             await self._credentials.renew()
         now = self._clock.monotonic()
-        with self._failures(f"no answer to {call.method} {call.target} before its deadline"):
+        try:
             async with asyncio.timeout(deadline - now):
-                if not call.fenced:
-                    reply = await self._request(call)
-                else:
-                    async with self._write_limiter.slot(now + call.patience):
-                        if self.fence is not None:
-                            self.fence()
-                        reply = await self._request(call)
+                reply = await (self._write(call, now) if call.fenced else self._request(call))
+        except (OSError, EOFError) as error:
+            late = f"no answer to {call.method} {call.target} before its deadline"
+            raise self._unreachable(error, late) from error
         if self.observer is not None:
             self.observer(call.method, reply.status)
         return reply
+
+    async def _write(self, call: Call, now: float) -> Reply:
+        await self._write_limiter.acquire(now + call.patience)
+        try:
+            if self.fence is not None:
+                self.fence()
+            return await self._request(call)
+        finally:
+            self._write_limiter.release()
 
     async def _request(self, call: Call) -> Reply:
         request = self._encoded(call.method, call.target, call.headers, call.body)
@@ -119,7 +125,7 @@ class Transport:
             await self._credentials.renew()
         method = "GET" if post is None else "POST"
         request = self._encoded(method, target, headers, post)
-        with self._failures(f"silence on {method} {target}"):
+        try:
             async with self._connections().stream(request, self._credentials.tls, within) as response:
                 if self.observer is not None:
                     self.observer(method, response.head.status)
@@ -128,6 +134,8 @@ class Transport:
                         await self._credentials.renew(rejected=True)
                     raise self._refusal(response.head._replace(body=await _beginning(response)))
                 yield response.pieces(silence)
+        except (OSError, EOFError) as error:
+            raise self._unreachable(error, f"silence on {method} {target}") from error
 
     def _encoded(self, method: str, target: str, headers: Mapping[str, str] | None, body: bytes | None) -> bytes:
         lines = self._headers + self._credentials.headers
@@ -166,15 +174,11 @@ class Transport:
             error = Unauthorized(f"{error.message}: {problem}", details=error.details)
         return error
 
-    @contextmanager
-    def _failures(self, late: str) -> Iterator[None]:
-        """Raises what goes wrong on a connection as Unreachable; `late` says what a timeout means."""
-        try:
-            yield
-        except TimeoutError:
-            raise Unreachable(f"{self.config.server}: {late}") from None
-        except (OSError, EOFError) as error:
-            raise Unreachable(f"cannot reach {self.config.server}: {_cause(error, self._credentials)}") from error
+    def _unreachable(self, error: OSError | EOFError, late: str) -> Unreachable:
+        """What went wrong on a connection; `late` says what a timeout means."""
+        if isinstance(error, TimeoutError):
+            return Unreachable(f"{self.config.server}: {late}")
+        return Unreachable(f"cannot reach {self.config.server}: {_cause(error, self._credentials)}")
 
 
 async def _beginning(response: Streamed) -> bytes:

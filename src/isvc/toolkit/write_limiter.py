@@ -8,8 +8,7 @@ due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 
@@ -23,20 +22,25 @@ class WriteLimiter:
         self._arrivals = count()
         self._timer: asyncio.TimerHandle | None = None
 
-    @asynccontextmanager
-    async def slot(self, due: float) -> AsyncIterator[None]:
-        """Wait for a slot, until `due` at the latest if one of the reserved is free, and hold it during the block."""
+    async def acquire(self, due: float) -> None:
+        """Wait for a slot, until `due` at the latest if one of the reserved is free."""
+        if self._free > self._reserved and not self._waiting:
+            self._free -= 1
+            return
         admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heappush(self._waiting, (due, next(self._arrivals), admitted))
         self._admit()
         try:
-            if not admitted.done():
-                await admitted
-            yield
-        finally:
-            if admitted.done() and not admitted.cancelled():
-                self._free += 1
-                self._admit()
+            await admitted
+        except asyncio.CancelledError:
+            if not admitted.cancelled():
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Give a slot back."""
+        self._free += 1
+        self._admit()
 
     def _admit(self) -> None:
         """Give away the free slots."""

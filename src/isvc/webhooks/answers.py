@@ -23,9 +23,10 @@ def refusing_malformed(handler: Handler) -> Handler:
 
     def handled(request: AdmissionRequest) -> AdmissionResponse:
         try:
-            return handler(
-                replace(request, object=_without_nulls(request.object), old_object=_without_nulls(request.old_object))
-            )
+            obj, old = _without_nulls(request.object), _without_nulls(request.old_object)
+            if obj is not request.object or old is not request.old_object:
+                request = replace(request, object=obj, old_object=old)
+            return handler(request)
         except DecodeError as error:
             return deny(str(error), 400)
 
@@ -38,7 +39,7 @@ def _without_nulls(obj: Object) -> Object:
         raise DecodeError("", "expected an object")
     if not isinstance(obj.get("metadata"), dict | None):
         raise DecodeError("metadata", "expected an object")
-    return {name: part for name, part in obj.items() if part is not None}
+    return {name: part for name, part in obj.items() if part is not None} if None in obj.values() else obj
 
 
 def validator(judge: Callable[[AdmissionRequest], Verdict], code: int = 403) -> Handler:

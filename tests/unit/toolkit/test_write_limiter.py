@@ -21,9 +21,12 @@ class Writers:
 
     async def come(self, name: str, due: float) -> None:
         async def write() -> None:
-            async with self.limiter.slot(due):
-                self.began.append(name)
+            await self.limiter.acquire(due)
+            self.began.append(name)
+            try:
                 await self.done[name].wait()
+            finally:
+                self.limiter.release()
 
         self.done[name] = asyncio.Event()
         self.tasks[name] = asyncio.create_task(write())
@@ -115,14 +118,15 @@ async def test_all_get_their_turn_and_never_too_many_at_once(at_once, arrivals):
 
     async def write(due: float) -> None:
         nonlocal active, most, done
-        async with limiter.slot(due):
-            active += 1
-            most = max(most, active)
-            try:
-                await asyncio.sleep(0)
-                done += 1
-            finally:
-                active -= 1
+        await limiter.acquire(due)
+        active += 1
+        most = max(most, active)
+        try:
+            await asyncio.sleep(0)
+            done += 1
+        finally:
+            active -= 1
+            limiter.release()
 
     tasks = [asyncio.create_task(write(due)) for due, _ in arrivals]
     await asyncio.sleep(0)

@@ -14,9 +14,8 @@ from isvc.api.defaults.localmodel import Cache, mark, mark_cached
 from isvc.api.formats import FORMAT_PROTOCOLS, MODEL_FORMAT
 from isvc.api.frameworks import model_for_framework
 from isvc.api.implementations import CONTAINER, implementations
-from isvc.api.inferenceservice import InferenceService
+from isvc.api.inferenceservice import InferenceService, InferenceServiceSpec
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, today
-from isvc.api.schema import schema_for
 from isvc.kube.objects import Object, annotations_of, deep_copy
 
 
@@ -34,12 +33,13 @@ class ServiceDefaults:
 def default_service(obj: Object, defaults: ServiceDefaults, caches: Iterable[Cache] = ()) -> Object:
     """The object with its defaults, as a copy. `caches` are tried in their order; raises `DecodeError`."""
     InferenceService.decode(obj)
-    service: Object = deep_copy(complete(obj, schema_for(InferenceService)))
+    service: Object = deep_copy(complete(obj, InferenceService))
     mode = _set_mode(service, defaults)
     if mode != DeploymentMode.MODEL_MESH:
         _set_model(service)
-    _set_components(service, defaults, with_predictor=mode != DeploymentMode.MODEL_MESH)
-    _set_cache(service, caches)
+    spec = InferenceService.decode(service).spec
+    _set_components(service, spec, defaults, with_predictor=mode != DeploymentMode.MODEL_MESH)
+    _set_cache(service, spec, caches)
     if not defaults.mount_token:
         for component in _components(service).values():
             component.setdefault("automountServiceAccountToken", False)
@@ -77,8 +77,9 @@ def _set_model(service: Object) -> None:
         mark(service, "annotations", {MODEL_FORMAT: name})
 
 
-def _set_components(service: Object, defaults: ServiceDefaults, *, with_predictor: bool) -> None:
-    spec = InferenceService.decode(service).spec
+def _set_components(
+    service: Object, spec: InferenceServiceSpec, defaults: ServiceDefaults, *, with_predictor: bool
+) -> None:
     raw = _components(service)
     for name in ("predictor", "transformer", "explainer") if with_predictor else ("transformer", "explainer"):
         component = getattr(spec, name)
@@ -115,8 +116,8 @@ def _set_resources(container: Object, defaults: ServiceDefaults) -> None:
             resources[name] = {**values, **(resources.get(name) or {})}
 
 
-def _set_cache(service: Object, caches: Iterable[Cache]) -> None:
-    chosen = implementations(InferenceService.decode(service).spec.predictor)
+def _set_cache(service: Object, spec: InferenceServiceSpec, caches: Iterable[Cache]) -> None:
+    chosen = implementations(spec.predictor)
     uri = chosen[0].storage_uri if chosen else None
     if uri is None:
         return

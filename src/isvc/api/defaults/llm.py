@@ -10,7 +10,6 @@ from isvc.api.defaults.localmodel import Cache, mark, mark_cached
 from isvc.api.llm import v1alpha1, v1alpha2
 from isvc.api.llm.conversion import OLD, to_v1alpha1, to_v1alpha2
 from isvc.api.resources import GROUP
-from isvc.api.schema import schema_for
 from isvc.kube import gourl
 from isvc.kube.objects import Object, deep_copy, dig, name_of
 
@@ -31,7 +30,7 @@ def default_llm_service(obj: Object, caches: Iterable[Cache] = ()) -> Object:
     old = obj.get("apiVersion") == OLD
     kind = v1alpha1.LLMInferenceService if old else v1alpha2.LLMInferenceService
     kind.decode(obj)
-    service: Object = deep_copy(complete(obj, schema_for(kind)))
+    service: Object = deep_copy(complete(obj, kind))
     if old:
         service = to_v1alpha2(service)
     _set_defaults(service, caches)

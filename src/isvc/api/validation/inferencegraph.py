@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from isvc.api.completion import complete
 from isvc.api.inferencegraph import ROOT, InferenceGraph, InferenceRouter, RouterType
-from isvc.api.schema import schema_for
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.kube.objects import Object
 
@@ -15,7 +14,7 @@ _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 def validate_graph(new: Object, old: Object | None = None) -> Verdict:
-    new = complete(new, schema_for(InferenceGraph))
+    new = complete(new, InferenceGraph)
     graph = InferenceGraph.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD

@@ -18,7 +18,6 @@ from isvc.api.implementations import (
 )
 from isvc.api.inferenceservice import InferenceService, PredictorSpec
 from isvc.api.modes import DEPLOYMENT_MODE, today
-from isvc.api.schema import schema_for
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.canary import canaries
 from isvc.api.validation.components import blocked_variables, component_problems
@@ -32,7 +31,7 @@ _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 def validate_service(new: Object, old: Object | None = None, gpus: Iterable[str] = KNOWN_GPUS) -> Verdict:
     """Whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
-    new = complete(new, schema_for(InferenceService))
+    new = complete(new, InferenceService)
     service = InferenceService.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD

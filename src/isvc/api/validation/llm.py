@@ -11,7 +11,6 @@ from isvc.api.llm import v1alpha1
 from isvc.api.llm.conversion import OLD, to_v1alpha2
 from isvc.api.llm.v1alpha2 import LLMInferenceService, LLMInferenceServiceConfig, LoRASpec, RouterSpec
 from isvc.api.llm.workload import ParallelismSpec, WorkloadSpec
-from isvc.api.schema import schema_for
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.llm_workload import workload_problems
 from isvc.api.validation.storage import confidential_warnings, resource_id
@@ -25,7 +24,7 @@ _ROUTER = "spec.router"
 def validate_llm_service(new: Object, old: Object | None = None) -> Verdict:
     """Whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
     is_old_version = new.get("apiVersion") == OLD
-    new = complete(new, schema_for(v1alpha1.LLMInferenceService if is_old_version else LLMInferenceService))
+    new = complete(new, v1alpha1.LLMInferenceService if is_old_version else LLMInferenceService)
     service = _read(new)
     if old is not None and is_exempt(old, new):
         return GOOD
@@ -39,7 +38,7 @@ def validate_llm_service(new: Object, old: Object | None = None) -> Verdict:
 
 def validate_llm_config(new: Object, old: Object | None = None) -> Verdict:
     is_old_version = new.get("apiVersion") == OLD
-    new = complete(new, schema_for(v1alpha1.LLMInferenceServiceConfig if is_old_version else LLMInferenceServiceConfig))
+    new = complete(new, v1alpha1.LLMInferenceServiceConfig if is_old_version else LLMInferenceServiceConfig)
     config = LLMInferenceServiceConfig.decode(to_v1alpha2(new) if is_old_version else new)
     if old is not None and is_exempt(old, new):
         return GOOD

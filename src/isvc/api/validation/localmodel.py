@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator
 from isvc.api.annotations import LOCAL_MODEL, LOCAL_MODEL_NAMESPACE
 from isvc.api.completion import complete
 from isvc.api.localmodel import LocalModelCache, LocalModelNamespaceCache
-from isvc.api.schema import schema_for
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.kube.objects import Object, labels_of, name_of, namespace_of
 
 
 def validate_cache(new: Object, others: Iterable[Object], old: Object | None = None) -> Verdict:
     """A LocalModelCache: no two of them hold the same model."""
-    new = complete(new, schema_for(LocalModelCache))
+    new = complete(new, LocalModelCache)
     cache = LocalModelCache.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD
@@ -28,7 +27,7 @@ def validate_cache(new: Object, others: Iterable[Object], old: Object | None = N
 
 def validate_namespace_cache(new: Object, node_groups: Iterable[str], old: Object | None = None) -> Verdict:
     """A LocalModelNamespaceCache: its node groups exist."""
-    new = complete(new, schema_for(LocalModelNamespaceCache))
+    new = complete(new, LocalModelNamespaceCache)
     cache = LocalModelNamespaceCache.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from isvc.api.completion import complete
 from isvc.api.implementations import CONTAINER, containers_of
-from isvc.api.schema import schema_for
 from isvc.api.servingruntime import ClusterServingRuntime, ServingRuntime, ServingRuntimeSpec, SupportedModelFormat
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.containers import KNOWN_GPUS, blocked_env, parallel_env, parallel_sizes, unknown_gpus
@@ -25,7 +24,7 @@ def validate_runtime(
     gpus: Iterable[str] = KNOWN_GPUS,
 ) -> Verdict:
     """Whether a runtime may be stored beside `others`, the runtimes that could serve the same models."""
-    new = complete(new, schema_for(kind))
+    new = complete(new, kind)
     runtime = kind.decode(new)
     if runtime.spec.is_disabled or (old is not None and is_exempt(old, new)):
         return GOOD

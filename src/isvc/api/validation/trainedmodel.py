@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from isvc.api.completion import complete
-from isvc.api.schema import schema_for
 from isvc.api.trainedmodel import TrainedModel
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.kube.objects import Object
@@ -18,7 +17,7 @@ SCHEMES = ("s3://", "gs://", "https://", "http://")
 
 
 def validate_trained_model(new: Object, old: Object | None = None) -> Verdict:
-    new = complete(new, schema_for(TrainedModel))
+    new = complete(new, TrainedModel)
     model = TrainedModel.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD

@@ -124,8 +124,10 @@ class Gatherer:
             found = await asyncio.gather(*(self._get(resource, name, observed.namespace) for name in names))
             return dict(zip(names, found, strict=True))
 
-        decision = await with_lookups(lambda lookup: decide(replace(complete, lookup=lookup)), complete.lookup, look_up)
-        return complete, decision
+        def decided(lookup: Lookup) -> T:
+            return decide(complete if lookup is complete.lookup else replace(complete, lookup=lookup))
+
+        return complete, await with_lookups(decided, complete.lookup, look_up)
 
     async def _with_knative_settings(self, observed: Observed) -> Observed:
         """What Knative's own configuration says about scaling from zero and about domains."""

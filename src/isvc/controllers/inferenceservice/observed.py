@@ -40,11 +40,11 @@ class Observed:
     knative_domains: Sequence[str] = ()
     now: str = ""
 
-    @property
+    @cached_property
     def name(self) -> str:
         return name_of(self.raw)
 
-    @property
+    @cached_property
     def namespace(self) -> str:
         return namespace_of(self.raw)
 

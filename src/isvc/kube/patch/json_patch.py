@@ -154,6 +154,8 @@ def diff(before: Any, after: Any) -> list[Object]:
 
 
 def _diff(before: Any, after: Any, path: list[str], ops: list[Object]) -> None:
+    if orjson.dumps(before) == orjson.dumps(after):  # at once for most of a document
+        return
     if isinstance(before, dict) and isinstance(after, dict):
         ops += ({"op": "remove", "path": _pointer([*path, key])} for key in before if key not in after)
         for key, value in after.items():

@@ -7,22 +7,27 @@ in (`execution`) with values that have Go's types (`values`). Complex numbers al
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from isvc.serving.templates import nodes
 from isvc.serving.templates.errors import TemplateError
-from isvc.serving.templates.execution import Execution
+from isvc.serving.templates.execution import Execution, escaped
 from isvc.serving.templates.functions import BUILTIN, Function
 from isvc.serving.templates.parser import parse
 from isvc.serving.templates.values import Fields, Value, typed
 
 __all__ = ["Fields", "TemplateError", "fill", "render"]
 
+_FIELD = re.compile(r"\{\{ *\.([A-Za-z]\w*) *\}\}", re.ASCII)
+
 
 def render(template: str, values: Mapping[str, Any], *, missing: str = "<no value>", escape: bool = False) -> str:
     """Fill the template in. `missing` stands for absent map keys; `escape` escapes values as Go's html/template."""
+    if (text := _joined(template, values, escape=escape)) is not None:
+        return text
     parsed = _parsed(template)
     return Execution(parsed, BUILTIN, strict=False, missing=missing, escape=escape).run(typed(values))
 
@@ -35,6 +40,24 @@ def fill(template: str, root: Value, functions: Mapping[str, Function], *, stric
     known = {**BUILTIN, **functions}
     parsed = _parsed(template, frozenset(functions))
     return Execution(parsed, known, strict=strict, missing="<no value>" if strict else "", escape=False).run(root)
+
+
+def _joined(template: str, values: Mapping[str, Any], *, escape: bool) -> str | None:
+    """A template of nothing but text and fields that hold text, filled in; None for any other."""
+    pieces = list(_pieces(template))
+    for index in range(1, len(pieces), 2):
+        value = values.get(pieces[index])
+        if type(value) is not str:
+            return None
+        pieces[index] = escaped(value) if escape else value
+    return "".join(pieces) if pieces else None
+
+
+@lru_cache(maxsize=256)
+def _pieces(template: str) -> tuple[str, ...]:
+    """Text and names of fields in turn; nothing if the template holds more than that."""
+    pieces = tuple(_FIELD.split(template))
+    return () if any("{{" in text for text in pieces[::2]) else pieces
 
 
 @lru_cache(maxsize=256)

@@ -47,6 +47,11 @@ _ABSENT = _Absent()
 _Piped = Value | None | _Absent
 
 
+def escaped(text: str) -> str:
+    """The text as html/template writes it."""
+    return html_escaped(text).replace("+", "&#43;")
+
+
 class Execution:
     def __init__(
         self, template: nodes.Template, functions: Mapping[str, Function], *, strict: bool, missing: str, escape: bool
@@ -106,7 +111,7 @@ class Execution:
             return
         text = shown(value, self.missing)
         done = not self.escape or (value is not None and isinstance(value.data, Html))
-        self.write(text if done else html_escaped(text).replace("+", "&#43;"))
+        self.write(text if done else escaped(text))
 
     def branch(self, dot: Maybe, node: nodes.Branch) -> None:
         mark = len(self.variables)
