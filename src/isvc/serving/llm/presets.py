@@ -19,6 +19,7 @@ from isvc.serving.llm import gojson
 from isvc.serving.llm.functions import FUNCTIONS
 from isvc.serving.llm.gotypes import go_type
 from isvc.serving.llm.location import action_at, path_at
+from isvc.serving.llm.template import Template
 from isvc.serving.templates import TemplateError, fill
 from isvc.serving.templates.values import BOOL, STRING, Field, Type, Value
 
@@ -86,14 +87,15 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
 
     Raises `DecodeError` when one of them is not of its types, and `PresetError` when the templates cannot be filled in.
     """
-    kind = go_type("llm.LLMInferenceServiceConfig")
-    text = _template(orjson.dumps(config))
+    template = _template(orjson.dumps(config))
     try:
-        filled = fill(text, template_values(config, service, settings), FUNCTIONS)
+        filled = fill(template.text, template_values(config, service, settings), FUNCTIONS)
     except TemplateError as error:
-        raise _located(error, text) from error
+        raise _located(error, template.text) from error
     try:
-        rendered: Object = gojson.written(orjson.loads(filled), kind)
+        rendered: Object = orjson.loads(filled)
+        if not template.keeps_its_form(filled):
+            rendered = gojson.written(rendered, go_type("llm.LLMInferenceServiceConfig"))
     except orjson.JSONDecodeError as error:
         raise PresetError(path_at(filled, error.pos), f"is no longer JSON when it is filled in: {error.msg}") from error
     except DecodeError as error:
@@ -102,9 +104,8 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
 
 
 @lru_cache(maxsize=64)
-def _template(config: bytes) -> str:
-    """The text of a configuration, which many services fill in."""
-    return gojson.text_of(orjson.loads(config), go_type("llm.LLMInferenceServiceConfig"))
+def _template(config: bytes) -> Template:
+    return Template.of(orjson.loads(config), go_type("llm.LLMInferenceServiceConfig"))
 
 
 def template_values(config: Object, service: Object, settings: Settings) -> Value:

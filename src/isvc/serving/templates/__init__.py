@@ -8,7 +8,7 @@ in (`execution`) with values that have Go's types (`values`). Complex numbers al
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from isvc.serving.templates.functions import BUILTIN, Function
 from isvc.serving.templates.parser import parse
 from isvc.serving.templates.values import Fields, Value, typed
 
-__all__ = ["Fields", "TemplateError", "fill", "render"]
+__all__ = ["Fields", "TemplateError", "fill", "is_template", "render"]
 
 _FIELD = re.compile(r"\{\{ *\.([A-Za-z]\w*) *\}\}", re.ASCII)
 
@@ -40,6 +40,15 @@ def fill(template: str, root: Value, functions: Mapping[str, Function], *, stric
     known = {**BUILTIN, **functions}
     parsed = _parsed(template, frozenset(functions))
     return Execution(parsed, known, strict=strict, missing="<no value>" if strict else "", escape=False).run(root)
+
+
+def is_template(text: str, functions: Iterable[str]) -> bool:
+    """Whether the text is a template by itself: no block begins or ends elsewhere."""
+    try:
+        _parsed(text, frozenset(functions))
+    except TemplateError:
+        return False
+    return True
 
 
 def _joined(template: str, values: Mapping[str, Any], *, escape: bool) -> str | None:
