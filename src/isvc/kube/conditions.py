@@ -69,14 +69,14 @@ class Conditions:
         """Set one condition and nothing else. Its transition time moves only if its status does."""
         if severity is None:
             severity = "" if self._kinds.counts(kind) else INFO
-        old = self._items.get(kind)
-        moved = old is None or old.get("status") != status
-        stamp = self._now if old is None or moved else old.get("lastTransitionTime", self._now)
+        old = self._items.get(kind) or {}
+        stays = old.get("status") == status
+        stamp = old.get("lastTransitionTime", self._now) if stays else self._now
         fields = {"lastTransitionTime": stamp, "message": message, "reason": reason, "severity": severity}
-        new = {**{name: value for name, value in fields.items() if value}, "status": status, "type": kind}
-        if new != old:
-            self._items[kind] = new
-            self._changed = [*(other for other in self._changed if other != kind), kind]
+        if stays and all(old.get(name, "") == value for name, value in fields.items()):
+            return
+        self._items[kind] = {**{name: value for name, value in fields.items() if value}, "status": status, "type": kind}
+        self._changed = [*(other for other in self._changed if other != kind), kind]
 
     def mark_true(self, kind: str, reason: str = "", message: str = "") -> None:
         self.set(kind, TRUE, reason, message)
