@@ -23,7 +23,7 @@ _ACTION = re.compile(r"\{\{.*?\}\}")
 class Template:
     text: str
     is_in_strings: bool  # every block begins and ends in one string
-    syntax: tuple[int, ...]
+    syntax: tuple[int, int]
 
     @classmethod
     def of(cls, config: Object, kind: Type) -> Template:
@@ -32,13 +32,13 @@ class Template:
         return cls(text, _is_in_strings(config), _syntax(_ACTION.sub("…", text)))
 
     def keeps_its_form(self, filled: str) -> bool:
-        """Whether filling in changed nothing but texts, none of which became empty: Go might leave that out."""
+        """Whether filling in changed nothing but texts: no string begins or ends elsewhere, no field became empty."""
         return self.is_in_strings and _syntax(filled) == self.syntax
 
 
-def _syntax(text: str) -> tuple[int, ...]:
-    """How often there is what a value must not bring along, if the structure is to stay as it is."""
-    return text.count('"'), text.count('""'), text.count("\\")
+def _syntax(text: str) -> tuple[int, int]:
+    """How many quotes begin or end a string, and how many fields are empty texts, which Go may leave out."""
+    return text.count('"') - text.count('\\"'), text.count(':""')
 
 
 def _is_in_strings(data: Any) -> bool:

@@ -59,12 +59,14 @@ class Execution:
         self.template, self.functions = template, functions
         self.strict, self.missing, self.escape = strict, missing, escape
         self.variables: list[tuple[str, Maybe]] = []
+        self.root: Maybe = None
+        self.reached: dict[tuple[str, ...], Maybe] = {}  # from the root; presets ask for the same few fields often
         self.out: list[str] = []
         self.steps = self.written = self.depth = 0
         self.at = 0
 
     def run(self, root: Value) -> str:
-        self.variables = [("$", root)]
+        self.root, self.variables = root, [("$", root)]
         try:
             self.walk(root, self.template.body)
         except RecursionError:
@@ -272,8 +274,15 @@ class Execution:
                 value = self.operand(dot, node.start)
         self.at = node.at
         has_arguments = bool(arguments) or not isinstance(piped, _Absent)
-        for position, name in enumerate(node.names):
-            value = self.field(value, name, has_arguments and position == len(node.names) - 1)
+        if value is not self.root or has_arguments:
+            return self.fields(value, node.names, has_arguments)
+        if node.names not in self.reached:
+            self.reached[node.names] = self.fields(value, node.names, has_arguments)
+        return self.reached[node.names]
+
+    def fields(self, value: Maybe, names: tuple[str, ...], has_arguments: bool) -> Maybe:
+        for position, name in enumerate(names):
+            value = self.field(value, name, has_arguments and position == len(names) - 1)
         return value
 
     def field(self, receiver: Maybe, name: str, has_arguments: bool) -> Maybe:
