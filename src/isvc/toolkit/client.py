@@ -35,10 +35,7 @@ DEADLINE = 30.0
 LIST_DEADLINE = 60.0
 PAGE = 500
 LONGEST_LINE = 1 << 20  # bytes
-WATCH_SECONDS = (
-    290,
-    580,
-)  # the server ends a watch after a random time in this range, so that they do not all end at once
+WATCH_SECONDS = (290, 580)  # the server ends a watch after a random time in this range, so that not all end at once
 
 
 class PatchKind(StrEnum):
