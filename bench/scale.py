@@ -61,6 +61,7 @@ def scale_bench(module: Any) -> Any:
             self.kinds = Services(self)
             self.seconds: Figures = {}  # of the phases that go on until the manager is idle: until all was done
             self.memory: Figures = {}
+            self.smaller: Any | None = None  # the run with fewer services before this one
 
         # -- phases
 
@@ -206,7 +207,7 @@ ROWS: dict[str, Callable[[Any], str]] = {
     "time over that of as many writes at that pace": lambda run: f"{run.figures['floor']['x_own_writes']:.2f}",
     "resident memory: at the start": lambda run: f"{run.memory['started']:.1f} MiB",
     "… all Ready": lambda run: f"{run.figures['ready']['rss_mib']:.1f} MiB",
-    "… a service": lambda run: f"{_memory_a_service(run):.1f} KiB",
+    "… for each service more than in the column before": lambda run: _memory_of_more(run, run.smaller),
     "… after a restart": lambda run: f"{run.figures['restart']['rss_mib']:.1f} MiB",
     "restart: until it is idle": lambda run: f"{run.seconds['restart']:.1f} s",
     "… CPU": lambda run: f"{run.figures['restart']['cpu_s']:.1f} s",
@@ -231,8 +232,11 @@ def _requests(run: Any, phase: str) -> float:
     return float(run.figures[phase]["requests/isvc"] * run.n)
 
 
-def _memory_a_service(run: Any) -> float:
-    return float(1024 * (run.figures["ready"]["rss_mib"] - run.memory["started"]) / run.n)
+def _memory_of_more(run: Any, smaller: Any | None) -> str:
+    if smaller is None:
+        return ""
+    added = run.figures["ready"]["rss_mib"] - smaller.figures["ready"]["rss_mib"]
+    return f"{1024 * added / (run.n - smaller.n):.1f} KiB"
 
 
 def table(runs: Sequence[Any]) -> str:
@@ -257,6 +261,7 @@ def main() -> None:
     runs: list[Any] = []
     for size in sizes:
         run = scale_bench(bench_of(args.bench))(argparse.Namespace(**vars(args), n=size))
+        run.smaller = runs[-1] if runs else None
         began = time.monotonic()
         with contextlib.redirect_stdout(sys.stderr):
             run.run()
