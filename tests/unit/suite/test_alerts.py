@@ -54,6 +54,12 @@ def test_queries_ask_for_metrics_and_labels_that_exist(query: str) -> None:
     assert all(set(labels) <= LABELS[asked[0].name or ""] for labels in groups)
 
 
+@pytest.mark.parametrize("query", list(queries()))
+def test_queries_look_at_one_installation(query: str) -> None:
+    for selector in selectors(query):
+        assert ("namespace", "kserve") in {(each.name, each.value) for each in selector.matchers.matchers}
+
+
 @pytest.mark.parametrize("rule", metrics.alert_rules(), ids=lambda rule: rule["alert"])
 def test_alerts_name_labels_that_they_have(rule: dict[str, Any]) -> None:
     named = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"])))
