@@ -1,8 +1,8 @@
 """Turns a plan into writes: the only code that creates, updates and deletes children.
 
 Children are applied in the order of the plan, and what comes after a refusal waits. Pruning comes last, so that a new
-child is there before the old one goes, and only when nothing was refused. A child that is as it should be costs no
-request: the engine remembers what the API server made of each manifest, and after a restart compares.
+child is there before the old one goes, and only for parts before a refused one. A child that is as it should be costs
+no request: the engine remembers what the API server made of each manifest, and after a restart compares.
 """
 
 from __future__ import annotations
@@ -71,21 +71,27 @@ class Engine:
         self._seen: dict[tuple[Resource, str, str], _Seen] = {}
 
     async def apply(self, owner: Object, plan: Plan) -> Outcome:
-        outcome = Outcome()
+        outcome, applied = Outcome(), list[Part]()
         for part in plan.parts:
-            if isinstance(part.answer, Want):
-                for child in part.answer.children:
-                    key = ChildKey(child.resource, name_of(child.manifest))
-                    result = outcome.results[key] = await self._settle(owner, child)
-                    if isinstance(result, Rejected | Taken):
-                        outcome.refusal = Refusal(part.name, key, result)
-                        return outcome
+            outcome.refusal = await self._settle_part(owner, part, outcome)
+            if outcome.refusal:
+                break
+            applied.append(part)
         wanted = plan.wanted_names()
-        for part in plan.parts:
+        for part in applied:
             if not isinstance(part.answer, Hold):
                 for resource, live in self._surplus(owner, part, plan, wanted):
                     outcome.results[ChildKey(resource, name_of(live))] = await self._delete(resource, live)
         return outcome
+
+    async def _settle_part(self, owner: Object, part: Part, outcome: Outcome) -> Refusal | None:
+        """Apply the children of a part up to the first that is refused."""
+        for child in part.answer.children if isinstance(part.answer, Want) else ():
+            key = ChildKey(child.resource, name_of(child.manifest))
+            result = outcome.results[key] = await self._settle(owner, child)
+            if isinstance(result, Rejected | Taken):
+                return Refusal(part.name, key, result)
+        return None
 
     # -- one child --------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,13 @@ from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, den
 Handler: TypeAlias = Callable[[AdmissionRequest], AdmissionResponse]
 
 
-def answer(verdict: Verdict, code: int = 403) -> AdmissionResponse:
-    return deny(verdict.message, code) if verdict.problems else allow(*verdict.warnings)
+def answer(request: AdmissionRequest, verdict: Verdict, code: int = 403) -> AdmissionResponse:
+    """A refusal names the object and each field that is wrong, which kubectl prints one to a line."""
+    if not verdict.problems:
+        return allow(*verdict.warnings)
+    causes = [{"field": problem.path, "message": problem.fault} for problem in verdict.problems]
+    asked = {"group": request.kind.group, "kind": request.kind.kind, "name": request.name}
+    return deny(verdict.message, code, {**asked, "causes": causes})
 
 
 def refusing_malformed(handler: Handler) -> Handler:
@@ -46,6 +51,6 @@ def validator(judge: Callable[[AdmissionRequest], Verdict], code: int = 403) -> 
     """A handler that judges what is stored; deletions pass."""
 
     def validate(request: AdmissionRequest) -> AdmissionResponse:
-        return allow() if request.operation == "DELETE" else answer(judge(request), code)
+        return allow() if request.operation == "DELETE" else answer(request, judge(request), code)
 
     return refusing_malformed(validate)

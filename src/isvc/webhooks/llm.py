@@ -84,7 +84,7 @@ def llm_config_validator(configuration: Configuration, presets: Presets) -> Hand
             return presets.deletion(request.old_object)
         verdict = validate_llm_config(new, old)
         if verdict.problems:
-            return answer(verdict, _INVALID)
+            return answer(request, verdict, _INVALID)
         if is_exempt(old, new):
             return allow()
         verdict = try_templates(new, Settings.of(configuration(), presets.namespace))
@@ -92,7 +92,7 @@ def llm_config_validator(configuration: Configuration, presets: Presets) -> Hand
         if is_changed and name_of(new) in presets.names:
             advice = f"{name_of(new)} is a preset: better make a configuration of your own"
             verdict = Verdict(verdict.problems, (advice,))
-        return answer(verdict)
+        return answer(request, verdict)
 
     return refusing_malformed(validate)
 

@@ -45,8 +45,8 @@ def _validator(reader: Reader, judge: Callable[[AdmissionRequest], Verdict]) -> 
 
     def validate(request: AdmissionRequest) -> AdmissionResponse:
         if request.operation == "DELETE":
-            return answer(validate_deletion(request.old_object, _users(reader, request.old_object)))
-        return answer(judge(request))
+            return answer(request, validate_deletion(request.old_object, _users(reader, request.old_object)))
+        return answer(request, judge(request))
 
     return refusing_malformed(validate)
 

@@ -23,6 +23,17 @@ async def test_a_refusal_is_reported_and_nothing_is_pruned(engine, server):
     assert (CONFIG_MAPS, "old") in server.objects
 
 
+async def test_parts_before_a_refused_one_are_pruned(engine, server):
+    service = Child(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "ns"}})
+    await engine.apply(OWNER, plan(config("old"), service))
+    server.fails["POST refused"] = Forbidden("exceeded quota")
+    done = Part("done", Want((config("new"),)), frozenset({CONFIG_MAPS}))
+    refused = Part("refused", Want((config("refused"),)), frozenset())
+    outcome = await engine.apply(OWNER, Plan((done, refused, Part("last", Retire(), frozenset({SERVICES})))))
+    assert outcome.refusal.part == "refused"
+    assert {name for _, name in server.objects} == {"new", "s"}
+
+
 async def test_new_children_come_before_old_ones_go(engine, server):
     await engine.apply(OWNER, plan(config("old")))
     server.taken_requests()

@@ -134,3 +134,21 @@ def test_a_new_service_loses_the_zeros_that_say_nothing():
         "router": {"route": {}, "gateway": {}, "scheduler": {"config": {"inline": {"plugins": []}}}},
     }
     assert defaulted(spec, "UPDATE")["spec"] == spec
+
+
+def test_a_refused_service_is_told_every_field_that_is_wrong():
+    """As `kubectl` prints it, and as a condition repeats it when what configurations are merged into is refused."""
+    kind = GVK("serving.kserve.io", "v1alpha2", "LLMInferenceService")
+    spec = {"model": {"uri": "hf://a/b"}, "worker": {"containers": []}, "router": {"scheduler": {"replicas": 0}}}
+    service = {"apiVersion": "serving.kserve.io/v1alpha2", "kind": kind.kind, "metadata": {"name": "x"}, "spec": spec}
+    request = AdmissionRequest("1", "CREATE", "team", "x", kind, service, {}, False, {})
+    answer = answer_of(all_routes(Memory({}, {}))["/validate-serving-kserve-io-v1alpha2-llminferenceservice"], request)
+    assert answer.code == 422
+    assert answer.details is not None
+    assert {key: answer.details[key] for key in ("group", "kind", "name")} == {
+        "group": "serving.kserve.io",
+        "kind": "LLMInferenceService",
+        "name": "x",
+    }
+    assert [cause["field"] for cause in answer.details["causes"]] == ["spec.router.scheduler.replicas", "spec.worker"]
+    assert answer.message == "; ".join(f"{cause['field']}: {cause['message']}" for cause in answer.details["causes"])

@@ -1,4 +1,8 @@
-"""Plans an LLMInferenceService: workload, then scheduler, then router; last, what nothing asks for goes."""
+"""Plans an LLMInferenceService: workload, then scheduler, then router; last, what nothing asks for goes.
+
+The workload prunes its own, so that this goes also while the scheduler or the router is refused; theirs goes together,
+because a route that cannot be changed still leads to the scheduler.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,6 @@ from isvc.kube.resource import (
     SERVICES,
     Resource,
 )
-from isvc.serving.llm import names
 from isvc.serving.thirdparty import (
     HTTP_ROUTES,
     INFERENCE_POOLS,
@@ -66,26 +69,4 @@ def plan(observed: Observed) -> Planned:
     if complete:  # only who knows all that is wanted may say that nothing else is
         answer = Retire("stopped") if observed.stopped else Want(())
         parts.append(Part("everything else", answer, CHILDREN))
-    elif areas["workload"].stop is None:
-        parts += _other_workloads(observed.name)
     return Planned(Plan(tuple(parts)), areas, stop, complete)
-
-
-def _other_workloads(service: str) -> tuple[Part, ...]:
-    """What a service's workloads may once have been made of: it goes also while nobody can say what else is wanted."""
-    once = frozenset(
-        made(service)
-        for made in (
-            names.deployment,
-            names.prefill_deployment,
-            names.worker_set,
-            names.prefill_worker_set,
-            names.role,
-            names.role_binding,
-            names.worker_role,
-            names.worker_role_binding,
-        )
-    )
-    shared = frozenset({DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS})
-    own = frozenset({LEADER_WORKER_SETS, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, RESOURCE_CLAIM_TEMPLATES})
-    return Part("other workloads", Want(()), own), Part("other workloads' parts", Want(()), shared, once)

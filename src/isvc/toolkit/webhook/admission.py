@@ -41,6 +41,7 @@ class AdmissionResponse:
     message: str = ""
     patch: tuple[Object, ...] = ()
     warnings: tuple[str, ...] = ()
+    details: Object | None = None  # of a refusal, as in a Status: the object, and what is wrong in which field
 
 
 AdmissionHandler: TypeAlias = Callable[[AdmissionRequest], AdmissionResponse | Awaitable[AdmissionResponse]]
@@ -50,8 +51,8 @@ def allow(*warnings: str) -> AdmissionResponse:
     return AdmissionResponse(True, warnings=warnings)
 
 
-def deny(message: str, code: int = 403) -> AdmissionResponse:
-    return AdmissionResponse(False, code, message)
+def deny(message: str, code: int = 403, details: Object | None = None) -> AdmissionResponse:
+    return AdmissionResponse(False, code, message, details=details)
 
 
 def patched(before: Object, after: Object, *warnings: str) -> AdmissionResponse:
@@ -111,6 +112,8 @@ def answer(api_version: str, uid: str, response: AdmissionResponse) -> Object:
     else:
         reason = from_status(response.code, {}).reason
         body["status"] = {"status": "Failure", "code": response.code, "reason": reason, "message": response.message}
+        if response.details is not None:
+            body["status"]["details"] = response.details
     return {"apiVersion": api_version, "kind": "AdmissionReview", "response": body}
 
 

@@ -23,10 +23,32 @@ from isvc.controllers.llmisvc.workload.steps import Wanted
 from isvc.controllers.llmisvc.workload.storage import ignores_arguments
 from isvc.engine.plan import Part, Want
 from isvc.kube.objects import name_of
-from isvc.kube.resource import SECRETS
+from isvc.kube.resource import (
+    DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    RESOURCE_CLAIM_TEMPLATES,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+)
 from isvc.serving.events import Event
+from isvc.serving.llm import names
 from isvc.serving.refused import Refused
 from isvc.serving.storage.ca_bundle import ca_bundle_copy
+from isvc.serving.thirdparty import LEADER_WORKER_SETS, SCALED_OBJECTS
+
+_MADE: Final = (
+    names.deployment,
+    names.prefill_deployment,
+    names.worker_set,
+    names.prefill_worker_set,
+    names.role,
+    names.role_binding,
+    names.worker_role,
+    names.worker_role_binding,
+)
+"""Names of workloads, their accounts and roles, in kinds of which other areas have objects, too."""
 
 
 class Step(NamedTuple):
@@ -61,7 +83,18 @@ def plan(observed: Observed) -> Area:
             stop = Stop(step.condition, error.reason or step.reason, error.message)
             break
         facts.planned.append(name)
+        parts += _surplus(name, observed.name)
     return Area(tuple(parts), stop, (), _events(observed, stop), refusals, _again(observed, parts), facts)
+
+
+def _surplus(step: str, service: str) -> Iterator[Part]:
+    """Prunes what a service's workloads may once have been made of, as soon as all that replaces it is there."""
+    if step == "single node":
+        yield Part("other workloads", Want(()), frozenset({LEADER_WORKER_SETS, RESOURCE_CLAIM_TEMPLATES}))
+        shared = frozenset({DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS})
+        yield Part("other workloads' parts", Want(()), shared, frozenset(made(service) for made in _MADE))
+    elif step == "scaling":
+        yield Part("other autoscalers", Want(()), frozenset({HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS}))
 
 
 def _ca_bundle(observed: Observed) -> Iterator[Wanted]:

@@ -123,6 +123,12 @@ def test_other_workloads_go_also_while_the_router_cannot_be_planned() -> None:
     assert not goes(ROLES, "llama-epp-role")
 
 
+def test_other_workloads_go_also_while_an_autoscaler_is_refused() -> None:
+    parts = [part.name for part in planned(scaling={"maxReplicas": 2, "wva": {"hpa": {}}}).parts]
+    autoscaler = parts.index("HorizontalPodAutoscaler llama-kserve-hpa")
+    assert parts.index("other workloads") < autoscaler < parts.index("other autoscalers")
+
+
 def test_the_users_own_account_is_used_and_not_made() -> None:
     accounts = {"mine": account("mine")}
     given = {**SIDECAR, "serviceAccountName": "mine"}
