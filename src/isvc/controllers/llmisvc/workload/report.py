@@ -48,10 +48,12 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     verdicts = {condition: verdict for phase in phases(applied.observed) for condition, verdict in _of(phase, applied)}
     for step in done:
         for condition in _OF_STEP.get(step, ()):
-            if condition not in verdicts:
-                edit.clear(condition)
-            elif condition != failed:
+            if condition == failed:
+                continue
+            if condition in verdicts:
                 edit.mark(condition, *verdicts[condition])
+            else:
+                edit.clear(condition)
 
 
 def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:

@@ -124,6 +124,11 @@ def test_what_applying_did_not_reach_stays_as_it_was() -> None:
     assert found == {"MainWorkloadReady": ("True", ""), "PrefillWorkloadReady": ("True", "")}
 
 
+def test_why_there_is_no_autoscaler_is_said_also_of_servers_that_span_nodes() -> None:
+    observed = workload("pvc://c/m", worker=POD, scaling={"maxReplicas": 2, "wva": {"keda": {}}})
+    assert conditions(observed)["MainWorkloadReady"] == ("False", "ReconcileScalingError")
+
+
 def test_image_volumes_that_kubernetes_cannot_mount_are_warned_of() -> None:
     storage = msgspec.structs.replace(Config().storage_initializer, oci_model_mode="native")
     config = msgspec.structs.replace(Config(), storage_initializer=storage)
