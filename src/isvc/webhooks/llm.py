@@ -9,6 +9,7 @@ from typing import Final, Self
 from isvc.api.annotations import LLM_FINALIZER
 from isvc.api.defaults.llm import default_llm_service
 from isvc.api.llm.conversion import OLD, to_v1alpha2
+from isvc.api.llm.v1alpha2 import LLMInferenceService
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.llm import validate_llm_config, validate_llm_service
 from isvc.kube.objects import Object, finalizers_of, name_of, namespace_of
@@ -67,7 +68,7 @@ def _begun(service: Object) -> Object:
     if LLM_FINALIZER not in finalizers:
         finalizers = [*finalizers, LLM_FINALIZER]
     metadata = {**service["metadata"], "finalizers": finalizers}
-    return {**service, "metadata": metadata, "spec": spelled(service["spec"])}
+    return {**service, "metadata": metadata, "spec": spelled(service["spec"], LLMInferenceService)}
 
 
 def llm_validator() -> Handler:

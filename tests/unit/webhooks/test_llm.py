@@ -136,6 +136,17 @@ def test_a_new_service_loses_the_zeros_that_say_nothing():
     assert defaulted(spec, "UPDATE")["spec"] == spec
 
 
+def test_zeros_that_the_api_server_refuses_reach_it():
+    """Without them the service would be taken, and the user would not hear of the mistake."""
+    spec = {
+        "model": {"uri": "hf://a/b", "name": "m"},
+        "kvCacheOffloading": {"cpu": "1Gi", "evictionPolicy": ""},
+        "router": {"route": {"http": {"spec": {"rules": []}}}},
+        "scaling": {"maxReplicas": 0, "wva": {"hpa": {}, "variantCost": ""}},
+    }
+    assert defaulted(spec)["spec"] == spec
+
+
 def test_a_refused_service_is_told_every_field_that_is_wrong():
     """As `kubectl` prints it, and as a condition repeats it when what configurations are merged into is refused."""
     kind = GVK("serving.kserve.io", "v1alpha2", "LLMInferenceService")

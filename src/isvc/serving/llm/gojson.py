@@ -12,6 +12,7 @@ from typing import Any
 
 from isvc.api import DecodeError
 from isvc.kube import gojson, gourl
+from isvc.kube.patterns import matches
 from isvc.kube.quantity import Quantity, QuantityError
 from isvc.kube.schemas import Schema
 from isvc.serving.templates.values import Field, Type
@@ -58,8 +59,8 @@ def rewritten(data: Any, kind: Type, schema: Schema, path: str) -> Any:
     """What was given, as Go writes it down again, without the zeros that Go adds.
 
     Zeros that were given (false, 0, "", [] and {}) go where the field is optional and no pointer, and amounts and
-    addresses get the one spelling that Go has for them. Zeros that the CRD's schema requires stay, although Go leaves
-    them out: without them no API server takes the object.
+    addresses get the one spelling that Go has for them. Zeros that the CRD's schema requires or refuses stay, although
+    Go leaves them out: it is the API server that says what it does not take.
     """
     if kind.kind == "pointer":
         return rewritten(data, _elem(kind), schema, path)
@@ -78,8 +79,23 @@ def rewritten(data: Any, kind: Type, schema: Schema, path: str) -> Any:
     return {
         key: rewritten(each, fields[key].type, properties.get(key) or {}, f"{path}.{key}") if key in fields else each
         for key, each in data.items()
-        if each or key not in fields or key in required or not _goes_when_zero(fields[key])
+        if each
+        or key not in fields
+        or key in required
+        or not _goes_when_zero(fields[key])
+        or _is_refused(each, properties.get(key) or {})
     }
+
+
+def _is_refused(zero: Any, schema: Schema) -> bool:
+    """Whether an API server refuses a zero of this schema."""
+    if isinstance(zero, list | dict):
+        return bool(schema.get("minItems") or schema.get("minProperties"))
+    if isinstance(zero, str):
+        pattern, allowed = schema.get("pattern"), schema.get("enum")
+        is_chosen = not allowed or zero in allowed
+        return bool(schema.get("minLength") or not is_chosen or (pattern and not matches(pattern, zero)))
+    return (schema.get("minimum") or 0) > 0
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.api import DecodeError
+from isvc.api.llm.v1alpha2 import LLMInferenceServiceConfig
 from isvc.api.resources import GROUP, LLM_INFERENCE_SERVICE_CONFIGS
 from isvc.controllers.llmisvc.config.status import fold
 from isvc.controllers.llmisvc.config.users import Users
@@ -81,7 +82,7 @@ class Reconciler:
 def _spelling(spec: Object) -> Object:
     """The patch that spells a spec as Go would; none for one that is not of its types, which services will say."""
     try:
-        change: Object = merge_patch.diff(spec, spelled(spec))
+        change: Object = merge_patch.diff(spec, spelled(spec, LLMInferenceServiceConfig))
     except DecodeError:
         return {}
     return change
