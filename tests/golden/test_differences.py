@@ -152,6 +152,10 @@ class TestKnative:
         assert "Deployment.apps/forester" not in after("graph-standard", "a graph that waits for a service")
         assert "Deployment.apps/forester" in after("graph-standard", "the service is there")
 
+    def test_a_graph_that_waits_for_a_service_says_so(self) -> None:
+        graph = service(after("graph-standard", "a graph that waits for a service"), "forester", "InferenceGraph")
+        assert condition(graph, "Ready")["message"] == "InferenceService leaf does not exist"
+
     def test_deleting_a_model_whose_service_is_gone_succeeds(self) -> None:
         objects = after(MODELS, "its service is gone, and it with it")
         assert "TrainedModel.serving.kserve.io/alder" not in objects

@@ -32,7 +32,7 @@ def predictor_endpoint(service: InferenceService, runtime_of: Callable[[str], Se
     """
     address = service.status.address.url if service.status.address else ""
     if not address:
-        raise NoEndpoint(f"service {service.metadata.name} is not ready")
+        raise NoEndpoint(f"InferenceService {service.metadata.name} is not ready")
     spec = service.spec
     if spec.transformer is not None:
         protocol = _protocol_variable(_containers(spec.transformer.pod))

@@ -86,7 +86,8 @@ class Store:
         self.edition += 1
         names = self._entries.setdefault(key.namespace, {})
         before = names.get(key.name)
-        indexed = tuple((name, value) for name, indexer in self._indexers.items() for value in indexer(obj))
+        values = ((name, value) for name, indexer in self._indexers.items() for value in indexer(obj))
+        indexed = tuple(dict.fromkeys(values))  # an indexer may name a value twice
         if before is None or before.indexed != indexed:
             if before is not None:
                 self._unindex(key, before)

@@ -53,7 +53,7 @@ def test_a_named_runtime_decides_the_protocol():
 
 
 def test_a_service_without_an_address_has_no_endpoint_yet():
-    with pytest.raises(endpoints.NoEndpoint, match="service m is not ready"):
+    with pytest.raises(endpoints.NoEndpoint, match="InferenceService m is not ready"):
         endpoints.predictor_endpoint(service({"predictor": {"model": SKLEARN}}, address=""), no_runtime)
 
 

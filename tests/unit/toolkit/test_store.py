@@ -54,6 +54,15 @@ def test_an_index_follows_updates_and_removals(store):
     assert store.by_index("colour", "blue") == []
 
 
+def test_an_indexer_may_name_a_value_twice():
+    store = Store({"colour": lambda obj: colour_of(obj) * 2})
+    put(store, config_map("a"))
+    put(store, config_map("a", colour="blue"), 2)
+    assert (store.by_index("colour", "red"), names(store.by_index("colour", "blue"))) == ([], ["a"])
+    store.remove(Key("ns", "a"))
+    assert store.by_index("colour", "blue") == []
+
+
 def test_children_are_found_by_the_owner_that_controls_them(store):
     put(store, config_map("a", owner="uid-1"))
     assert names(store.by_index(OWNER, "uid-1")) == ["a"]

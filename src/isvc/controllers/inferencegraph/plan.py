@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from isvc.api.annotations import is_stopped
 from isvc.api.components import ComponentExtensionSpec
 from isvc.api.inferencegraph import InferenceGraphSpec
@@ -21,6 +23,8 @@ from isvc.serving.workload.component import Component
 from isvc.serving.workload.deployment import deployments
 from isvc.serving.workload.service import services
 
+SERVICE_NOT_READY: Final = "ServiceNotReady"
+KNATIVE_MISSING: Final = "ServerlessModeRejected"
 GRAPH_LABEL = "serving.kserve.io/inferencegraph"
 _KIND_LABEL = "serving.kserve.io/kind"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -42,12 +46,12 @@ def _answer(observed: Observed) -> Answer:
     try:
         spec = resolved(observed.spec, observed.services.get, observed.runtimes.get)
     except NoEndpoint as missing:
-        return Hold("ServiceNotReady", str(missing))
+        return Hold(SERVICE_NOT_READY, str(missing))
     if observed.mode is DeploymentMode.STANDARD:
         return Want(tuple(_standard(observed, spec)))
     if not observed.has_knative:
         message = "It is not possible to use Knative deployment mode when Knative Services are not available"
-        return Hold("ServerlessModeRejected", message)
+        return Hold(KNATIVE_MISSING, message)
     return Want((_knative(observed, spec),))
 
 

@@ -9,7 +9,7 @@ from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.controllers.inferencegraph import status
 from isvc.controllers.inferencegraph.observe import observe
 from isvc.controllers.inferencegraph.observed import Observed
-from isvc.controllers.inferencegraph.plan import plan
+from isvc.controllers.inferencegraph.plan import KNATIVE_MISSING, plan
 from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
 from isvc.engine.plan import Hold
@@ -63,7 +63,7 @@ class Reconciler:
         wanted = plan(observed)
         held = next((part.answer for part in wanted.parts if isinstance(part.answer, Hold)), None)
         if held is not None:
-            return self._wait(key, observed, held)
+            return await self._wait(key, observed, held)
         self._rejected.discard(key)
         outcome = await self._engine.apply(observed.graph, wanted)
         if outcome.refusal is not None:
@@ -75,14 +75,13 @@ class Reconciler:
         """Report a graph that is not of its type, or that leads to a service or runtime that is not."""
         graph = self._cache.get(INFERENCE_GRAPHS, key.name, key.namespace)
         if graph is not None:
-            await self._write(
-                graph, status.unreadable(graph.get("status") or {}, str(error), timestamp(self._clock.now()))
-            )
+            await self._write(graph, status.unreadable(graph, str(error), timestamp(self._clock.now())))
 
-    def _wait(self, key: Key, observed: Observed, held: Hold) -> Result | None:
-        """Leave everything as it is while a service is missing; a mode that is not supported here is reported once."""
+    async def _wait(self, key: Key, observed: Observed, held: Hold) -> Result | None:
+        """Leave the router as it is and report what is missing; that Knative is missing is an event, too."""
         log.info("%s waits: %s", key, held.message)
-        if held.reason != "ServerlessModeRejected":
+        await self._write(observed.graph, status.waiting(observed.graph, held, observed.now))
+        if held.reason != KNATIVE_MISSING:
             return None
         if key not in self._rejected:
             self._rejected.add(key)

@@ -32,7 +32,7 @@ def resolved(
             return step
         service = service_of(step.service_name)
         if service is None:
-            raise NoEndpoint(f"service {step.service_name} does not exist")
+            raise NoEndpoint(f"InferenceService {step.service_name} does not exist")
         if step.service_url:
             return step
         return msgspec.structs.replace(step, service_url=predictor_endpoint(service, runtime_of))

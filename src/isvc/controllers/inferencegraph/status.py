@@ -5,7 +5,9 @@ from __future__ import annotations
 from isvc.api.annotations import is_stopped
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferencegraph.observed import Observed
+from isvc.controllers.inferencegraph.plan import KNATIVE_MISSING, SERVICE_NOT_READY
 from isvc.engine.outcome import Outcome
+from isvc.engine.plan import Hold
 from isvc.kube import conditions
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import DEPLOYMENTS
@@ -16,14 +18,39 @@ from isvc.serving.thirdparty import KNATIVE_SERVICES
 READY = "Ready"
 STOPPED = "Stopped"
 _KIND = "InferenceGraph"
+_INVALID = "InvalidSpec"
+_WAITING = frozenset({SERVICE_NOT_READY, KNATIVE_MISSING})
 
 
 def fold(observed: Observed, outcome: Outcome) -> Object:
     """The status that follows from what was observed and done, with a reason for every condition that is not True."""
-    status, name = _folded(observed, outcome), name_of(observed.graph)
+    return _explained(_folded(observed, outcome), observed.graph)
+
+
+def waiting(graph: Object, held: Hold, now: str) -> Object:
+    """What a graph that never ran waits for; one that runs goes on, and so does what its workload reports."""
+    before: Object = graph.get("status") or {}
+    reported = conditions.find(before.get("conditions") or [], READY)
+    if reported is not None and reported.get("reason") not in {STOPPED, _INVALID, *_WAITING}:
+        return before
+    return _not_ready(graph, held.reason, held.message, now)
+
+
+def unreadable(graph: Object, message: str, now: str) -> Object:
+    """The graph, or something that it leads to, is malformed."""
+    return _not_ready(graph, _INVALID, message, now)
+
+
+def _not_ready(graph: Object, reason: str, message: str, now: str) -> Object:
+    before: Object = graph.get("status") or {}
+    ready: Object = {"type": READY, "status": conditions.FALSE, "reason": reason, "message": message}
+    return _explained({**before, "conditions": _stamped([ready, _running()], before, now)}, graph)
+
+
+def _explained(status: Object, graph: Object) -> Object:
     if not status.get("conditions"):
         return status
-    return {**status, "conditions": explained(status["conditions"], lambda each: _explain(each, name))}
+    return {**status, "conditions": explained(status["conditions"], lambda each: _explain(each, name_of(graph)))}
 
 
 def _folded(observed: Observed, outcome: Outcome) -> Object:
@@ -57,12 +84,6 @@ def stopped(before: Object, now: str) -> Object:
     return {**after, "conditions": _stamped(wanted, before, now)}
 
 
-def unreadable(before: Object, message: str, now: str) -> Object:
-    """The graph, or something that it leads to, is malformed."""
-    ready: Object = {"type": READY, "status": conditions.FALSE, "reason": "InvalidSpec", "message": message}
-    return {**before, "conditions": _stamped([ready, _running()], before, now)}
-
-
 def with_knative(before: Object, service: Object | None, now: str) -> Object:
     """The Knative Service's own conditions; the URL follows its readiness and stays while it says nothing."""
     reported = dig(service or {}, "status", "conditions") or []
@@ -80,7 +101,7 @@ def with_deployment(before: Object, deployment: Object | None, url: str, now: st
     """Ready while the Deployment is available; as long as it says nothing, so does the graph."""
     available = conditions.find(dig(deployment or {}, "status", "conditions") or [], "Available")
     if available is None:
-        return before
+        return _no_longer_waiting(before)
     if available.get("status") == conditions.TRUE:
         ready: Object = {"type": READY, "status": conditions.TRUE}
         after = {**before, "url": url}
@@ -89,6 +110,11 @@ def with_deployment(before: Object, deployment: Object | None, url: str, now: st
         ready = {"type": READY, "status": conditions.FALSE, **words}
         after = {key: value for key, value in before.items() if key != "url"}
     return _observing({**after, "conditions": _stamped([ready, _running()], before, now)}, deployment)
+
+
+def _no_longer_waiting(before: Object) -> Object:
+    kept = [condition for condition in before.get("conditions") or [] if condition.get("reason") not in _WAITING]
+    return {**before, "conditions": kept} if kept else before
 
 
 def _running() -> Object:

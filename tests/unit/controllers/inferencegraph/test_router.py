@@ -51,5 +51,5 @@ def test_named_services_get_their_address_and_given_addresses_stay():
     result = resolved(spec, {"a": InferenceService.decode(service)}.get, none)
     urls = [step.service_url for step in result.nodes["root"].steps]
     assert urls == ["http://a.ns.svc/v1/models/a:predict", "http://b", ""]
-    with pytest.raises(NoEndpoint, match="service a does not exist"):
+    with pytest.raises(NoEndpoint, match="InferenceService a does not exist"):
         resolved(spec, none, none)

@@ -1,4 +1,5 @@
 from isvc.controllers.inferencegraph import status
+from isvc.engine.plan import Hold
 from isvc.kube import conditions
 from isvc.kube.conditions import is_true
 
@@ -12,6 +13,10 @@ def knative(ready, url="http://g.example.com"):
 def deployment(available):
     words = {"type": "Available", "status": available, "reason": "MinimumReplicas", "message": "not enough"}
     return {"status": {"conditions": [words]}}
+
+
+def graph(before=None):
+    return {"metadata": {"name": "g"}, "status": before or {}}
 
 
 def find(result, kind):
@@ -54,7 +59,34 @@ def test_an_unavailable_deployment_makes_the_graph_unready_and_says_why():
 
 
 def test_what_cannot_be_read_is_reported_by_its_path():
-    result = status.unreadable({"url": "http://g"}, "InferenceService a: spec.predictor: expected an object", NOW)
+    result = status.unreadable(graph(), "InferenceService a: spec.predictor: expected an object", NOW)
     ready = find(result, "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "InvalidSpec")
     assert "InferenceService a" in ready["message"]
+
+
+def test_a_graph_that_never_ran_says_what_it_waits_for():
+    held = Hold("ServiceNotReady", "service leaf does not exist")
+    waits = status.waiting(graph(), held, EARLIER)
+    assert find(waits, "Ready") | {"status": "False", "reason": held.reason, "message": held.message} == find(
+        waits, "Ready"
+    )
+    assert all(each["reason"] and each["message"] for each in waits["conditions"])
+    assert status.waiting(graph(waits), held, NOW) == waits
+    resumed = status.waiting(graph(status.stopped({}, EARLIER)), held, NOW)
+    assert (find(resumed, "Ready")["reason"], find(resumed, "Stopped")["status"]) == (held.reason, "False")
+
+
+def test_a_graph_that_runs_goes_on_while_a_service_is_missing():
+    for running in (
+        status.with_knative({}, knative("True"), EARLIER),
+        status.with_knative({}, knative("False"), EARLIER),
+    ):
+        assert status.waiting(graph(running), Hold("ServiceNotReady", "service leaf does not exist"), NOW) == running
+
+
+def test_a_graph_that_waits_no_longer_says_so_no_longer():
+    waits = status.waiting(graph(), Hold("ServiceNotReady", "service leaf does not exist"), EARLIER)
+    assert find(status.with_deployment(waits, {"status": {}}, "http://u", NOW), "Ready") is None
+    assert find(status.with_knative(waits, {"status": {}}, NOW), "Ready") is None
+    assert is_true(status.with_deployment(waits, deployment("True"), "http://u", NOW)["conditions"], "Ready")
