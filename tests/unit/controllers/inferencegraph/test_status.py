@@ -66,7 +66,7 @@ def test_what_cannot_be_read_is_reported_by_its_path():
 
 
 def test_a_graph_that_never_ran_says_what_it_waits_for():
-    held = Hold("ServiceNotReady", "service leaf does not exist")
+    held = Hold("ServiceNotReady", "InferenceService leaf does not exist")
     waits = status.waiting(graph(), held, EARLIER)
     assert find(waits, "Ready") | {"status": "False", "reason": held.reason, "message": held.message} == find(
         waits, "Ready"
@@ -82,11 +82,14 @@ def test_a_graph_that_runs_goes_on_while_a_service_is_missing():
         status.with_knative({}, knative("True"), EARLIER),
         status.with_knative({}, knative("False"), EARLIER),
     ):
-        assert status.waiting(graph(running), Hold("ServiceNotReady", "service leaf does not exist"), NOW) == running
+        assert (
+            status.waiting(graph(running), Hold("ServiceNotReady", "InferenceService leaf does not exist"), NOW)
+            == running
+        )
 
 
 def test_a_graph_that_waits_no_longer_says_so_no_longer():
-    waits = status.waiting(graph(), Hold("ServiceNotReady", "service leaf does not exist"), EARLIER)
+    waits = status.waiting(graph(), Hold("ServiceNotReady", "InferenceService leaf does not exist"), EARLIER)
     assert find(status.with_deployment(waits, {"status": {}}, "http://u", NOW), "Ready") is None
     assert find(status.with_knative(waits, {"status": {}}, NOW), "Ready") is None
     assert is_true(status.with_deployment(waits, deployment("True"), "http://u", NOW)["conditions"], "Ready")
