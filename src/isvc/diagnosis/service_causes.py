@@ -14,6 +14,7 @@ from isvc.serving.config import CONFIG_MAP
 
 _CALL_FAILED = re.compile(r'failed calling webhook "([^"]+)"')
 _DENIED = re.compile(r'admission webhook "([^"]+)" denied the request')
+_OUR_WEBHOOKS = ".kserve-webhook-server."
 _QUOTA = re.compile(r"exceeded quota: (\S+?),")
 
 
@@ -70,7 +71,10 @@ def refusal(what: str, message: str) -> Finding:
     if found := _CALL_FAILED.search(message):
         remedy = f"see whether the pods behind webhook {found[1]} run and its Service has endpoints"
         return Finding("WebhookUnreachable", f"{what}, because webhook {found[1]} does not answer: {message}", remedy)
-    if found := _DENIED.search(message):
+    if (found := _DENIED.search(message)) and _OUR_WEBHOOKS in found[1]:  # no policy, but what pods are made from
+        remedy = "mend what it names, in the service or beside it"
+        return Finding("ChildRefused", f"{what}: {message[found.end() :].lstrip(': ')}", remedy)
+    if found:
         remedy = f"change the service so that the policy behind {found[1]} allows it, or ask who owns that policy"
         return Finding("DeniedByWebhook", f"{what}, because webhook {found[1]} denies it: {message}", remedy)
     if found := _QUOTA.search(message):

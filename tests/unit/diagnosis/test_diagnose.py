@@ -132,6 +132,7 @@ def test_nobody_has_looked_yet():
     ("message", "cause"),
     [
         ('admission webhook "x.example.com" denied the request: no', "DeniedByWebhook"),
+        ('admission webhook "a.kserve-webhook-server.pod-mutator" denied the request: no secret', "ChildRefused"),
         ('Internal error occurred: failed calling webhook "y": refused', "WebhookUnreachable"),
         ('pods "p" is forbidden: exceeded quota: tight, requested: cpu=1', "QuotaExceeded"),
         ("spec.replicas: Invalid value: -1", "ChildRefused"),

@@ -17,7 +17,7 @@ from isvc.toolkit.clock import SystemClock, timestamp
 
 _REMEDIES = {
     "ServerlessModeRejected": "install Knative Serving, or create the graph anew in Standard mode",
-    "ServiceNotReady": "see why that service has no address: isvc explain",
+    "ServiceNotReady": "ask isvc explain about that service",
 }
 
 
