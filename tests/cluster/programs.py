@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from tests.cluster.lifecycles.stage import PATIENCE
+from tests.definitions import PATIENCE
 from tests.waiting import until
 
 from isvc.programs.options import Options

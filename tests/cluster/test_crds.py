@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.lifecycles.stage import PATIENCE, is_served
+from tests.definitions import PATIENCE, is_served
 from tests.waiting import until
 
 from isvc.api.crds import DEFINITIONS, Definition, crd

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import re
 from collections.abc import AsyncIterator
@@ -12,7 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from tests.cluster.lifecycles.stage import is_served, our_crds
+from tests import definitions
+from tests.cluster.lifecycles.stage import our_crds
 from tests.cluster.test_lifecycles import service
 from tests.waiting import until
 from tests.web_servers import on_any_path, serving
@@ -22,8 +22,6 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli.dashboard import Wanted, start
 from isvc.dashboard import live, try_pages
 from isvc.dashboard.live import Event, stream
-from isvc.kube.errors import AlreadyExists
-from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
 from isvc.toolkit.client import PatchKind
 
 SCRIPT = "<script>alert(1)</script>"
@@ -111,11 +109,7 @@ class Reader:
 @pytest.fixture
 async def reader(client, namespace) -> AsyncIterator[Reader]:
     """Of a dashboard with a service whose address is that of the hostile server."""
-    for crd in our_crds():
-        if crd["spec"]["names"]["plural"] == "inferenceservices":
-            with contextlib.suppress(AlreadyExists):
-                await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
-    await until(lambda: is_served(client, INFERENCE_SERVICES), "services are served", within=240)
+    await definitions.install(client, *our_crds())
     await client.create(INFERENCE_SERVICES, service(namespace))
     async with serving(on_any_path(hostile)) as port, _forgetful() as session:
         status = {"status": {"url": f"http://127.0.0.1:{port}"}}

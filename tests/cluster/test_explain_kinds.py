@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.lifecycles.stage import PATIENCE
+from tests.definitions import PATIENCE
 from tests.servers import Cluster
 from tests.waiting import until
 

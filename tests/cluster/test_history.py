@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 from click.testing import CliRunner, Result
-from tests.cluster.lifecycles.stage import is_served, our_crds, running
+from tests import definitions
+from tests.cluster.lifecycles.stage import our_crds, running
 from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli import main
 from isvc.controllers.revisions.watches import controller
-from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Object
-from isvc.kube.resource import CONTROLLER_REVISIONS, CUSTOM_RESOURCE_DEFINITIONS
+from isvc.kube.resource import CONTROLLER_REVISIONS
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.client import Client
 from isvc.toolkit.controller import Controller
@@ -42,13 +41,7 @@ def _built(client: Client, *_: object) -> Controller:
 
 
 async def test_history_and_undo(cluster, client, namespace) -> None:
-    for crd in our_crds():
-        if crd["spec"]["names"]["plural"] == INFERENCE_SERVICES.plural:
-            try:
-                await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
-            except AlreadyExists:
-                continue
-    await until(partial(is_served, client, INFERENCE_SERVICES), "services are served", within=60)
+    await definitions.install(client, *our_crds())
 
     async def uris() -> list[str]:
         found = (await client.list(CONTROLLER_REVISIONS, namespace)).items

@@ -13,21 +13,20 @@ from functools import cache, partial
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.cluster.lifecycles.stage import CRDS, INGRESS, PATIENCE, Running, foreign_crd, is_served, running
+from tests import definitions
+from tests.cluster.lifecycles.stage import INGRESS, Running, foreign_crd, running
 from tests.waiting import until
 
 from isvc.api.annotations import DEVICE_CLASS, STOP
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.watches import controller
-from isvc.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from isvc.kube.errors import ApiError, Conflict, NotFound
 from isvc.kube.objects import Object, deep_copy, dig, name_of
 from isvc.kube.resource import (
     CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     NAMESPACES,
@@ -42,7 +41,6 @@ from isvc.kube.resource import (
 from isvc.serving.thirdparty import LEADER_WORKER_SETS, SCALED_OBJECTS
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.client import Client
-from isvc.toolkit.failure import Unreachable
 
 CHILDREN = (
     DEPLOYMENTS,
@@ -223,20 +221,11 @@ def service(namespace: str, **more: Any) -> Object:
 
 @cache
 def our_crds() -> list[Object]:
-    crds = []
-    for kind in ("llminferenceservices", "llminferenceserviceconfigs"):
-        crd: Object = yaml.load((CRDS / f"serving.kserve.io_{kind}.yaml").read_text(), yaml.CSafeLoader)
-        crd["spec"].pop("conversion", None)
-        crds.append(crd)
-    return crds
+    return [definitions.ours(LLM_INFERENCE_SERVICES), definitions.ours(LLM_INFERENCE_SERVICE_CONFIGS)]
 
 
 async def set_up(client: Client, system_namespace: str) -> None:
-    for crd in [*our_crds(), foreign_crd(LEADER_WORKER_SETS), foreign_crd(SCALED_OBJECTS)]:
-        with contextlib.suppress(AlreadyExists, Unreachable):
-            await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
-    for resource in (LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS, LEADER_WORKER_SETS, SCALED_OBJECTS):
-        await until(partial(is_served, client, resource), f"{resource} is served", PATIENCE)
+    await definitions.install(client, *our_crds(), foreign_crd(LEADER_WORKER_SETS), foreign_crd(SCALED_OBJECTS))
     metadata = {"name": "inferenceservice-config", "namespace": system_namespace}
     data = {"ingress": json.dumps(INGRESS)}
     await client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})

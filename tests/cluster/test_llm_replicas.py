@@ -7,19 +7,19 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.cluster.lifecycles.stage import PATIENCE, is_served
+from tests import definitions
+from tests.definitions import PATIENCE
 from tests.ports import free_port
 from tests.waiting import until
 
-from isvc.api.crds import DEFINITIONS, crd
+from isvc.api.crds import crds
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.kube.errors import AlreadyExists, NotFound
+from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, dig
-from isvc.kube.resource import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, LEASES
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, LEASES
 from isvc.programs.llmisvc_manager import PROGRAM
 from isvc.serving.config import CONFIG_MAP
 from isvc.toolkit.client import Client
@@ -73,11 +73,7 @@ class Replicas:
 
 @pytest.fixture
 async def replicas(cluster, client, namespace) -> AsyncIterator[Replicas]:
-    for definition in DEFINITIONS:
-        with contextlib.suppress(AlreadyExists):
-            await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd(definition, described=False))
-    for definition in DEFINITIONS:
-        await until(partial(is_served, client, definition.resource), within=PATIENCE)
+    await definitions.install(client, *crds(described=False))
     metadata = {"name": CONFIG_MAP, "namespace": namespace}
     await client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}})
     preset = {

@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.cluster.lifecycles.stage import INGRESS, PATIENCE, Running, foreign_crd, is_served, running
+from tests import definitions
+from tests.cluster.lifecycles.stage import INGRESS, Running, foreign_crd, running
 from tests.cluster.test_llm_lifecycles import listed, our_crds
 from tests.waiting import until
 
@@ -27,7 +28,6 @@ from isvc.kube.objects import Key, Object, dig, name_of
 from isvc.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     NAMESPACES,
     ROLE_BINDINGS,
@@ -45,7 +45,6 @@ from isvc.serving.thirdparty import (
 )
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.client import Client
-from isvc.toolkit.failure import Unreachable
 
 FOREIGN = (GATEWAYS, GATEWAY_CLASSES, HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2)
 OF_ROUTER = (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2, ROLES, ROLE_BINDINGS, SERVICE_ACCOUNTS)
@@ -167,11 +166,7 @@ async def set_up(client: Client, system_namespace: str) -> None:
     of_cluster = foreign_crd(GATEWAY_CLASSES)
     of_cluster["spec"]["scope"] = "Cluster"
     foreign = [foreign_crd(resource) for resource in FOREIGN if resource != GATEWAY_CLASSES]
-    for crd in [*our_crds(), *foreign, of_cluster]:
-        with contextlib.suppress(AlreadyExists, Unreachable):
-            await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
-    for resource in (LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS, *FOREIGN):
-        await until(partial(is_served, client, resource), f"{resource} is served", PATIENCE)
+    await definitions.install(client, *our_crds(), *foreign, of_cluster)
     with contextlib.suppress(AlreadyExists):
         await client.create(GATEWAY_CLASSES, _object(GATEWAY_CLASSES, "example"))
     gateway = _object(GATEWAYS, GATEWAY, system_namespace)

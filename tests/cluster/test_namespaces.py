@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from pathlib import Path
 
 import pytest
+from tests import definitions
 from tests.cluster.chart_pods import running
 from tests.cluster.lifecycles import stage as inference_services
 from tests.cluster.test_llm_routing import Stage, set_up
@@ -16,12 +16,11 @@ from tests.waiting import until
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.cli import chart
-from isvc.kube.errors import AlreadyExists, NotFound
+from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, dig, finalizers_of
-from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, ROLES
+from isvc.kube.resource import NAMESPACES, ROLES
 from isvc.programs.llmisvc_manager import WITHIN_NAMESPACES
 from isvc.toolkit.client import Client
-from isvc.toolkit.failure import Unreachable
 
 
 @pytest.mark.parametrize("in_manager", [False, True], ids=["own process", "one process"])
@@ -29,9 +28,7 @@ async def test_llm_services_of_some_namespaces(cluster: Cluster, client: Client,
     system, inside, outside = (f"{part}-{uuid.uuid4().hex[:8]}" for part in ("system", "inside", "outside"))
     for name in (system, inside, outside):
         await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    for crd in inference_services.our_crds():
-        with contextlib.suppress(AlreadyExists, Unreachable):
-            await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
+    await definitions.install(client, *inference_services.our_crds())
     await set_up(client, system)
     llmisvc = {"enabled": True, "inManager": in_manager}
     chosen = {"namespaces": [inside], "llmisvc": llmisvc, "webhooks": {"enabled": False}}

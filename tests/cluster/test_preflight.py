@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from datetime import UTC, datetime
-from functools import partial
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.cluster.lifecycles.stage import Platform, foreign_crd, is_served, running, set_up
+from tests import definitions
+from tests.cluster.lifecycles.stage import Platform, foreign_crd, running, set_up
 from tests.cluster.test_lifecycles import service
 from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli import main
 from isvc.kube.conditions import is_true
-from isvc.kube.errors import AlreadyExists, NotFound
+from isvc.kube.errors import NotFound
 from isvc.kube.resource import (
     CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     LEASES,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
@@ -75,9 +73,7 @@ def webhook(namespace: str) -> dict:
 
 
 async def test_what_is_in_the_way_is_named(cluster, client, namespace) -> None:
-    with contextlib.suppress(AlreadyExists):
-        await client.create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(KNATIVE_SERVICES))
-    await until(partial(is_served, client, KNATIVE_SERVICES), "Knative's kind is served", within=60)
+    await definitions.install(client, foreign_crd(KNATIVE_SERVICES))
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from functools import partial
 from pathlib import Path
 
 import aiohttp
 import pytest
-from tests.cluster.lifecycles.stage import PATIENCE, is_served
+from tests import definitions
+from tests.definitions import PATIENCE
 from tests.ports import free_port
 from tests.waiting import until
 
-from isvc.api.crds import DEFINITIONS, crd
-from isvc.kube.errors import AlreadyExists
-from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
+from isvc.api.crds import crds
+from isvc.kube.resource import SECRETS
 from isvc.programs import isvc_manager, llmisvc_manager, program
 from isvc.programs.options import Options
 from isvc.toolkit.address import Address
@@ -24,11 +23,7 @@ from isvc.toolkit.failure import ClusterError
 
 @pytest.fixture
 async def kinds(client) -> None:
-    for definition in DEFINITIONS:
-        with contextlib.suppress(AlreadyExists):
-            await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd(definition, described=False))
-    for definition in DEFINITIONS:
-        await until(partial(is_served, client, definition.resource), within=PATIENCE)
+    await definitions.install(client, *crds(described=False))
 
 
 def options(namespace: str, **changes) -> Options:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.cluster.lifecycles.stage import PATIENCE, Platform, foreign_crd, is_served
-from tests.waiting import until
+from tests import definitions
+from tests.cluster.lifecycles.stage import Platform, foreign_crd
 
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
@@ -24,11 +23,10 @@ from isvc.api.resources import (
     SERVING_RUNTIMES,
     TRAINED_MODELS,
 )
-from isvc.kube.errors import AlreadyExists, Conflict, NotFound
+from isvc.kube.errors import Conflict, NotFound
 from isvc.kube.objects import Object, deep_copy, name_of, namespace_of
 from isvc.kube.resource import (
     CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     INGRESSES,
@@ -38,10 +36,8 @@ from isvc.kube.resource import (
 from isvc.serving.config import CONFIG_MAP
 from isvc.serving.thirdparty import HTTP_ROUTES, KNATIVE_SERVICES, SCALED_OBJECTS, VIRTUAL_SERVICES
 from isvc.toolkit.client import Client
-from isvc.toolkit.failure import Unreachable
 
 HERE = Path(__file__).parent
-CRDS = HERE.parents[1] / "manifests" / "crds" / "full"
 OURS = (
     INFERENCE_SERVICES,
     INFERENCE_GRAPHS,
@@ -96,21 +92,12 @@ class Player:
         self.platform = Platform(client)
 
     async def set_up(self, case: Object) -> None:
-        for resource in OURS:
-            await self._create(CUSTOM_RESOURCE_DEFINITIONS, _our_crd(resource))
-        for resource in FOREIGN:
-            await self._create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(resource))
-        for resource in (*OURS, *FOREIGN):
-            await until(partial(is_served, self.client, resource), f"{resource} is served", PATIENCE)
+        await definitions.install(self.client, *map(definitions.ours, OURS), *map(foreign_crd, FOREIGN))
         for left in (await self.client.list(CLUSTER_SERVING_RUNTIMES)).items:  # by other tests; messages name them all
             await self.client.delete(CLUSTER_SERVING_RUNTIMES, name_of(left))
         metadata = {"name": CONFIG_MAP, "namespace": self.namespace}
         config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": _sections(case["config"])}
         await self.client.create(CONFIG_MAPS, config)
-
-    async def _create(self, resource: Resource, obj: Object) -> None:
-        with contextlib.suppress(AlreadyExists, Unreachable):
-            await self.client.create(resource, obj)
 
     async def play(self, step: Object) -> None:
         if changes := step.get("config"):
@@ -149,11 +136,6 @@ class Player:
 
 def _sections(config: Object) -> dict[str, str]:
     return {name: json.dumps(section) for name, section in config.items()}
-
-
-def _our_crd(resource: Resource) -> Object:
-    definition: Object = _load(CRDS / f"{resource.group}_{resource.plural}.yaml")
-    return definition
 
 
 def _accepted(route: Object, parent: Object) -> Object:

@@ -7,8 +7,8 @@ a deliberate change `pytest tests/golden/test_recordings.py --record` writes the
 from __future__ import annotations
 
 import pytest
-from tests.cluster.lifecycles.stage import PATIENCE
 from tests.cluster.programs import controllers
+from tests.definitions import PATIENCE
 from tests.golden.player import Player, case_names, read_case, read_recording, write_recording
 from tests.waiting import until
 

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import aiohttp
+from tests import definitions
 from tests.ports import free_port
 from tests.production.balancer import Balancer
 from tests.servers import Cluster
@@ -26,7 +26,6 @@ from isvc.cli import chart
 from isvc.kube.objects import Object
 from isvc.kube.resource import (
     CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     NAMESPACES,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
@@ -128,14 +127,13 @@ class Installation:
         """Everything that is there before the managers run: kinds, roles, configuration, a runtime, webhooks."""
         create = self.client.create
         await create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
-        await asyncio.gather(*(create(CUSTOM_RESOURCE_DEFINITIONS, crd) for crd in crds(described=False)))
+        await definitions.install(self.client, *crds(described=False))
         other = {"isvc-manager": "llmisvc", "llmisvc-manager": "manager"}[self.program]
         for manifest in chart.render(SYSTEM, {other: {"enabled": False}}):
             if manifest["kind"] in ACCOUNT_KINDS:
                 await create(RESOURCES[manifest["kind"]], manifest)
         await create(CONFIG_MAPS, _behind_ingresses(config_map(SYSTEM, 80)))
         for resource, manifest in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
-            await until(partial(self._serves, resource), f"{resource} are served")
             await create(resource, manifest)
         for manifest in webhook_configurations(ISVC_WEBHOOKS, f"https://localhost:{self.balancer.port}", b""):
             await create(RESOURCES[manifest["kind"]], manifest)
@@ -197,12 +195,6 @@ class Installation:
 
     def _balance(self) -> None:
         self.balancer.ports = [replica.webhook_port for replica in self.replicas.values()]
-
-    async def _serves(self, resource: Resource) -> bool:
-        with suppress(Exception):
-            await self.client.list(resource)
-            return True
-        return False
 
     async def _kubeconfig(self, server: str) -> Object:
         path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{self.account}/token"

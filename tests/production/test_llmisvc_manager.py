@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests import definitions
 from tests.cluster.faulty_proxy import FaultyProxy
-from tests.cluster.lifecycles.stage import PATIENCE, foreign_crd, is_served
+from tests.cluster.lifecycles.stage import foreign_crd
 from tests.production.balancer import Balancer
 from tests.production.installation import ROOT, SYSTEM, Installation
 from tests.servers import discard, start
@@ -21,7 +22,6 @@ from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     LEASES,
     NAMESPACES,
@@ -71,11 +71,8 @@ async def installation(tmp_path: Path) -> AsyncIterator[Installation]:
             account = "llmisvc-controller-manager"
             installed = Installation(cluster, client, balancer, tmp_path, PROGRAM.name, account, PROGRAM.lease)
             await installed.set_up()
-            for resource in FOREIGN:
-                await client.create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(resource))
+            await definitions.install(client, *map(foreign_crd, FOREIGN))
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-            for resource in (LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS, *FOREIGN):
-                await until(partial(is_served, client, resource), f"{resource} are served", within=PATIENCE)
             await client.create(GATEWAYS, GATEWAY)
             for path in sorted((ROOT / "manifests" / "llm-presets").glob("*.yaml")):
                 preset = yaml.safe_load(path.read_text())

@@ -8,7 +8,7 @@ import json
 from functools import partial
 
 import pytest
-import yaml
+from tests import definitions
 from tests.cluster.failures.manifests import (
     CONFIG,
     GATEWAY,
@@ -23,7 +23,7 @@ from tests.cluster.failures.manifests import (
     waiting,
 )
 from tests.cluster.failures.webhooks import webhook
-from tests.cluster.lifecycles.stage import CRDS, PATIENCE, foreign_crd, is_served
+from tests.cluster.lifecycles.stage import foreign_crd
 from tests.cluster.programs import SYSTEM
 from tests.ports import free_port
 from tests.waiting import until
@@ -41,7 +41,6 @@ from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import (
     CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     EVENTS,
     HORIZONTAL_POD_AUTOSCALERS,
@@ -65,15 +64,9 @@ class World:
     # -- before ---------------------------------------------------------------------------------------------------
 
     async def set_up(self) -> None:
-        for kind in KINDS:
-            text = (CRDS / f"serving.kserve.io_{kind.plural}.yaml").read_text()
-            definition = yaml.load(text, yaml.CSafeLoader)
-            definition["spec"].pop("conversion", None)
-            await self.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
-        for kind in (GATEWAYS, HTTP_ROUTES):
-            await self.client.create(CUSTOM_RESOURCE_DEFINITIONS, foreign_crd(kind))
-        for kind in (*KINDS, GATEWAYS, HTTP_ROUTES):
-            await until(partial(is_served, self.client, kind), f"{kind} is served", PATIENCE)
+        await definitions.install(
+            self.client, *map(definitions.ours, KINDS), *map(foreign_crd, (GATEWAYS, HTTP_ROUTES))
+        )
         for name in (SYSTEM, HERE, GOING):
             with contextlib.suppress(ApiError):
                 await self.client.create(

@@ -11,10 +11,8 @@ import contextlib
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
-from functools import cache, partial
-from pathlib import Path
 
-import yaml
+from tests import definitions
 from tests.waiting import until
 
 from isvc.api.resources import (
@@ -27,28 +25,16 @@ from isvc.api.resources import (
 from isvc.controllers.inferenceservice.watches import controller
 from isvc.kube.errors import AlreadyExists, Conflict, NotFound
 from isvc.kube.objects import Key, Object, name_of, namespace_of
-from isvc.kube.resource import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, Resource
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, Resource
 from isvc.serving.thirdparty import KNATIVE_SERVICES, VIRTUAL_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.controller import Controller
-from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
 
-CRDS = Path(__file__).parents[3] / "manifests" / "crds" / "full"
-OURS = ("inferenceservices", "servingruntimes", "clusterservingruntimes", "clusterstoragecontainers", "trainedmodels")
-PATIENCE = 240.0  # a definition with a large schema costs kube-apiserver many seconds of work
-SERVED = (
-    INFERENCE_SERVICES,
-    SERVING_RUNTIMES,
-    CLUSTER_SERVING_RUNTIMES,
-    CLUSTER_STORAGE_CONTAINERS,
-    TRAINED_MODELS,
-    KNATIVE_SERVICES,
-    VIRTUAL_SERVICES,
-)
+OURS = (INFERENCE_SERVICES, SERVING_RUNTIMES, CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, TRAINED_MODELS)
 RUNTIME = {
     "apiVersion": "serving.kserve.io/v1alpha1",
     "kind": "ClusterServingRuntime",
@@ -90,18 +76,12 @@ def foreign_crd(resource: Resource) -> Object:
     }
 
 
-@cache
 def our_crds() -> list[Object]:
-    texts = ((CRDS / f"serving.kserve.io_{kind}.yaml").read_text() for kind in OURS)
-    return [yaml.load(text, yaml.CSafeLoader) for text in texts]
+    return [definitions.ours(resource) for resource in OURS]
 
 
 async def set_up(client: Client, system_namespace: str, mode: str) -> None:
-    for crd in [*our_crds(), foreign_crd(KNATIVE_SERVICES), foreign_crd(VIRTUAL_SERVICES)]:
-        with contextlib.suppress(AlreadyExists, Unreachable):
-            await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
-    for resource in SERVED:
-        await until(partial(is_served, client, resource), f"{resource} is served", PATIENCE)
+    await definitions.install(client, *our_crds(), foreign_crd(KNATIVE_SERVICES), foreign_crd(VIRTUAL_SERVICES))
     for resource, obj in ((CLUSTER_SERVING_RUNTIMES, RUNTIME), (CLUSTER_STORAGE_CONTAINERS, STORAGE)):
         with contextlib.suppress(AlreadyExists):
             await client.create(resource, obj)
@@ -118,15 +98,6 @@ INGRESS = {
     "localGatewayService": "local-gateway.istio-system.svc.cluster.local",
     "kserveIngressGateway": "kserve/gateway",
 }
-
-
-async def is_served(client: Client, resource: Resource) -> bool:
-    """Which a kind is a moment after its definition is established; the first answer takes kube-apiserver seconds."""
-    try:
-        await client.list(resource)
-    except (NotFound, Unreachable):
-        return False
-    return True
 
 
 class Running:
