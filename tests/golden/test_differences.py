@@ -56,6 +56,9 @@ class TestStandard:
         assert scalers & set(hpa) == {"HorizontalPodAutoscaler.autoscaling/fir-predictor"}
         local = after("gateway-api", "for the cluster alone")
         assert not any(key.startswith("HTTPRoute") for key in local)
+        ingress = "Ingress.networking.k8s.io/oak"
+        assert ingress in after("standard-ingress", "everything is healthy")
+        assert ingress not in after("standard-ingress", "no ingress any more")
 
     def test_a_name_that_is_taken_is_not_overwritten(self) -> None:
         objects = after(STANDARD, "a name is taken")
