@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ADMIN = User("isvc-admin", ("system:masters", "system:authenticated"))
 LIFETIME = timedelta(days=3650)
 SERVING_LIFETIME = timedelta(days=365)
+BACKDATED = timedelta(days=1)  # a laptop's clock may be hours ahead until the network sets it
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def load(folder: Path, hosts: list[str], now: datetime | None = None) -> Identit
     now = now or datetime.now(UTC)
     authority, serving = folder / "authority", folder / "hosts"
     # A mark goes before what it vouches for is replaced, and comes back after: a kill in between is noticed.
-    if not _is_current(authority, ("ca", "admin"), [], now):
+    if not _is_current(authority, ("ca", "admin"), [], LIFETIME, now):
         authority.unlink(missing_ok=True)
         serving.unlink(missing_ok=True)
         _make(folder, now)
@@ -80,7 +81,7 @@ def load(folder: Path, hosts: list[str], now: datetime | None = None) -> Identit
 def renew_serving(folder: Path, hosts: list[str], now: datetime | None = None) -> bool:
     """Makes what the server and a node show anew where that is due, also while they run; says whether it was."""
     now, mark = now or datetime.now(UTC), folder / "hosts"
-    if _is_current(mark, ("apiserver", "kubelet"), hosts, now):
+    if _is_current(mark, ("apiserver", "kubelet"), hosts, SERVING_LIFETIME, now):
         return False
     mark.unlink(missing_ok=True)
     _make_serving(folder, hosts, now)
@@ -92,14 +93,15 @@ def _vouch(mark: Path, hosts: list[str], until: datetime) -> None:
     write_private(mark, "\n".join([*hosts, until.isoformat()]).encode())
 
 
-def _is_current(mark: Path, names: tuple[str, ...], hosts: list[str], now: datetime) -> bool:
-    """Whether the certificates are there, are for these hosts, fit their keys and are not in their last third."""
+def _is_current(mark: Path, names: tuple[str, ...], hosts: list[str], lifetime: timedelta, now: datetime) -> bool:
+    """Whether the certificates are there, for these hosts, fit their keys, are valid and not in their last third."""
     try:
         *known, until = mark.read_text().split()
         for name in names:
             pair = (mark.with_name(f"{name}.crt"), mark.with_name(f"{name}.key"))
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*pair)
-        return known == hosts and now < datetime.fromisoformat(until)
+        left = datetime.fromisoformat(until) - now
+        return known == hosts and timedelta() < left <= lifetime * 2 / 3 + BACKDATED
     except (OSError, ValueError):  # ssl.SSLError is an OSError
         return False
 
@@ -194,7 +196,7 @@ def _certificate(
         .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "isvc")]))
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_before(now - BACKDATED)
         .not_valid_after(now + (SERVING_LIFETIME if hosts else LIFETIME))
         .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)

@@ -85,7 +85,7 @@ def server_context(pair: Pair) -> ssl.SSLContext:
 
 
 def is_due(certificate: bytes, now: datetime, hosts: Sequence[str] = ()) -> bool:
-    """Whether it is time to replace it: unreadable, in its last third, or not for all of these hosts."""
+    """Whether it is time to replace it: unreadable, in its last third, not yet valid, or not for all of these hosts."""
     from cryptography import x509
 
     try:
@@ -94,7 +94,8 @@ def is_due(certificate: bytes, now: datetime, hosts: Sequence[str] = ()) -> bool
     except (ValueError, x509.ExtensionNotFound):
         return True
     life = read.not_valid_after_utc - read.not_valid_before_utc
-    return now > read.not_valid_after_utc - life / 3 or any(_alternative(host) not in names for host in hosts)
+    is_fresh = read.not_valid_before_utc <= now <= read.not_valid_after_utc - life / 3
+    return not is_fresh or any(_alternative(host) not in names for host in hosts)
 
 
 def is_pair(pair: Pair) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -69,6 +69,17 @@ def test_all_are_renewed_before_they_end_and_tokens_stay(tmp_path: Path) -> None
     assert served == {"apiserver.crt", "apiserver.key", "kubelet.crt", "kubelet.key", "hosts"}
     check(tmp_path)
     load(tmp_path, HOSTS, NOW + LIFETIME * 0.7)
+    after = contents(tmp_path)
+    assert {name for name in before if before[name] == after[name]} == {"admin.token", "kubelet.token"}
+    check(tmp_path)
+
+
+def test_those_of_a_clock_that_was_far_ahead_are_made_anew(tmp_path: Path) -> None:
+    load(tmp_path, HOSTS, NOW)
+    before = contents(tmp_path)
+    load(tmp_path, HOSTS, NOW - timedelta(hours=14))
+    assert contents(tmp_path) == before
+    load(tmp_path, HOSTS, NOW - timedelta(days=2))
     after = contents(tmp_path)
     assert {name for name in before if before[name] == after[name]} == {"admin.token", "kubelet.token"}
     check(tmp_path)

@@ -30,10 +30,11 @@ def test_a_serving_certificate_is_signed_by_its_authority_for_its_hosts():
     assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
 
 
-def test_it_is_due_in_its_last_third_or_when_hosts_changed_or_when_it_is_no_certificate():
+def test_it_is_due_before_its_time_in_its_last_third_when_hosts_changed_or_when_it_is_no_certificate():
     certificate = issue_serving(issue_authority("ours", NOW), HOSTS, NOW).certificate
     assert not is_due(certificate, NOW + SERVING_LIFE * 0.6, HOSTS)
     assert is_due(certificate, NOW + SERVING_LIFE * 0.7, HOSTS)
+    assert is_due(certificate, NOW - timedelta(hours=1), HOSTS)  # made when the clock was ahead
     assert is_due(certificate, NOW, (*HOSTS, "another.example"))
     assert is_due(b"nonsense", NOW)
     assert is_due(b"", NOW)
