@@ -26,6 +26,7 @@ from isvc.kube.resource import Resource
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.nesting import leaving_out_deep_items, unless_deep
 from isvc.toolkit.transport import Call, Fence, Observer, Transport
 
 T = TypeVar("T")
@@ -105,9 +106,9 @@ class Page(msgspec.Struct, gc=False):
             yield obj
 
 
-_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_line = unless_deep(msgspec.json.Decoder(_Line).decode)
 _decode_head = msgspec.json.Decoder(_Head).decode
-_decode_page = msgspec.json.Decoder(Page).decode
+_decode_page = leaving_out_deep_items(msgspec.json.Decoder(Page).decode)
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -280,6 +281,8 @@ class Client:
         async with stream as chunks, aclosing(_lines(chunks)) as lines:
             async for line in lines:
                 event = self._decoded(_decode_line, line)
+                if event is None:
+                    continue
                 if event.type == "ERROR":
                     status = self._decoded(_decode_object, event.object)
                     raise from_status(int(status.get("code") or 500), status)

@@ -206,7 +206,11 @@ class Informer:
         obj = reduced(obj, self._client.field_manager)
         if self.read.transform:
             obj = self.read.transform(obj)
-        self.store.put(key, obj, number, keep=not shared)
+        try:
+            self.store.put(key, obj, number, keep=not shared)
+        except TypeError as error:
+            log.error("%s %s is ignored: %s", self.resource, key, error)
+            return
         self._notify(before, obj)
 
     def _remove(self, key: Key) -> None:

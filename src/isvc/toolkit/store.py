@@ -82,7 +82,11 @@ class Store:
         ]
 
     def put(self, key: Key, obj: Object, version: int, *, keep: bool = True) -> None:
-        """Store the object; with `keep` also decoded, if the caller does not change it afterwards."""
+        """Store the object; with `keep` also decoded, if the caller does not change it afterwards.
+
+        Raises TypeError for an object that is nested too deeply to be written as JSON.
+        """
+        exact = bytes(memoryview(orjson.dumps(obj)))  # orjson leaves its buffer around what it returns
         self.edition += 1
         names = self._entries.setdefault(key.namespace, {})
         before = names.get(key.name)
@@ -93,7 +97,6 @@ class Store:
                 self._unindex(key, before)
             for pair in indexed:
                 self._index.setdefault(pair, set()).add(key)
-        exact = bytes(memoryview(orjson.dumps(obj)))  # orjson leaves its buffer around what it returns
         names[key.name] = _Entry(exact, version, indexed)
         if keep:
             self._keep(key, obj)
