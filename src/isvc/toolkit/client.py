@@ -280,8 +280,7 @@ class Client:
         stream = self._transport.stream(target, headers, silence=WATCH_SECONDS[1] + 20)
         async with stream as chunks, aclosing(_lines(chunks)) as lines:
             async for line in lines:
-                event = self._decoded(_decode_line, line)
-                if event is None:
+                if (event := self._decoded(_decode_line, line)) is None:
                     continue
                 if event.type == "ERROR":
                     status = self._decoded(_decode_object, event.object)
