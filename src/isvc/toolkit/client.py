@@ -179,9 +179,8 @@ class Client:
         headers = {"Accept": _METADATA_LIST} if metadata_only else None
         while True:
             target = _path(resource, namespace) + "?" + urlencode(params)
-            body = await self._transport.exchange(Call("GET", target, None, headers, LIST_DEADLINE))
-            page = self._decoded(_decode_page, body)
-            del body
+            call = Call("GET", target, None, headers, LIST_DEADLINE)
+            page = self._decoded(_decode_page, await self._transport.exchange(call))
             yield page
             if not page.metadata.next_page:
                 return
