@@ -93,7 +93,7 @@ class Pod:
         config["users"][0]["user"] = {"token": token}
         (self.folder / "kubeconfig").write_text(json.dumps(config))
         here = {"KUBECONFIG": str(self.folder / "kubeconfig"), "TMPDIR": str(self.folder)}
-        with self.log.open("wb") as log:
+        with self.log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
                 str(BIN / self.container["command"][0]),
                 *(argument.replace("=/tmp/", f"={self.folder}/") for argument in self.container["args"]),
@@ -156,12 +156,24 @@ async def running(cluster: Cluster, client: Client, folder: Path, deployment: Ob
     ports = {port["name"]: free_port() for port in template["spec"]["containers"][0]["ports"]}
     pod = Pod(client, place, metadata["namespace"], template["metadata"]["labels"], template["spec"], ports)
     await pod.mount()
-    process = await pod.start(cluster)
+    container = asyncio.create_task(_keep_running(pod, cluster))
     try:
         await pod.ready()
         await pod.join_services()
         yield pod
     finally:
-        process.terminate()
-        await process.wait()
+        container.cancel()
+        await asyncio.wait([container])
     assert "forbidden" not in pod.log.read_text().lower(), pod.log.read_text()[-3000:]
+
+
+async def _keep_running(pod: Pod, cluster: Cluster) -> None:
+    """Start the container again whenever it ends, as a kubelet does: on a busy machine a manager may lose its lease."""
+    while True:
+        process = await pod.start(cluster)
+        try:
+            await process.wait()
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                await process.wait()
