@@ -21,6 +21,7 @@ from tests.waiting import until
 
 from isvc.api.annotations import STOP
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.controllers.llmisvc import reconcile
 from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.watches import controller
 from isvc.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -309,3 +310,27 @@ async def test_a_gateway_that_comes_later_is_noticed(stage: Stage) -> None:
     await stage.ready("life")
     service = await stage.client.get(LLM_INFERENCE_SERVICES, "life", stage.namespace)
     assert service["status"]["url"] == f"http://late.example.org:8080/{stage.namespace}/life"
+
+
+async def test_an_edit_of_a_schedulers_configuration_is_noticed_although_nobody_tells(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ConfigMaps without our label are not watched; they are read again every few minutes, here at once."""
+    monkeypatch.setattr(reconcile, "REREAD", 0.2)
+    metadata = {"name": "picking", "namespace": stage.namespace}
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"epp": "plugins: [{type: first}]"},
+    }
+    await stage.client.create(CONFIG_MAPS, config)
+    await stage.serve("llama", {"route": {}, "scheduler": {"config": {"ref": {"name": "picking", "key": "epp"}}}})
+    await stage.ready("llama")
+    await stage.client.patch(CONFIG_MAPS, "picking", {"data": {"epp": "plugins: [{type: second}]"}}, stage.namespace)
+
+    async def is_applied() -> bool:
+        picker = await stage.client.get(DEPLOYMENTS, "llama-kserve-router-scheduler", stage.namespace)
+        return any("second" in argument for argument in picker["spec"]["template"]["spec"]["containers"][0]["args"])
+
+    await until(is_applied, "the scheduler has the new configuration", PATIENCE)

@@ -53,6 +53,7 @@ AFTER_REPAIR: Final = 1.0  # who edits one child often edits another, without a 
 FIRST_RETRY: Final = 2.0  # for what may appear without a watch that reports it; later retries are further apart
 LAST_RETRY: Final = 60.0
 AFTER_FAILED_CHECK: Final = 5.0
+REREAD: Final = 300.0  # no watch reports an edit of a ConfigMap without our label
 WAIT_FOR_GROUP: Final = 5.0
 
 
@@ -108,8 +109,14 @@ class Reconciler:
         observed, planned, outcomes = await self._apply(raw, config, merged, reads, now)
         self._dependencies.record(Key.of(raw), _references(observed))
         fold(edit, observed, planned, outcomes[-1])
-        after = self._retry(edit) if halted(planned, observed, outcomes[-1]) else _after(planned, outcomes[-1])
+        halt = halted(planned, observed, outcomes[-1])
+        after = self._retry(edit) if halt else _after(planned, outcomes[-1], self._reads_unwatched(merged))
         return Report(edit.result(), _events(observed, planned, outcomes), after)
+
+    def _reads_unwatched(self, merged: Merged) -> bool:
+        """Whether the scheduler's configuration comes from a ConfigMap that is not watched."""
+        source = merged.scheduler_config_map
+        return source is not None and self._cache.get(CONFIG_MAPS, source.name, source.namespace) is None
 
     def _retry(self, edit: StatusEdit) -> Result:
         """Reconcile again a service that lacks something: the longer it has lacked it, the later."""
@@ -244,8 +251,10 @@ def _events(observed: Observed, planned: Planned, outcomes: list[Outcome]) -> tu
     return (*changes, *warnings, *failure)
 
 
-def _after(planned: Planned, outcome: Outcome) -> Result | None:
+def _after(planned: Planned, outcome: Outcome, reads_unwatched: bool) -> Result | None:
     if outcome.repaired:
         return Result(requeue_after=AFTER_REPAIR)
     later = [area.again for area in planned.areas.values() if area.again is not None]
+    if reads_unwatched:
+        later.append(REREAD)
     return Result(requeue_after=min(later)) if later else None

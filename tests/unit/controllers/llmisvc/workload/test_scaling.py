@@ -9,7 +9,9 @@ import pytest
 from tests.unit.controllers.llmisvc.workload.workloads import POD, observed_with, workload
 
 from isvc.controllers.llmisvc.workload.scaling import autoscalers
-from isvc.kube.objects import Object, annotations_of, labels_of
+from isvc.engine.comparison import Comparison
+from isvc.engine.plan import Child
+from isvc.kube.objects import Object, annotations_of, deep_copy, labels_of
 from isvc.serving.config import Config
 from isvc.serving.config.sections import PrometheusConfig, VariantAutoscalerConfig
 from isvc.serving.refused import Refused
@@ -20,11 +22,15 @@ ACCELERATOR = "inference.optimization/acceleratorName"
 
 
 def scaled(prometheus: PrometheusConfig | None = None, **spec: Any) -> list[Object]:
+    return [child.manifest for child in children(prometheus, **spec)]
+
+
+def children(prometheus: PrometheusConfig | None = None, **spec: Any) -> list[Child]:
     observed = observed_with(workload(**spec), served=frozenset({SCALED_OBJECTS}))
     if prometheus is not None:
         variant = VariantAutoscalerConfig(prometheus=prometheus)
         observed = observed_with(observed, config=msgspec.structs.replace(Config(), variant_autoscaler=variant))
-    return [wanted.child.manifest for wanted in autoscalers(observed)]
+    return [wanted.child for wanted in autoscalers(observed)]
 
 
 def test_without_scaling_there_is_none() -> None:
@@ -101,3 +107,14 @@ def test_keda_asks_the_configured_prometheus() -> None:
 def test_keda_needs_to_know_prometheus(prometheus: PrometheusConfig | None, words: str) -> None:
     with pytest.raises(Refused, match=words):
         scaled(prometheus, scaling={"maxReplicas": 2, "wva": {"keda": {}}})
+
+
+def test_a_scaled_object_can_be_paused_by_hand() -> None:
+    [child] = children(scaling={"maxReplicas": 4, "keda": {"triggers": [TRIGGER]}})
+    live = deep_copy(child.manifest)
+    live["metadata"]["annotations"] = {"autoscaling.keda.sh/paused": "true"}
+    comparison = Comparison(child, live, "llmisvc-manager")
+    assert not comparison.drifted
+    live["spec"]["maxReplicaCount"] = 9
+    assert Comparison(child, live, "llmisvc-manager").drifted
+    assert annotations_of(comparison.replacement(workload().raw)) == {"autoscaling.keda.sh/paused": "true"}
