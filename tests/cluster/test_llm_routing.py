@@ -333,4 +333,4 @@ async def test_an_edit_of_a_schedulers_configuration_is_noticed_although_nobody_
         picker = await stage.client.get(DEPLOYMENTS, "llama-kserve-router-scheduler", stage.namespace)
         return any("second" in argument for argument in picker["spec"]["template"]["spec"]["containers"][0]["args"])
 
-    await until(is_applied, "the scheduler has the new configuration", PATIENCE)
+    await until(is_applied, "the scheduler has the new configuration", every=0.1)
