@@ -60,7 +60,7 @@ $(ENVTEST)/kube-apiserver:
 	tools/build-envtest $(ENVTEST)
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance tests/production tests/recorded_cluster -n 3 --dist load --cluster=kube-apiserver --owners=2000
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance tests/production tests/recorded_cluster -n 2 --dist load --cluster=kube-apiserver --owners=2000
 
 takeover: .venv envtest ## live LLMInferenceServices from KServe's own controller to ours, and back (KSERVE=a checkout; needs Go)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.recorded_cluster.live_takeover $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe))
@@ -69,7 +69,7 @@ soak: .venv envtest ## a day of trouble, compressed: isvc-manager on a real kube
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.production.soak --minutes $(or $(MINUTES),20)
 
 test-conformance: .venv ## the recorded cases on the embedded API server
-	$(BIN)/pytest tests/conformance -n 3 --dist load --cluster=embedded
+	$(BIN)/pytest tests/conformance -n 2 --dist load --cluster=embedded
 
 fuzz: .venv ## look for inputs that break something, with new random seeds, for MINUTES=10
 	$(BIN)/python tools/fuzz --minutes $(or $(MINUTES),10)
