@@ -98,17 +98,18 @@ class Machine:
         json_type = ("-H", "Content-Type: application/json")
         return json.loads(self.run("curl", "-sS", *json_type, f"{url}/v1/models/{name}:predict", "-d", body))
 
-    def processes(self) -> list[int]:
-        """Every process that was started by this home, however it is related to it."""
+    def processes(self, word: bytes = b"") -> list[int]:
+        """Every process that was started by this home, however it is related to it, with this in its command line."""
         marks = (f"ISVC_HOME={self.home}".encode(), str(self.home / "pods").encode())
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                environ = (folder / "environ").read_bytes()
+                environ, command = (folder / "environ").read_bytes(), (folder / "cmdline").read_bytes()
                 state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
             except OSError:
                 continue
-            if state != "Z" and int(folder.name) != os.getpid() and any(mark in environ for mark in marks):
+            is_ours = any(mark in environ for mark in marks) and int(folder.name) != os.getpid()
+            if state != "Z" and is_ours and word in command:
                 found.append(int(folder.name))
         return found
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
@@ -156,10 +155,7 @@ def has_grown(items: list[str], size: int) -> bool:
 
 
 def api_server(here: Machine) -> int:
-    def is_it(pid: int) -> bool:
-        return b"isvc.local.api_server_program" in Path(f"/proc/{pid}/cmdline").read_bytes()
-
-    [found] = [pid for pid in here.processes() if is_it(pid)]
+    [found] = here.processes(b"isvc.local.api_server_program")
     return found
 
 

@@ -132,7 +132,7 @@ def test_three_servers_of_the_kserve_package_listen_on_ports_of_their_own_and_he
         for name in names:
             here.wait_ready(name)
             assert here.predict(name, '{"instances": [1]}') == {"predictions": [name, 1]}
-        servers = [pid for pid in here.processes() if b"server.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        servers = here.processes(b"server.py")
         listening = [address for pid in servers for address in listening_addresses(pid)]
         assert len(listening) == len(set(listening)) == 6, listening  # HTTP and gRPC each
         assert {host for host, _ in listening} == {"0100007F"}, listening

@@ -97,7 +97,7 @@ def command(
             )
             dashboard = None if no_dashboard else Wanted(port=dashboard_port, allow_edit=allow_edit)
             if dashboard:
-                dashboard = replace(dashboard, port=free_port(dashboard))
+                free_port(dashboard)  # a taken one is refused before anything starts
             sys.exit(_loop(_up(home, choices, dashboard)))
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)
