@@ -6,13 +6,13 @@ another), and so does every character that Go escapes. And what comes out must s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from isvc.api import DecodeError
 from isvc.kube import gojson, gourl
-from isvc.kube.patterns import matches
 from isvc.kube.quantity import Quantity, QuantityError
 from isvc.kube.schemas import Schema
 from isvc.serving.templates.values import Field, Type
@@ -94,7 +94,7 @@ def _is_refused(zero: Any, schema: Schema) -> bool:
     if isinstance(zero, str):
         pattern, allowed = schema.get("pattern"), schema.get("enum")
         is_chosen = not allowed or zero in allowed
-        return bool(schema.get("minLength") or not is_chosen or (pattern and not matches(pattern, zero)))
+        return bool(schema.get("minLength") or not is_chosen or (pattern and not re.search(pattern, zero)))
     return (schema.get("minimum") or 0) > 0
 
 
