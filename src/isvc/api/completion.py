@@ -145,7 +145,7 @@ def _completed(value: Any, rules: _Rules, path: str) -> Any:
     if kind is list and rules.items is not None:
         below = rules.items
         items = [
-            _zero(below.schema) if item is None else _completed(item, below, f"{path}[{index}]")
+            _zero(below) if item is None else _completed(item, below, f"{path}[{index}]")
             for index, item in enumerate(value)
         ]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
@@ -167,7 +167,7 @@ def _completed_object(value: dict[str, Any], rules: _Rules, path: str) -> dict[s
             if new is not item:
                 changes[name] = new
     for name in rules.always:
-        if value.get(name) is None and (zero := _zero(rules.schema.get("properties", {}).get(name, {}))) is not None:
+        if value.get(name) is None and (zero := _zero(rules.fields[name])) is not None:
             changes[name] = zero
     return value | changes if changes else value
 
@@ -180,11 +180,14 @@ def _canonical(value: int | float | str, path: str) -> str:
     return value if isinstance(value, str) and value == canonical else canonical
 
 
-def _zero(schema: Schema) -> Any:
+def _zero(rules: _Rules | None) -> Any:
+    if rules is None:
+        return None
+    schema = rules.schema
     if schema.get("x-kubernetes-int-or-string"):
         return "0" if "pattern" in schema else 0
     if schema.get("type") == "object" and "properties" in schema:  # a map without entries is null in Go, and refused
-        return _completed({}, _Rules.of(schema), "")
+        return _completed({}, rules, "")
     return _ZEROS.get(schema.get("type", ""))
 
 
