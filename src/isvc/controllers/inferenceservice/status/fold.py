@@ -1,10 +1,14 @@
 """The status that follows from what was observed, planned and done. Total: every path ends in a status.
 
-Each step writes what it knows and leaves the rest as it was. Some steps look at what an earlier pass wrote, so the
-fold is repeated until nothing changes: one write then says what several reconciles would have said in turn.
+Each step writes what it knows and leaves the rest as it was. A step that looks at what others wrote comes after them,
+so that one write says what several reconciles would say in turn: the model, which is loaded when the service is ready,
+comes last.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 from isvc.api.codec import DecodeError, decode
 from isvc.api.inferenceservice_status import InferenceServiceStatus
@@ -28,7 +32,9 @@ from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.serving import names
 
-_ROUNDS = 5
+Live: TypeAlias = Mapping[tuple[Resource, str], Object]
+
+_COMPONENTS: Final = (names.PREDICTOR, names.TRANSFORMER, names.EXPLAINER)
 
 
 def halted(planned: Planned, outcome: Outcome) -> Stop | None:
@@ -46,13 +52,32 @@ def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Object:
     builders = builders_of(observed)
     if builders is None:
         return unplanned(observed, planned.stop)
-    status = unexplained(observed.status)
-    for _ in range(_ROUNDS):
-        before = status
-        status = _once(before, observed, planned, outcome, builders)
-        if status == before:
-            break
-    return explained(status, Situation(observed, planned, halted(planned, outcome)))
+    stop, live = halted(planned, outcome), {**observed.live, **_live(outcome)}
+    edit = StatusEdit(unexplained(observed.status), observed.now)
+    edit.initialize()
+    image_volumes.report(edit, observed)
+    reached = _reached(stop)
+    stopped = [kind for kind in reached if _is_stopped(kind, observed)]
+    for kind in stopped:
+        _stop_component(edit, kind)
+    if stop is None or stop.stage is not Stage.SHARED:
+        _runtime(edit, planned)
+        if stop is None or (stop.stage is not Stage.CANARY and names.PREDICTOR in planned.deployed):
+            _canaries(edit, observed, planned)
+    for kind in reached:
+        if kind not in stopped:
+            _component(edit, kind, observed, planned, builders, live)
+    if reached == _COMPONENTS:
+        _stopped(edit, stopped=observed.stopped)
+        _ingress(edit, observed, planned, outcome, builders, stop)
+    predictor = planned.deployed.get(names.PREDICTOR)
+    if predictor is not None and reached and not observed.stopped:
+        builders.workload.report_model(edit, predictor, observed.pods, live)
+    if stop is not None and stop.stage is not Stage.SHARED and reached != _COMPONENTS:
+        _halt(edit, stop)
+    edit.fields["deploymentMode"] = observed.mode.value
+    edit.fields["observedGeneration"] = observed.generation
+    return explained(edit.result(), Situation(observed, planned, stop))
 
 
 def unplanned(observed: Observed, stop: Stop | None = None) -> Object:
@@ -89,57 +114,51 @@ def _edit_of_any(raw: Object, now: str) -> StatusEdit:
     return edit
 
 
-def _once(status: Object, observed: Observed, planned: Planned, outcome: Outcome, builders: Builders) -> Object:
-    edit = StatusEdit(status, observed.now)
-    edit.initialize()
-    image_volumes.report(edit, observed)
-    stop = halted(planned, outcome)
-    if _components(edit, observed, planned, outcome, builders, stop):
-        _stopped(edit, stopped=observed.stopped)
-        in_the_way = stop is not None and stop.stage is Stage.INGRESS and _is_taken(outcome)
-        if (stop is None or in_the_way) and not observed.stopped:
-            builders.workload.summarize(edit, observed, planned)
-        if stop is None:
-            builders.ingress.fold(edit, observed, planned, outcome)
-        elif in_the_way:
-            edit.mark(INGRESS_READY, FALSE, "ReconcileFailed", stop.message)
-    edit.fields["deploymentMode"] = observed.mode.value
-    edit.fields["observedGeneration"] = observed.generation
-    return edit.result()
+def _reached(stop: Stop | None) -> tuple[str, ...]:
+    """The components before the one at which things stopped."""
+    match stop.stage if stop else None:
+        case Stage.SHARED | Stage.PREDICTOR | Stage.CANARY:
+            return ()
+        case Stage.TRANSFORMER:
+            return _COMPONENTS[:1]
+        case Stage.EXPLAINER:
+            return _COMPONENTS[:2]
+    return _COMPONENTS
+
+
+def _is_stopped(kind: str, observed: Observed) -> bool:
+    return observed.stopped and getattr(observed.service.spec, kind) is not None and not _is_foreign(kind, observed)
+
+
+def _is_foreign(kind: str, observed: Observed) -> bool:
+    """Whether ModelMesh's own controller reports on the component."""
+    return kind == names.PREDICTOR and observed.mode is DeploymentMode.MODEL_MESH
+
+
+def _component(
+    edit: StatusEdit, kind: str, observed: Observed, planned: Planned, builders: Builders, live: Live
+) -> None:
+    if (deployed := planned.deployed.get(kind)) is not None:
+        builders.workload.report(edit, deployed, live)
+    elif not _is_foreign(kind, observed):
+        edit.forget_component(kind)
+
+
+def _ingress(
+    edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome, builders: Builders, stop: Stop | None
+) -> None:
+    in_the_way = stop is not None and stop.stage is Stage.INGRESS and _is_taken(outcome)
+    if (stop is None or in_the_way) and not observed.stopped:
+        builders.workload.summarize(edit, observed, planned)
+    if stop is None:
+        builders.ingress.fold(edit, observed, planned, outcome)
+    elif in_the_way:
+        edit.mark(INGRESS_READY, FALSE, "ReconcileFailed", stop.message)
 
 
 def _is_taken(outcome: Outcome) -> bool:
     """Whether somebody else's object has the name of a child; nobody but the user can resolve that."""
     return outcome.refusal is not None and isinstance(outcome.refusal.result, Taken)
-
-
-def _components(
-    edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome, builders: Builders, stop: Stop | None
-) -> bool:
-    """Report on each component until the one at which things stopped; True if there is none."""
-    live = {**observed.live, **_live(outcome)}
-    stage = stop.stage if stop else None
-    if stage is Stage.SHARED:
-        return False
-    _runtime(edit, planned)
-    for kind in (names.PREDICTOR, names.TRANSFORMER, names.EXPLAINER):
-        if kind == names.PREDICTOR and stage is not Stage.CANARY and (stop is None or kind in planned.deployed):
-            _canaries(edit, observed, planned)
-        if stop is not None and (stage == kind or (stage is Stage.CANARY and kind == names.PREDICTOR)):
-            _halt(edit, stop)
-            return False
-        deployed = planned.deployed.get(kind)
-        if kind == names.PREDICTOR and observed.mode is DeploymentMode.MODEL_MESH:
-            continue  # ModelMesh's own controller reports on it
-        if observed.stopped and getattr(observed.service.spec, kind) is not None:
-            _stop_component(edit, kind)
-        elif deployed is None:
-            edit.forget_component(kind)
-        else:
-            builders.workload.report(edit, deployed, live)
-            if kind == names.PREDICTOR:
-                builders.workload.report_model(edit, deployed, observed.pods, live)
-    return True
 
 
 def _live(outcome: Outcome) -> dict[tuple[Resource, str], Object]:
