@@ -95,15 +95,21 @@ async def test_mirrors_what_is_and_what_comes(cache, client, namespace):
     assert not cache.serves(SECRETS)
 
 
-async def test_keeps_only_our_own_managed_fields(cache, client, namespace):
-    await client.create(CONFIG_MAPS, config_map("ours", namespace))
-    await client.create(CONFIG_MAPS, config_map("theirs", namespace), field_manager="somebody")
-    await client.patch(CONFIG_MAPS, "ours", {"data": {"x": "1"}}, namespace, field_manager="somebody")
+async def test_keeps_of_managed_fields_the_labels_that_we_set(cache, client, namespace):
+    ours, theirs = config_map("ours", namespace), config_map("theirs", namespace)
+    for each in (ours, theirs):
+        each["metadata"]["labels"] = {"team": "ml"}
+    await client.create(CONFIG_MAPS, ours)
+    await client.create(CONFIG_MAPS, config_map("plain", namespace))
+    await client.create(CONFIG_MAPS, theirs, field_manager="somebody")
+    await client.patch(CONFIG_MAPS, "ours", {"metadata": {"labels": {"x": "1"}}}, namespace, field_manager="somebody")
     await follow(cache, namespace)
-    kept = cache.get(CONFIG_MAPS, "ours", namespace)["metadata"]["managedFields"]
-    assert [entry["manager"] for entry in kept] == ["isvc"]
-    assert kept[0]["fieldsV1"]["f:data"] == {".": {}, "f:value": {}}
-    assert "managedFields" not in cache.get(CONFIG_MAPS, "theirs", namespace)["metadata"]
+    fields = {
+        name: cache.get(CONFIG_MAPS, name, namespace)["metadata"].get("managedFields")
+        for name in ("ours", "plain", "theirs")
+    }
+    labels = {"f:labels": {".": {}, "f:team": {}}}
+    assert fields == {"ours": [{"manager": "isvc", "fieldsV1": {"f:metadata": labels}}], "plain": None, "theirs": None}
 
 
 async def test_selectors_are_the_servers_work(cache, client, namespace, proxy):

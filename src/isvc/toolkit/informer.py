@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 
 from isvc.kube.errors import ApiError, Forbidden, Gone, NotFound
-from isvc.kube.objects import Key, Object
+from isvc.kube.objects import Key, Object, dig
 from isvc.toolkit.client import Client, Page, WatchEvent
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
@@ -228,11 +228,15 @@ class Informer:
 
 
 def reduced(obj: Object, manager: str) -> Object:
-    """Without the managedFields of others; ours, of the object itself, say what we may remove again."""
+    """Without managedFields, but for the labels and annotations of the object that we set and may remove again."""
     metadata = dict(obj["metadata"])
-    fields = metadata.pop("managedFields", None)
-    if fields:
-        ours = [entry for entry in fields if entry.get("manager") == manager and not entry.get("subresource")]
+    if fields := metadata.pop("managedFields", None):
+        ours = [
+            {"manager": manager, "fieldsV1": {"f:metadata": set_by_us}}
+            for entry in fields
+            if entry.get("manager") == manager and not entry.get("subresource")
+            if (set_by_us := dig(entry, "fieldsV1", "f:metadata"))
+        ]
         if ours:
             metadata["managedFields"] = ours
     return {**obj, "metadata": metadata}
