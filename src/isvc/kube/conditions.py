@@ -70,11 +70,11 @@ class Conditions:
         if severity is None:
             severity = "" if self._kinds.counts(kind) else INFO
         old = self._items.get(kind) or {}
-        stays = old.get("status") == status
-        stamp = old.get("lastTransitionTime", self._now) if stays else self._now
-        fields = {"lastTransitionTime": stamp, "message": message, "reason": reason, "severity": severity}
-        if stays and all(old.get(name, "") == value for name, value in fields.items()):
+        since = old.get("lastTransitionTime") if old.get("status") == status else None
+        said = old.get("reason", ""), old.get("message", ""), old.get("severity", "")
+        if since and said == (reason, message, severity):
             return
+        fields = {"lastTransitionTime": since or self._now, "message": message, "reason": reason, "severity": severity}
         self._items[kind] = {**{name: value for name, value in fields.items() if value}, "status": status, "type": kind}
         self._changed = [*(other for other in self._changed if other != kind), kind]
 

@@ -21,6 +21,8 @@ class Mirror:
 
     @property
     def synced(self) -> bool:
+        if len(self.informers) == 1:
+            return self.informers[0].synced
         return bool(self.informers) and all(informer.synced for informer in self.informers)
 
     @property
