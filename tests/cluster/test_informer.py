@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.waiting import until
 
-from isvc.kube.objects import Key
+from isvc.kube.objects import Key, Object
 from isvc.kube.resource import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, SECRETS, Resource
 from isvc.toolkit.cache import OWNER, Cache
 from isvc.toolkit.client import Client
@@ -108,7 +108,7 @@ async def test_keeps_of_managed_fields_the_labels_that_we_set(cache, client, nam
         name: cache.get(CONFIG_MAPS, name, namespace)["metadata"].get("managedFields")
         for name in ("ours", "plain", "theirs")
     }
-    labels = {"f:labels": {".": {}, "f:team": {}}}
+    labels: Object = {"f:labels": {".": {}, "f:team": {}}}
     assert fields == {"ours": [{"manager": "isvc", "fieldsV1": {"f:metadata": labels}}], "plain": None, "theirs": None}
 
 
