@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import itertools
 import json
 import os
@@ -202,7 +203,18 @@ def test_a_request_under_way_when_its_pod_goes_is_given_the_grace_period(here):
     here.kubectl("wait", "--for=condition=Ready", "pod/slow", "--timeout=60s")
     gateway = json.loads((here.home / "run" / "up.json").read_text())["gateway"]
     request = urllib.request.Request(gateway, headers={"Host": "slow.default.svc.cluster.local"})
-    with urllib.request.urlopen(request, timeout=60) as response:
+
+    def answer() -> http.client.HTTPResponse | None:
+        """None while the gateway has not heard of the pod, which is ready a moment before its endpoint is known."""
+        try:
+            opened: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=60)
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+            return None
+        return opened
+
+    with until(answer, "the gateway leads to the pod") as response:
         assert response.read(6) == b"began,"
         here.kubectl("delete", "pod", "slow", "--wait=false")
         assert response.read() == b"ended"
