@@ -36,7 +36,7 @@ def here(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Iterator[Mac
     fresh = machine(tmp_path_factory.mktemp("up"), models)
     claim = fresh.home / "volumes" / "default" / "models"
     shutil.copytree(claim / "iris", claim / "fragile")
-    with running(fresh, "--dashboard-port", "0", "--allow-edit") as here:
+    with running(fresh, "--allow-edit") as here:
         here.apply(service("broken", "pvc://models/nothing-here"))
         here.apply(service("fragile", "pvc://models/fragile"))
         here.kubectl("apply", "-f", "examples/iris.yaml", "-f", "examples/llm.yaml")

@@ -30,7 +30,7 @@ class Machine:
 
     home: Path
     process: subprocess.Popen[bytes] | None = None
-    flags: tuple[str, ...] = ("--port", "0", "--api-port", "0")
+    flags: tuple[str, ...] = ("--port", "0", "--api-port", "0", "--dashboard-port", "0")
     env: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -62,7 +62,6 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here):
 
 
 def test_ports_and_a_memory_that_forgets(here):
-    here.flags = ()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -73,7 +72,6 @@ def test_ports_and_a_memory_that_forgets(here):
     assert "cannot use port" in gateway.stderr
     assert dashboard.stderr.startswith("Error: cannot use port")
     assert dashboard.stdout == ""  # before anything is started
-    here.flags = ("--port", "0", "--api-port", "0")
     here.start("--ephemeral", "--simulate")
     here.apply(strange_pod())
     here.kubectl("wait", "--for=condition=Ready", "pod/strange", "--timeout=60s")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, models):
-    with running(machine(tmp_path_factory.mktemp("up"), models), "--dashboard-port", "0", "--allow-edit") as here:
+    with running(machine(tmp_path_factory.mktemp("up"), models), "--allow-edit") as here:
         here.apply(service("broken", "pvc://models/nothing-here"))
         here.apply(service("iris", "pvc://models/iris"))
         here.wait_ready("iris")

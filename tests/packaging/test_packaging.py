@@ -80,7 +80,7 @@ def test_the_wheel_works_alone(wheel: Path, python: str, tmp_path: Path):
     home = tmp_path / "home"
     environment = {**os.environ, "ISVC_HOME": str(home)}
     with (tmp_path / "log").open("wb") as log:
-        up = [str(programs / "isvc"), "up", "--port", "0", "--api-port", "0"]
+        up = [str(programs / "isvc"), "up", "--port", "0", "--api-port", "0", "--dashboard-port", "0"]
         process = subprocess.Popen(up, env=environment, cwd=tmp_path, stdout=log, stderr=log)
     try:
         wait_until(lambda: "ready in" in ended_or_log(process, tmp_path / "log"), "isvc up is ready", within=120)
