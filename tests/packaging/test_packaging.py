@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 NOBODY = 65534
 SUPPORTED = ("3.11", "3.12", "3.13")
+PATIENCE = {"UV_HTTP_TIMEOUT": "300", "UV_HTTP_RETRIES": "10"}  # with a package index that is slow or away for a moment
 
 
 def pythons() -> list[str]:
@@ -31,7 +32,7 @@ def pythons() -> list[str]:
 
 def run(*command: object, cwd: Path, **options: object) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    environment["PATH"] = f"{BIN}:{environment['PATH']}"
+    environment |= {"PATH": f"{BIN}:{environment['PATH']}", **PATIENCE}
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, capture_output=True, text=True, env=environment, check=False, **options
     )  # type: ignore[call-overload]
