@@ -67,11 +67,13 @@ async def client(cluster: Cluster) -> AsyncIterator[object]:
 
 
 @pytest.fixture
-async def namespace(client, request: pytest.FixtureRequest) -> str:
-    """A namespace of the test's own."""
+async def namespace(client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A namespace of the test's own, in which no service is left."""
     from isvc.kube.resource import NAMESPACES
+    from tests.burial import bury
 
     stem = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
     name = f"{stem}-{uuid.uuid4().hex[:8]}"
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    return name
+    yield name
+    await bury(client, name)

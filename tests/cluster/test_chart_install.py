@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 import pytest
+from tests.burial import bury
 from tests.cluster.chart_pods import Pod, running
 from tests.cluster.lifecycles.stage import RUNTIME, set_up
 from tests.packaging.test_chart import BIN, CHARTS, settings
@@ -89,6 +90,7 @@ async def test_within_namespaces(client: Client, cluster: Cluster, namespace: st
         await until(reconciled, "the service has its Deployment", within=120)
         assert not (await client.get(INFERENCE_SERVICES, "iris", other)).get("status")
         assert f"acting in the namespaces {namespace} alone" in pod.log.read_text()
+    await bury(client, other)
 
 
 async def test_install_upgrade_and_roll_back(request: pytest.FixtureRequest, tmp_path: Path):

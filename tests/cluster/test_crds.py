@@ -67,7 +67,6 @@ async def test_a_service_keeps_its_fields_and_bad_ones_are_refused(client: Any, 
     bad["spec"] = {"predictor": {"model": model, "scaleMetric": "luck"}}
     with pytest.raises(Invalid, match=r"spec\.predictor\.scaleMetric"):
         await client.create(INFERENCE_SERVICES, bad)
-    await client.delete(INFERENCE_SERVICES, "iris", namespace)  # nobody will look after it
 
 
 @pytest.fixture

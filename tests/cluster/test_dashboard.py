@@ -16,8 +16,9 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
+from tests.burial import bury
 from tests.cluster.lifecycles.stage import Platform, running, set_up
-from tests.cluster.test_lifecycles import bury, service
+from tests.cluster.test_lifecycles import service
 from tests.ports import free_port
 from tests.servers import Cluster
 from tests.waiting import until
@@ -90,7 +91,7 @@ async def teams(client) -> AsyncIterator[tuple[Team, Team]]:
                 await until(team.is_ready, "a service becomes ready", every=0.2)
             yield red, blue
         finally:
-            await bury(client, names)
+            await bury(client, *names)
 
 
 class Visitor:

@@ -70,5 +70,3 @@ async def test_a_failed_update(cluster, client, namespace) -> None:
         assert is_true(status["conditions"], "Ready")
         assert status["modelStatus"]["states"] == {"activeModelState": "Loaded", "targetModelState": "FailedToLoad"}
         assert status["modelStatus"]["lastFailureInfo"]["message"] == "no such file: model.joblib"
-    await client.patch(INFERENCE_SERVICES, "life", {"metadata": {"finalizers": None}}, namespace)
-    await client.delete(INFERENCE_SERVICES, "life", namespace)

@@ -94,4 +94,3 @@ async def test_history_and_undo(cluster, client, namespace) -> None:
         await until(kept("gs://c", "gs://a", "gs://d"), "the oldest one goes")
         wrong = await isvc(cluster, namespace, "undo", "iris", "--to-revision", "99")
         assert "iris has no revision 99; there are: " in wrong.stderr
-    await client.delete(INFERENCE_SERVICES, "iris", namespace)

@@ -57,8 +57,6 @@ async def test_a_bug_is_reported(cluster, client, namespace, monkeypatch) -> Non
         monkeypatch.setattr(reconcile, "plan", plan)
         await until(deployed, "the service is deployed once the bug is gone")
         await until(withdrawn, "the status speaks of it no longer")
-    await client.patch(INFERENCE_SERVICES, "life", {"metadata": {"finalizers": None}}, namespace)
-    await client.delete(INFERENCE_SERVICES, "life", namespace)
 
 
 async def test_an_unreadable_service_can_be_deleted(cluster, client, namespace, monkeypatch) -> None:

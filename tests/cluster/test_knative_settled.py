@@ -109,9 +109,6 @@ async def watched(cluster, client, namespace, knative_webhook) -> AsyncIterator[
         subject = Watched(client, namespace, controller)
         await subject.becomes_ready()
         yield subject
-    with contextlib.suppress(Exception):
-        await client.patch(INFERENCE_SERVICES, "life", {"metadata": {"finalizers": None}}, namespace)
-    await client.delete(INFERENCE_SERVICES, "life", namespace)
 
 
 async def test_defaults_of_knatives_webhook_cause_no_write(watched):

@@ -12,13 +12,14 @@ from functools import partial
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.burial import bury
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.cluster.lifecycles.picture import CHILDREN, picture
 from tests.cluster.lifecycles.stage import Platform, Running, running, set_up
 from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
-from isvc.kube.errors import ApiError, Conflict, NotFound
+from isvc.kube.errors import Conflict, NotFound
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, NAMESPACES, SERVICES
 from isvc.serving.thirdparty import KNATIVE_SERVICES
@@ -157,7 +158,7 @@ async def lead(cluster, mode: str, happenings) -> None:
         proxy = await stack.enter_async_context(FaultyProxy(cluster))
         life = Life(client, proxy, system)
         stack.push_async_callback(life.stop)
-        stack.push_async_callback(bury, client, [lived, fresh])
+        stack.push_async_callback(bury, client, lived, fresh)
         await life.start()
         await client.create(INFERENCE_SERVICES, service(lived))
         for what, detail in happenings:
@@ -186,14 +187,6 @@ async def assert_settled(life: Life, namespaces: list[str]) -> None:
         await until(partial(life.running.has_seen_to, keys), "all is seen to")
         await life.stop()
     assert [write for write in life.proxy.writes if any(each in write for each in namespaces)] == []
-
-
-async def bury(client: Client, namespaces: list[str]) -> None:
-    """Leave no service behind that the next life's controller would have to look after."""
-    for namespace in namespaces:
-        with contextlib.suppress(ApiError):
-            await client.patch(INFERENCE_SERVICES, "life", {"metadata": {"finalizers": None}}, namespace)
-            await client.delete(INFERENCE_SERVICES, "life", namespace)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests import definitions
+from tests.burial import bury
 from tests.cluster.lifecycles.stage import INGRESS, Running, foreign_crd, running
 from tests.waiting import until
 
@@ -23,7 +24,7 @@ from isvc.api.annotations import DEVICE_CLASS, STOP
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.watches import controller
-from isvc.kube.errors import ApiError, Conflict, NotFound
+from isvc.kube.errors import Conflict, NotFound
 from isvc.kube.objects import Object, deep_copy, dig, name_of
 from isvc.kube.resource import (
     CONFIG_MAPS,
@@ -246,7 +247,7 @@ async def begun(cluster: Any) -> AsyncIterator[tuple[Life, str, str]]:
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         await set_up(client, system)
         life = Life(client, system)
-        stack.push_async_callback(bury, client, [lived, fresh])
+        stack.push_async_callback(bury, client, lived, fresh)
         stack.push_async_callback(life.stop)
         await life.start()
         await client.create(LLM_INFERENCE_SERVICES, service(lived))
@@ -258,14 +259,6 @@ async def ends_like_a_fresh_one(life: Life, lived: str, fresh: str) -> None:
     metadata = {"annotations": last["metadata"].get("annotations") or {}}
     await life.client.create(LLM_INFERENCE_SERVICES, service(fresh, metadata=metadata, **last["spec"]))
     await life.end_alike(lived, fresh)
-
-
-async def bury(client: Client, namespaces: list[str]) -> None:
-    """Leave no service behind that the next life's controller would have to look after."""
-    for namespace in namespaces:
-        with contextlib.suppress(ApiError):
-            await client.patch(LLM_INFERENCE_SERVICES, "life", {"metadata": {"finalizers": None}}, namespace)
-            await client.delete(LLM_INFERENCE_SERVICES, "life", namespace)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests import definitions
+from tests.burial import bury
 from tests.cluster.lifecycles.stage import INGRESS, Running, foreign_crd, running
 from tests.cluster.test_llm_lifecycles import listed, our_crds
 from tests.waiting import until
@@ -24,7 +25,7 @@ from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERV
 from isvc.controllers.llmisvc import reconcile
 from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.watches import controller
-from isvc.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from isvc.kube.errors import AlreadyExists, Conflict, NotFound
 from isvc.kube.objects import Key, Object, dig, name_of
 from isvc.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
@@ -197,19 +198,10 @@ async def stage(cluster: Any) -> AsyncIterator[Stage]:
             await client.create(NAMESPACES, _object(NAMESPACES, name))
         await set_up(client, system)
         stage = Stage(client, system, namespace)
-        stack.push_async_callback(_bury, client, namespace)
+        stack.push_async_callback(bury, client, namespace)
         build = partial(controller, environment=Environment())
         stage.running = await stack.enter_async_context(running(client, system, build))
         yield stage
-
-
-async def _bury(client: Client, namespace: str) -> None:
-    """Leave no service behind that the next test's controller would have to look after."""
-    for service in await listed(client, LLM_INFERENCE_SERVICES, namespace):
-        with contextlib.suppress(ApiError):
-            unfinished = {"metadata": {"finalizers": None}}
-            await client.patch(LLM_INFERENCE_SERVICES, name_of(service), unfinished, namespace)
-            await client.delete(LLM_INFERENCE_SERVICES, name_of(service), namespace)
 
 
 def shared_backends(route: Object) -> dict[str, int]:
