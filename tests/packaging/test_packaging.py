@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.waiting import wait_until
@@ -19,7 +20,8 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 NOBODY = 65534
 SUPPORTED = ("3.11", "3.12", "3.13")
-PATIENCE = {"UV_HTTP_TIMEOUT": "300", "UV_HTTP_RETRIES": "10"}  # with a package index that is slow or away for a moment
+#: With a package index that is slow, or away for a moment.
+PATIENCE = {"UV_HTTP_TIMEOUT": "300", "UV_HTTP_RETRIES": "10"}
 
 
 def pythons() -> list[str]:
@@ -30,14 +32,22 @@ def pythons() -> list[str]:
     return [sys.executable, *map(str, others)]
 
 
-def run(*command: object, cwd: Path, **options: object) -> str:
+def run(*command: object, cwd: Path, env: Mapping[str, str] = PATIENCE, **options: object) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    environment |= {"PATH": f"{BIN}:{environment['PATH']}", **PATIENCE}
+    environment |= {"PATH": f"{BIN}:{environment['PATH']}", **env}
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, capture_output=True, text=True, env=environment, check=False, **options
     )  # type: ignore[call-overload]
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
     return f"{done.stdout}{done.stderr}"
+
+
+def install(*command: object, cwd: Path) -> None:
+    """Run what installs packages, with those that uv has in its cache; the index is asked if one is missing there."""
+    try:
+        run(*command, cwd=cwd, env={"UV_OFFLINE": "1"})
+    except AssertionError:
+        run(*command, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +75,7 @@ def installed(wheel: Path, python: str, folder: Path) -> Path:
     run(BIN / "uv", "venv", "--quiet", "--python", python, folder / "env", cwd=folder)
     program = folder / "env" / "bin" / "python"
     lock = ["--constraint", ROOT / "requirements-image.lock"]
-    run(BIN / "uv", "pip", "install", "--quiet", "--python", program, wheel, *lock, cwd=folder)
+    install(BIN / "uv", "pip", "install", "--quiet", "--python", program, wheel, *lock, cwd=folder)
     return folder / "env" / "bin"
 
 
@@ -119,13 +129,13 @@ def test_the_image_runs_as_anybody_on_a_read_only_root(folder_for_all: Path):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         copy(ROOT / name, source / name)
-    run(python_for_all(), source / "tools" / "image-root", source, target, cwd=folder_for_all)
+    install(python_for_all(), source / "tools" / "image-root", source, target, cwd=folder_for_all)
     listed = json.loads((target / "usr" / "share" / "sbom" / "isvc.cdx.json").read_text())
     assert {"isvc", "aiohttp", "boto3"} <= {component["name"] for component in listed["components"]}
     for path in (target, *target.rglob("*")):
         if not path.is_symlink():
             path.chmod(path.stat().st_mode & ~0o222)
-    another = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+    another: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
     for program in ("isvc-manager", "llmisvc-manager", "isvc-storage-initializer"):
         assert "usage" in run(target / "opt" / "isvc" / "bin" / program, "--help", cwd=Path("/"), **another).lower()
     assert "kind: Deployment" in run(target / "opt" / "isvc" / "bin" / "isvc", "manifests", cwd=Path("/"), **another)
