@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from enum import StrEnum
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -23,10 +23,19 @@ import orjson
 from isvc.kube.errors import from_status
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import Resource
+from isvc.toolkit.answers import (
+    ObjectList,
+    Page,
+    WatchEvent,
+    decode_head,
+    decode_line,
+    decode_map,
+    decode_object,
+    decode_page,
+)
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.kubeconfig import ClusterConfig
-from isvc.toolkit.nesting import leaving_out_deep_items, unless_deep
 from isvc.toolkit.transport import Call, Fence, Observer, Transport
 
 T = TypeVar("T")
@@ -44,72 +53,6 @@ class PatchKind(StrEnum):
     JSON = "application/json-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     APPLY = "application/apply-patch+yaml"
-
-
-class ObjectList(NamedTuple):
-    items: list[Object]
-    resource_version: str
-
-
-class WatchEvent(NamedTuple):
-    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR is raised instead.
-
-    The object is decoded when it is asked for: many events are echoes of our own writes, of which the version says all.
-    """
-
-    type: str
-    key: Key
-    version: str
-    raw: msgspec.Raw
-
-    @property
-    def object(self) -> Object:
-        return _decode_object(self.raw)
-
-
-class _Line(msgspec.Struct, gc=False):
-    type: str
-    object: msgspec.Raw
-
-
-class _Metadata(msgspec.Struct, gc=False):
-    version: str = msgspec.field(name="resourceVersion")
-    name: str = ""
-    namespace: str = ""
-
-
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Metadata
-
-
-class ListMeta(msgspec.Struct, gc=False):
-    resource_version: str = msgspec.field(default="", name="resourceVersion")
-    next_page: str = msgspec.field(default="", name="continue")
-
-
-class Page(msgspec.Struct, gc=False):
-    """One page of a list, with its items still as they came: decoding them one by one keeps the peak of memory low."""
-
-    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[msgspec.Raw] | None = None
-
-    @property
-    def resource_version(self) -> str:
-        return self.metadata.resource_version
-
-    def objects(self, resource: Resource) -> Iterator[Object]:
-        """The items, with the apiVersion and kind that servers leave out of lists."""
-        for item in self.items or ():
-            obj = _decode_object(item)
-            if obj.get("kind") != resource.kind:
-                obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
-            yield obj
-
-
-_decode_line = unless_deep(msgspec.json.Decoder(_Line).decode)
-_decode_head = msgspec.json.Decoder(_Head).decode
-_decode_page = leaving_out_deep_items(msgspec.json.Decoder(Page).decode)
-_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Client:
@@ -180,7 +123,7 @@ class Client:
         while True:
             target = _path(resource, namespace) + "?" + urlencode(params)
             call = Call("GET", target, None, headers, LIST_DEADLINE)
-            page = self._decoded(_decode_page, await self._transport.exchange(call))
+            page = self._decoded(decode_page, await self._transport.exchange(call))
             yield page
             if not page.metadata.next_page:
                 return
@@ -279,18 +222,18 @@ class Client:
         stream = self._transport.stream(target, headers, silence=WATCH_SECONDS[1] + 20)
         async with stream as chunks, aclosing(_lines(chunks)) as lines:
             async for line in lines:
-                if (event := self._decoded(_decode_line, line)) is None:
+                if (event := self._decoded(decode_line, line)) is None:
                     continue
                 if event.type == "ERROR":
-                    status = self._decoded(_decode_object, event.object)
+                    status = self._decoded(decode_map, event.object)
                     raise from_status(int(status.get("code") or 500), status)
-                found = self._decoded(_decode_head, event.object).metadata
+                found = self._decoded(decode_head, event.object).metadata
                 yield WatchEvent(event.type, Key(found.namespace, found.name), found.version, event.object)
 
     async def server_version(self) -> tuple[str, str]:
         """The major and minor version of Kubernetes, asked for once."""
         if self._server_version is None:
-            answer = await self.request("GET", "/version")
+            answer = self._decoded(decode_map, await self.request_bytes("GET", "/version"))
             self._server_version = (str(answer.get("major", "")), str(answer.get("minor", "")))
         return self._server_version
 
@@ -349,7 +292,7 @@ class Client:
         headers = {"Content-Type": content_type} if body is not None else None
         fenced = self._fenced and method != "GET"
         answer = await self._transport.exchange(Call(method, target, body, headers, DEADLINE, fenced, patience))
-        return self._decoded(_decode_object, answer)
+        return self._decoded(decode_object if method == "GET" else decode_map, answer)
 
     def _decoded(self, decode: Callable[[bytes], T], body: bytes | msgspec.Raw) -> T:
         try:

@@ -147,6 +147,24 @@ async def test_a_page_that_is_not_from_an_api_server_is_one_clear_line(script):
                 await call
 
 
+@pytest.mark.parametrize("answer", [[], None, "text", 3, {}, {"metadata": None}, {"metadata": []}], ids=str)
+async def test_json_that_is_no_object_is_one_clear_line(script, answer):
+    script.will(web.json_response({"items": [answer]}), web.json_response(answer))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(Unreachable, match=r"the server's list of configmaps holds what is no object"):
+            await client.list(CONFIG_MAPS)
+        with pytest.raises(Unreachable, match="did not answer as an API server does"):
+            await client.get(CONFIG_MAPS, "a")
+
+
+@pytest.mark.parametrize("answer", [[], None, "text"], ids=str)
+async def test_a_version_that_is_no_map_is_one_clear_line(script, answer):
+    script.will(web.json_response(answer))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(Unreachable, match="did not answer as an API server does"):
+            await client.server_version()
+
+
 def streamed(*pieces: bytes):
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
