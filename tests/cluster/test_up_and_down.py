@@ -57,6 +57,9 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here):
     assert "isvc was stopped while it ran" in here.kubectl("describe", "pod", "once")
     assert (here.kubectl("logs", "once"), here.kubectl("logs", "brief")) == ("begun\n", "done\n")
     assert "previous terminated container" in here.kubectl("logs", "brief", "--previous", check=False)
+    debug = ("debug", "brief", "-i", "--image=busybox", "--profile=general")
+    assert "none of whose containers run" in here.kubectl(*debug)
+    assert here.get("pod", "brief")["status"]["phase"] == "Succeeded"
     assert here.isvc("down").stdout == "stopped\n"
     assert here.process.wait(60) == 0
 

@@ -9,14 +9,18 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, name_of, namespace_of, uid_of
+from isvc.kube.resource import PODS
 from isvc.local.node.container import Container
 from isvc.local.node.first_states import stopped
 from isvc.local.node.images import ImageTableError, UnknownImage
 from isvc.local.node.launch import PodContext
 from isvc.local.node.logs import Log, log_file
 from isvc.local.node.status import ContainerState
+from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
+
+NONE_RUNS = "nothing can be added to this pod, none of whose containers run"
 
 
 class EphemeralContainers:
@@ -79,3 +83,15 @@ class EphemeralContainers:
 
     def _now(self) -> str:
         return timestamp(self._clock.now())
+
+
+async def refuse_in_ended(pod: Object, folder: Path, client: Client, clock: Clock) -> None:
+    """Ends those that were added to a pod that had ended before the node was started, and has no worker."""
+    added = EphemeralContainers(folder, clock)
+    added.add(pod)
+    if not added.waiting():
+        return
+    added.refuse(NONE_RUNS)
+    status = {"ephemeralContainerStatuses": [state.to_status() for state in added.states]}
+    patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
+    await client.patch(PODS, name_of(pod), patch, namespace_of(pod), subresource="status")

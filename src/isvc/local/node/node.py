@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from isvc.kube.errors import AlreadyExists
+from isvc.kube.errors import AlreadyExists, ApiError
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, NODES, PODS, SECRETS, Resource
 from isvc.local.node.capacity import architecture, capacity, node_labels
+from isvc.local.node.ephemeral import refuse_in_ended
 from isvc.local.node.files import mounts
 from isvc.local.node.images import ImageTable
 from isvc.local.node.kubelet import Kubelet
@@ -33,6 +34,7 @@ from isvc.local.node.warm import WarmServers
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock, timestamp
+from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import Recorder
 
@@ -157,6 +159,12 @@ class Node:
                 worker.terminate()
             else:
                 worker.start()
+        elif dig(after, "spec", "ephemeralContainers") and dig(after, "spec", "nodeName") == NODE_NAME:
+            self._keep(asyncio.create_task(self._refuse_ephemeral(after)))
+
+    async def _refuse_ephemeral(self, ended: Object) -> None:
+        with contextlib.suppress(ApiError, ClusterError):
+            await refuse_in_ended(ended, self._home / "pods" / uid_of(ended), self._client, self._clock)
 
     def _contents_changed(self, resource: Resource, before: Object | None, after: Object | None) -> None:
         if before is None or after is None:  # pods wait for what is missing, and keep what went

@@ -33,7 +33,7 @@ from isvc.local.node.binding import bind
 from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.container import Container
 from isvc.local.node.environment import Missing
-from isvc.local.node.ephemeral import EphemeralContainers
+from isvc.local.node.ephemeral import NONE_RUNS, EphemeralContainers
 from isvc.local.node.files import exists, files_of
 from isvc.local.node.first_states import first_states, is_lost, lose, pretend
 from isvc.local.node.image_volumes import fetch_images
@@ -125,7 +125,7 @@ class PodWorker:
 
     def _run_ephemeral(self) -> None:
         if self._life is None or self._life.done():
-            self._ephemeral.refuse("nothing can be added to this pod, none of whose containers run")
+            self._ephemeral.refuse(NONE_RUNS)
         elif self._context is not None:
             self.containers += self._ephemeral.start(self._context)
         self._touch()
