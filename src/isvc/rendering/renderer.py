@@ -29,6 +29,7 @@ from isvc.rendering.shipped import shipped_config, shipped_objects, with_section
 from isvc.rendering.unknowns import assumed, default_gateway
 from isvc.serving.config import CONFIG_MAP, Config
 from isvc.serving.config.configmap import ConfigError
+from isvc.simulation import admission
 from isvc.simulation.kinds import KINDS, resource_of
 from isvc.simulation.simulation import Simulation
 
@@ -211,9 +212,11 @@ def _rank(document: Document) -> int:
 
 
 def _check(document: Document) -> None:
-    """What no API server would have: wrong types in a kind of Kubernetes, a configuration that cannot be parsed."""
+    """What no API server would have: fields of a wrong type, a configuration that cannot be parsed."""
     try:
         check_types(document.obj)
+        if resource := resource_of(document.obj):
+            admission.check_types(resource, document.obj)
         if is_configuration(document.obj):
             Config.parse((completed(document.obj) or document.obj).get("data") or {})
     except (ApiError, ConfigError) as error:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import orjson
-
 from isvc.kube.objects import Object
 from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving import thirdparty
+from isvc.serving.config import Config
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
 from isvc.simulation.kinds import resource_of
 from isvc.simulation.platform import CONTROLLER
@@ -40,12 +39,9 @@ def assumed(simulation: Simulation, children: list[Object]) -> Iterator[str]:
 
 
 def default_gateway(config: Object) -> list[Object]:
-    """The gateway that the configuration names, and its class, which an installation has."""
-    try:
-        ingress = orjson.loads((config.get("data") or {}).get("ingress") or "{}")
-    except orjson.JSONDecodeError:
-        ingress = {}
-    place = str(ingress.get("kserveIngressGateway") or "kserve/kserve-ingress-gateway")
+    """The gateway that a configuration names which can be parsed, and its class, which an installation has."""
+    ingress = Config.parse(config.get("data") or {}).ingress
+    place = ingress.kserve_ingress_gateway or "kserve/kserve-ingress-gateway"
     namespace, _, name = place.rpartition("/")
     listener = {"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}}}
     gateway = {"gatewayClassName": _GATEWAY_CLASS, "listeners": [listener]}

@@ -62,6 +62,17 @@ class Admission:
         return obj
 
 
+def check_types(resource: Resource, obj: Object) -> None:
+    """Raises the `ApiError` for fields of a wrong type. What else is wrong, a webhook may still mend."""
+    if resource.group != GROUP:
+        if complaint := metadata.check_types(obj):
+            raise BadRequest(complaint)
+        return
+    found = _strategy(resource).validate_create(_decoded(resource, obj, lambda unknown: None))
+    if wrong := [error for error in found if error.reason == "FieldValueTypeInvalid"]:
+        raise refusals.invalid(resource.gvk, name_of(obj), wrong)
+
+
 def _decoded(resource: Resource, obj: Object, warn: Callable[[str], None]) -> Object:
     if complaint := metadata.check_types(obj):
         raise BadRequest(complaint)

@@ -51,6 +51,22 @@ def test_a_service_without_a_runtime_is_a_problem() -> None:
     assert "No runtime found" in problem.message or "runtime" in problem.message
 
 
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"metadata": {"name": "a", "ownerReferences": ["b"]}}, "ownerReferences must be a list of objects"),
+        ({"spec": []}, "spec in body must be of type object"),
+        ({"spec": {"containers": {"name": "a"}}}, "spec.containers in body must be of type array"),
+        ({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "a", "labels": ["b"]}},
+         "labels must map strings to strings"),
+    ],
+)  # fmt: skip
+def test_what_the_cluster_is_said_to_have_is_refused_if_no_api_server_could_have_it(wrong, complaint) -> None:
+    runtime = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime", "metadata": {"name": "a"}}
+    with pytest.raises(DocumentError, match=complaint):
+        render(service(), extra=[{**runtime, **wrong}])
+
+
 def test_runtimes_and_configuration_of_the_callers() -> None:
     runtime = {
         "apiVersion": "serving.kserve.io/v1alpha1",
