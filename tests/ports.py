@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 
-from isvc.local.node.ports import is_free
+from isvc.local.node.pods.ports import is_free
 
 _WORKERS = 16
 _given: set[int] = set()

@@ -12,7 +12,7 @@ from tests.cluster import local_machine
 from tests.cluster.local_machine import EXAMPLES, HAS_TOOLS, Machine, machine, running, until
 from tests.cluster.test_up_pods import pod, status
 
-from isvc.local.node.sandbox import why_not
+from isvc.local.node.sandbox.policy import why_not
 
 pytestmark = [
     pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl"),

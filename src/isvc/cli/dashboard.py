@@ -137,7 +137,7 @@ async def start(client: Client, wanted: Wanted, first_look: float = 0.0) -> Dash
 
 def free_port(wanted: Wanted) -> int:
     """The port to listen on; refuses one that was asked for and is taken."""
-    from isvc.local.node.ports import Ports
+    from isvc.local.node.pods.ports import Ports
     from isvc.local.stack import PortBusy, port_or_free
 
     try:

@@ -108,7 +108,7 @@ def command(
 
 def _check_sandbox() -> None:
     """Refuse to start without the sandbox that was asked for, and say what this kernel leaves out."""
-    from isvc.local.node.sandbox import shortcomings, why_not
+    from isvc.local.node.sandbox.policy import shortcomings, why_not
 
     if reason := why_not():
         raise click.ClickException(f"pods cannot be confined here: {reason}; start without --sandbox")

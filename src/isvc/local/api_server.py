@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from isvc.local.home import Home
-from isvc.local.node.process import Reaper, die_with_parent
+from isvc.local.node.processes.process import Reaper, die_with_parent
 from isvc.local.private_files import open_private
 
 log = logging.getLogger("isvc.up")

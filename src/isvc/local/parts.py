@@ -29,9 +29,9 @@ from isvc.local.keda.prometheus import PrometheusClient
 from isvc.local.keda.scaled_objects import ScaledObjects
 from isvc.local.knative.activator import Activator
 from isvc.local.knative.controllers import controllers as knative_controllers
+from isvc.local.node.containers.sandbox import Sandbox
 from isvc.local.node.node import Node
-from isvc.local.node.policy import Sandbox
-from isvc.local.node.process import Reaper
+from isvc.local.node.processes.process import Reaper
 from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.programs.options import Options
 from isvc.programs.program import Program, build

@@ -20,7 +20,7 @@ from typing import Final
 
 import orjson
 
-from isvc.local.node.images import ImageTableError, parse
+from isvc.local.node.programs.images import ImageTableError, parse
 
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 _TABLE: Final = "images.yaml"

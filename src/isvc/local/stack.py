@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from isvc.local.api_server import ApiServer
 from isvc.local.choices import Choices
 from isvc.local.home import Home, Running
-from isvc.local.node.ports import Ports, is_free
-from isvc.local.node.process import Reaper
+from isvc.local.node.pods.ports import Ports, is_free
+from isvc.local.node.processes.process import Reaper
 
 if TYPE_CHECKING:
     from isvc.kube.objects import Object

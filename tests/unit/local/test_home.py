@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from isvc.local.home import AlreadyRunning, Home, Running, UnsafeHome
-from isvc.local.node.logs import Log
+from isvc.local.node.processes.logs import Log
 from isvc.local.private_files import open_private
 
 HOLDER = """

@@ -15,7 +15,7 @@ from isvc.local.install.config import config_map, with_port
 from isvc.local.install.presets import local_presets
 from isvc.local.install.third_party import third_party_crds
 from isvc.local.install.webhooks import webhook_configurations
-from isvc.local.node.images import BUILT_IN, fits, image_name
+from isvc.local.node.programs.images import BUILT_IN, fits, image_name
 from isvc.programs.webhooks import ISVC_WEBHOOKS
 from isvc.serving.config import Config
 from isvc.serving.llm.presets import preset_names

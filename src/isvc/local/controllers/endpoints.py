@@ -16,7 +16,7 @@ from isvc.kube.owners import controller_ref
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL, SERVICES
 from isvc.local.controllers.context import Context
 from isvc.local.controllers.pods import is_ready
-from isvc.local.node.ports import local_ports
+from isvc.local.node.pods.ports import local_ports
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.controller import Controller, Watch, owner_of
 

@@ -29,7 +29,7 @@ from isvc.local.controllers.lone_leaders import deployment_of, is_outdated
 from isvc.local.controllers.pod_writes import create_pod, delete_pod
 from isvc.local.controllers.pods import is_active
 from isvc.local.controllers.rollout import replicas_of
-from isvc.local.node.images import is_llm_server
+from isvc.local.node.programs.images import is_llm_server
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp

@@ -18,19 +18,19 @@ from isvc.kube.errors import AlreadyExists, ApiError
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, NODES, PODS, SECRETS, Resource
 from isvc.local.node.capacity import architecture, capacity, node_labels
-from isvc.local.node.ephemeral import refuse_in_ended
-from isvc.local.node.files import mounts
-from isvc.local.node.images import ImageTable
-from isvc.local.node.kubelet import Kubelet
-from isvc.local.node.logs import log_file
-from isvc.local.node.pod import Drain, NodeServices, PodWorker
-from isvc.local.node.policy import Sandbox
-from isvc.local.node.ports import Ports
-from isvc.local.node.process import Reaper
-from isvc.local.node.summary import summary
-from isvc.local.node.tokens import api_server_env
-from isvc.local.node.usage import UsageMeter
-from isvc.local.node.warm import WarmServers
+from isvc.local.node.containers.sandbox import Sandbox
+from isvc.local.node.kubelet_api.server import Kubelet
+from isvc.local.node.kubelet_api.summary import summary
+from isvc.local.node.pods.ephemeral import refuse_in_ended
+from isvc.local.node.pods.pod import Drain, NodeServices, PodWorker
+from isvc.local.node.pods.ports import Ports
+from isvc.local.node.processes.logs import log_file
+from isvc.local.node.processes.process import Reaper
+from isvc.local.node.processes.usage import UsageMeter
+from isvc.local.node.programs.images import ImageTable
+from isvc.local.node.programs.warm import WarmServers
+from isvc.local.node.volumes.files import mounts
+from isvc.local.node.volumes.tokens import api_server_env
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock, timestamp

@@ -5,7 +5,7 @@ import json
 from isvc.kube.objects import Object
 from isvc.local.controllers.endpoints import slice_of
 from isvc.local.controllers.replicasets import first_to_go
-from isvc.local.node.ports import PORTS_ANNOTATION
+from isvc.local.node.pods.ports import PORTS_ANNOTATION
 
 SERVICE: Object = {
     "metadata": {"name": "s", "namespace": "ns", "uid": "service"},

@@ -12,7 +12,7 @@ import pytest
 from tests.ports import free_port
 from tests.waiting import wait_until
 
-from isvc.local.node.images import ImageTable
+from isvc.local.node.programs.images import ImageTable
 from isvc.local.pod_programs.event_display import shown
 
 IMAGE = "gcr.io/knative-releases/knative.dev/eventing-contrib/cmd/event_display@sha256:0123"

@@ -12,7 +12,7 @@ import pytest
 from tests.ports import free_port
 from tests.waiting import wait_until
 
-from isvc.local.node.images import BUILT_IN, ImageTable
+from isvc.local.node.programs.images import BUILT_IN, ImageTable
 from isvc.serving.llm.shipped.routing import PREDICTOR, TRAINER
 
 

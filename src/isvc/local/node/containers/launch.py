@@ -1,0 +1,133 @@
+"""How a container starts here: its local program, its command line, its environment, its working folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of
+from isvc.kube.quantity import Quantity
+from isvc.local.node import python_path
+from isvc.local.node.containers.sandbox import Sandbox, private_folders
+from isvc.local.node.containers.translate import Translation
+from isvc.local.node.environment import Sources, container_env, expand, passed_on
+from isvc.local.node.processes.process import CannotStart, Reaper
+from isvc.local.node.programs.images import ImageTable, Program
+from isvc.local.node.programs.stand_in import in_place_of, put_on_path
+from isvc.local.node.programs.warm import WarmServers
+from isvc.local.node.sandbox.policy import Policy
+from isvc.local.node.volumes.folders import mounts
+from isvc.local.node.volumes.tokens import ACCOUNT_PATH, write_kubeconfig
+from isvc.serving.annotations import PULLER
+from isvc.toolkit.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class PodContext:
+    """What every container of a pod shares."""
+
+    pod: Object
+    folder: Path
+    volumes: Mapping[str, Path]
+    sources: Sources
+    ports: Mapping[int, int]
+    images: ImageTable
+    reaper: Reaper
+    warm: WarmServers
+    clock: Clock
+    env: Mapping[str, str]  # the node's own additions
+    sandbox: Sandbox | None
+    touch: Callable[[], None]  # the pod's status may have changed
+    event: Callable[[str, str, str], None]  # type, reason, message
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    command: list[str]
+    env: dict[str, str]
+    folder: Path
+    translation: Translation
+    policy: Policy | None = None
+
+
+def launch(spec: Object, program: Program, context: PodContext, termination_log: Path) -> Launch:
+    given = container_env(context.pod, spec, context.sources)
+    message_path = spec.get("terminationMessagePath") or "/dev/termination-log"
+    folders = mounts(spec, context.volumes, given)
+    translation = Translation(context.ports, {message_path: str(termination_log), **folders})
+    env = passed_on(os.environ) | dict(context.env) | _conveniences(spec, context, translation)
+    if account := folders.get(ACCOUNT_PATH):
+        kubeconfig = termination_log.with_name("kubeconfig")
+        write_kubeconfig(kubeconfig, Path(account), context.env, namespace_of(context.pod))
+        env["KUBECONFIG"] = str(kubeconfig)
+    own_folders = private_folders(context.folder) if context.sandbox else {}
+    for variable, path in own_folders.items():
+        path.mkdir(mode=0o700, exist_ok=True)
+        env[variable] = str(path)
+    for values in (program.env, given):
+        env |= {name: translation.variable(name, value) for name, value in values.items()}
+    env["TERMINATION_MESSAGE_PATH"] = str(termination_log)
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(python_path.FOLDER), env.get("PYTHONPATH"))))
+    said = {name: env[name] for name in given}
+    own = [expand(word, said) for word in spec.get("command") or ()]
+    words = [*in_place_of(program, own), *(expand(word, said) for word in spec.get("args") or ())]
+    if program.stands_for and own:
+        env["PATH"] = f"{put_on_path(program, context.folder)}{os.pathsep}{env.get('PATH', os.defpath)}"
+    words = words or list(program.default)
+    if not words:
+        raise CannotStart(f"image {spec.get('image')} runs the pod's own command here, but the pod gives none")
+    command = translation.words(words)
+    if command[0] in ("python", "python3"):
+        command[0] = program.python or sys.executable
+    if program.python:  # a virtual environment, whose other programs come first, too
+        scripts = Path(program.python).parent
+        env["PATH"] = f"{scripts}{os.pathsep}{env.get('PATH', os.defpath)}"
+        env["VIRTUAL_ENV"] = str(scripts.parent)
+    working_dir = translation.paths(spec.get("workingDir") or "") or program.working_dir
+    folder = Path(working_dir) if working_dir else own_folders.get("HOME", context.folder)
+    return Launch(command, env, folder, translation, _policy(spec, program, command, context, folders, termination_log))
+
+
+def _policy(
+    spec: Object,
+    program: Program,
+    command: list[str],
+    context: PodContext,
+    folders: Mapping[str, str],
+    termination_log: Path,
+) -> Policy | None:
+    if context.sandbox is None:
+        return None
+    return context.sandbox.policy(
+        context.pod,
+        spec,
+        program,
+        command,
+        folder=context.folder,
+        mounts=folders,
+        ports=list(context.ports.values()),
+        termination_log=termination_log,
+    )
+
+
+def _conveniences(spec: Object, context: PodContext, translation: Translation) -> dict[str, str]:
+    env = {
+        "HOSTNAME": name_of(context.pod),
+        "PORT": str(next(iter(translation.ports.values()), "")),
+        "PYTHONUNBUFFERED": "1",
+        "ISVC_HOST": "127.0.0.1",  # where our model server listens, also in a program of the user's
+        "ISVC_MOUNTS": json.dumps(dict(translation.mounts)),
+        "ISVC_PORTS": json.dumps({str(port): local for port, local in translation.ports.items()}),
+    }
+    if spec.get("tty"):
+        env["TERM"] = "xterm"
+    if PULLER in annotations_of(context.pod):
+        env["ISVC_MULTI_MODEL"] = "true"  # the agent brings the models
+    if cpus := dig(spec, "resources", "limits", "cpu"):
+        threads = str(max(1, -int(-float(Quantity.parse(cpus)) // 1)))
+        env |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+    return env

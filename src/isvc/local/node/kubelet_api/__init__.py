@@ -1,0 +1,1 @@
+"""What the API server asks of a node, answered as a kubelet does: logs, exec, attach, port-forward, statistics."""

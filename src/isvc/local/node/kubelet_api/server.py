@@ -1,0 +1,255 @@
+"""What the API server asks of a node, over TLS and with its token, on the paths of a kubelet.
+
+Logs of containers, commands beside them (`exec`), their input and output (`attach`), connections to their ports,
+and what they use (`stats/summary`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import orjson
+
+from isvc.http1 import connection
+from isvc.http1.message import Request, Response, Stream, Upgrade, Writer
+from isvc.kube.objects import Object
+from isvc.local.node.containers.container import Container, NotRunning
+from isvc.local.node.kubelet_api import exit_status
+from isvc.local.node.pods.pod import PodWorker
+from isvc.local.node.processes.logs import LogOptions, read
+from isvc.local.node.processes.process import CannotStart
+from isvc.local.node.streams import command_streams, port_forward
+from isvc.local.node.streams.command_streams import Streams, UpgradeRefused, Wanted
+from isvc.local.node.streams.port_forward import CannotConnect
+
+log = logging.getLogger("isvc.node")
+
+_TEXT = "text/plain"
+_STOP_SECONDS = 2.0
+
+Find = Callable[[str, str], PodWorker | None]
+WrittenLog = Callable[[str, str, str, bool], Path | None]
+"""The file that a container wrote, by namespace, pod and name: that of the last run, or if True of the one before."""
+Query = dict[str, list[str]]
+
+
+class _Refused(Exception):
+    """Becomes a response with this status and message."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Connection(connection.Connection[Request]):
+    request_type = Request
+
+    def __init__(
+        self, handler: Callable[[Request], Awaitable[Response]], connections: set[connection.Connection[Request]]
+    ) -> None:
+        super().__init__(connections)
+        self._handler = handler
+
+    def handle(self, request: Request) -> Awaitable[Response]:
+        return self._handler(request)
+
+    def refusal(self, status: int, message: str) -> Response:
+        return Response(message.encode(), status, _TEXT)
+
+    def failure(self, request: Request, error: Exception) -> Response:
+        if isinstance(error, _Refused):
+            return Response(str(error).encode(), error.status, _TEXT)
+        if isinstance(error, UpgradeRefused | NotRunning):
+            return Response(str(error).encode(), 400, _TEXT)
+        log.error("%s %s failed", request.method, request.path, exc_info=error)
+        return Response(b"the node failed: see its log", 500, _TEXT)
+
+
+class Kubelet:
+    def __init__(self, find: Find, written_log: WrittenLog, summary: Callable[[], Object], pki: Path) -> None:
+        self._find = find
+        self._written_log = written_log
+        self._summary = summary
+        self._pki = pki
+        self._token = ""
+        self._tls: ssl.SSLContext
+        self._shown = (0, 0)  # when the files of the certificate were written
+        self._listener: asyncio.Server | None = None
+        self._connections: set[connection.Connection[Request]] = set()
+        self.port = 0
+
+    async def start(self) -> None:
+        self._token = (self._pki / "kubelet.token").read_text().strip()
+        self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._show_certificate()
+        self._listener = await asyncio.get_running_loop().create_server(self._connected, "127.0.0.1", 0, ssl=self._tls)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    def _connected(self) -> _Connection:
+        """A new connection, which will be shown the certificate that the API server made last."""
+        try:
+            self._show_certificate()
+        except OSError as error:  # it is being written
+            log.debug("the node's certificate cannot be read: %s", error)
+        return _Connection(self._answer, self._connections)
+
+    def _show_certificate(self) -> None:
+        certificate, key = self._pki / "kubelet.crt", self._pki / "kubelet.key"
+        changed = (certificate.stat().st_mtime_ns, key.stat().st_mtime_ns)
+        if changed != self._shown:
+            self._tls.load_cert_chain(certificate, key)
+            self._shown = changed
+
+    async def stop(self) -> None:
+        if self._listener is None:
+            return
+        self._listener.close()
+        for each in tuple(self._connections):
+            each.leave()
+        if ends := [each.closed for each in self._connections]:
+            await asyncio.wait(ends, timeout=_STOP_SECONDS)
+        for each in tuple(self._connections):
+            each.abort()
+
+    async def _answer(self, request: Request) -> Response:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            raise _Refused("Unauthorized", 401)
+        query = parse_qs(request.query_string)
+        match request.path.split("/")[1:]:
+            case ["containerLogs", namespace, pod, name]:
+                return self._logs(namespace, pod, name, query)
+            case ["exec", namespace, pod, name]:
+                return self._exec(request, self._container(namespace, pod, name), query)
+            case ["attach", namespace, pod, name]:
+                return self._attach(request, self._container(namespace, pod, name), query)
+            case ["portForward", namespace, pod]:
+                return self._forward(request, self._worker(namespace, pod), query)
+            case ["connect", namespace, pod]:
+                return await self._connect(self._worker(namespace, pod), query)
+            case ["stats", "summary"]:
+                return Response(orjson.dumps(self._summary()))
+        raise _Refused("404 page not found", 404)
+
+    def _worker(self, namespace: str, pod: str) -> PodWorker:
+        if (worker := self._find(namespace, pod)) is None:
+            raise _Refused(f"pod {pod} is not running on this node")
+        return worker
+
+    def _container(self, namespace: str, pod: str, name: str) -> Container:
+        worker = self._find(namespace, pod)
+        container = worker.container(name) if worker else None
+        if container is None:
+            raise _Refused(f'container "{name}" in pod is waiting to start: ContainerCreating')
+        return container
+
+    def _exec(self, request: Request, container: Container, query: Query) -> Response:
+        wanted, words = _wanted(query), query.get("command", [])
+        if not words:
+            raise _Refused("a command to execute must be given")
+        container.running_plan()
+
+        async def serve(streams: Streams) -> Object:
+            try:
+                return exit_status.of(await container.execute(words, streams, tty=wanted.tty))
+            except (CannotStart, NotRunning) as error:
+                return exit_status.internal_error(f"error executing command in container: {error}")
+
+        return command_streams.upgrade(request, wanted, serve)
+
+    def _attach(self, request: Request, container: Container, query: Query) -> Response:
+        container.running_plan()
+
+        async def serve(streams: Streams) -> Object:
+            await container.attach(streams)
+            return exit_status.SUCCESS
+
+        return command_streams.upgrade(request, _wanted(query), serve)
+
+    def _forward(self, request: Request, worker: PodWorker, query: Query) -> Response:
+        return port_forward.upgrade(request, _ports(query), lambda port: _connected_to(worker, port))
+
+    async def _connect(self, worker: PodWorker, query: Query) -> Response:
+        """One connection to one port, for the API server's own requests to a pod."""
+        try:
+            reader, writer = await _connected_to(worker, next(iter(_ports(query)), 0))
+        except CannotConnect as error:
+            raise _Refused(str(error), 503) from None
+        return Upgrade({"Upgrade": "tcp"}, lambda tunnel: tunnel.relay(reader, writer))
+
+    def _logs(self, namespace: str, pod: str, name: str, query: Query) -> Response:
+        worker, live = self._find(namespace, pod), None
+        container, path = worker.container(name) if worker else None, None
+        previous = query.get("previous") == ["true"]
+        if container is not None and not previous:
+            live, path = container.log, container.log_path(container.state.restarts)
+            if live is not None and not path.exists():
+                path = live.path  # between two starts: the one that ended last
+        elif container is not None:
+            path = container.log_path(container.state.restarts - 1)
+        else:
+            path = self._written_log(namespace, pod, name, previous)
+        if path is None or not path.exists():
+            if previous:
+                raise _Refused(f'previous terminated container "{name}" not found')
+            waiting = (container.state.waiting if container else None) or {}
+            reason = waiting.get("reason", "ContainerCreating")
+            raise _Refused(f'container "{name}" in pod is waiting to start: {reason}')
+
+        async def produce(writer: Writer) -> None:
+            async for chunk in read(path, _log_options(query), live):
+                writer.write(chunk)
+                await writer.drain()
+                if writer.gone.done():
+                    return
+
+        return Stream(produce, _TEXT)
+
+
+async def _connected_to(worker: PodWorker, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    local = worker.local_ports.get(port)
+    if local is None:
+        known = ", ".join(map(str, worker.local_ports)) or "none"
+        raise CannotConnect(f"the pod's containers declare no port {port} (they declare: {known})")
+    try:
+        return await asyncio.open_connection("127.0.0.1", local)
+    except OSError as error:
+        raise CannotConnect(f"nothing answers at port {port} of the pod (local port {local}): {error}") from None
+
+
+def _ports(query: Query) -> list[int]:
+    return [int(port) for port in query.get("port", []) if port.isascii() and port.isdigit()]
+
+
+def _is_set(query: Query, name: str) -> bool:
+    return query.get(name, [""])[0] in ("1", "true")
+
+
+def _wanted(query: Query) -> Wanted:
+    stdin, stdout, stderr, tty = (_is_set(query, name) for name in ("input", "output", "error", "tty"))
+    if not (stdin or stdout or stderr):
+        raise _Refused("you must specify at least 1 of stdin, stdout, stderr")
+    return Wanted(stdin, stdout, stderr, tty)
+
+
+def _log_options(query: Query) -> LogOptions:
+    given = {name: values[0] for name, values in query.items()}
+    since = None
+    if seconds := given.get("sinceSeconds"):
+        since = datetime.now(UTC) - timedelta(seconds=int(seconds))
+    elif moment := given.get("sinceTime"):
+        since = datetime.fromisoformat(moment)
+    return LogOptions(
+        follow=_is_set(query, "follow"),
+        timestamps=_is_set(query, "timestamps"),
+        tail_lines=int(given["tailLines"]) if given.get("tailLines") else None,
+        since=since,
+        limit_bytes=int(given["limitBytes"]) if given.get("limitBytes") else None,
+    )

@@ -1,0 +1,37 @@
+"""The kubelet's `/stats/summary`: what the containers of a node use, from which the API server makes PodMetrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from isvc.kube.objects import Object, name_of, namespace_of, uid_of
+from isvc.local.node.pods.pod import PodWorker
+from isvc.local.node.processes.usage import Usage, UsageMeter
+
+
+def summary(node: str, workers: Iterable[PodWorker], meter: UsageMeter) -> Object:
+    """Pods of which every running container has been measured."""
+    machine = meter.of_machine()
+    pods = [_pod(worker, meter) for worker in workers]
+    return {
+        "node": {"nodeName": node, **(_figures(machine) if machine else {})},
+        "pods": [pod for pod in pods if pod is not None],
+    }
+
+
+def _pod(worker: PodWorker, meter: UsageMeter) -> Object | None:
+    running = [(container.name, meter.of(container.pid)) for container in worker.containers if container.pid]
+    containers = [{"name": name, **_figures(usage)} for name, usage in running if usage is not None]
+    if not containers or len(containers) < len(running):
+        return None
+    pod = worker.pod
+    reference = {"name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)}
+    return {"podRef": reference, "containers": containers}
+
+
+def _figures(usage: Usage) -> Object:
+    """With the window of the rate, which a kubelet leaves to whoever asks."""
+    moment = datetime.fromtimestamp(usage.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    cpu = {"time": moment, "usageNanoCores": int(usage.cores * 1e9), "windowSeconds": round(usage.window, 3)}
+    return {"cpu": cpu, "memory": {"time": moment, "workingSetBytes": usage.memory}}

@@ -1,0 +1,393 @@
+"""One pod's life on this node: init containers, containers, status, and the end.
+
+The worker owns the pod's processes. It reports to the API server and never asks it: whenever something changes, it
+computes the whole status and writes it if it differs from the last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isvc.api.resources import INFERENCE_SERVICES
+from isvc.kube.errors import ApiError, NotFound
+from isvc.kube.objects import (
+    Object,
+    dig,
+    finalizers_of,
+    is_being_deleted,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PODS
+from isvc.local.node.capacity import capacity, node_labels
+from isvc.local.node.containers.container import Container
+from isvc.local.node.containers.launch import PodContext
+from isvc.local.node.containers.sandbox import Sandbox
+from isvc.local.node.containers.translate import container_ports
+from isvc.local.node.environment import Missing
+from isvc.local.node.pods.binding import bind
+from isvc.local.node.pods.ephemeral import NONE_RUNS, EphemeralContainers
+from isvc.local.node.pods.first_states import first_states, is_lost, lose, pretend
+from isvc.local.node.pods.lacking import claims, lacking
+from isvc.local.node.pods.ports import Ports
+from isvc.local.node.pods.status import pod_status
+from isvc.local.node.processes.process import Reaper
+from isvc.local.node.programs.images import ImageTable
+from isvc.local.node.programs.warm import WarmServers
+from isvc.local.node.volumes import folders
+from isvc.local.node.volumes.files import exists, files_of
+from isvc.local.node.volumes.images import fetch_images
+from isvc.serving.annotations import SERVICE
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.recorder import Recorder
+
+log = logging.getLogger("isvc.node")
+
+_GRACE = 30.0
+_RETRY = 2.0
+_END = 2.0  # of the grace period, what is kept for the processes to end in
+_LACKING = "NotOnThisMachine"
+_CONCERN_SERVICE = ("ErrImageNeverPull", "FailedMount", _LACKING)  # what its owner has to know of a model server
+
+Drain = Callable[[list[int], float], Awaitable[None]]  # local ports, at most so many seconds
+
+
+@dataclass(frozen=True, slots=True)
+class NodeServices:
+    """What a worker needs of its node."""
+
+    name: str
+    home: Path
+    client: Client
+    clock: Clock
+    recorder: Recorder
+    images: ImageTable
+    reaper: Reaper
+    warm: WarmServers
+    ports: Ports
+    env: Mapping[str, str]
+    drain: Drain
+    opened: asyncio.Event  # processes may be started
+    simulate: bool = False
+    sandbox: Sandbox | None = None
+
+
+class PodWorker:
+    def __init__(self, pod: Object, node: NodeServices) -> None:
+        self.pod = pod
+        self.folder = node.home / "pods" / uid_of(pod)
+        self.containers: list[Container] = []
+        self._node = node
+        self._started = dig(pod, "status", "startTime") or timestamp(node.clock.now())
+        self._init_states = first_states(pod, "initContainers", "initContainerStatuses")
+        self._main_states = first_states(pod, "containers", "containerStatuses")
+        self._ephemeral = EphemeralContainers(self.folder, node.clock)
+        self._context: PodContext | None = None  # once the containers can be started
+        self._written: Object | None = None
+        self._dirty = asyncio.Event()
+        self._life: asyncio.Task[None] | None = None
+        self._writer: asyncio.Task[None] | None = None
+        self._end: asyncio.Task[None] | None = None
+        self._sidecars: list[asyncio.Task[None]] = []
+        self._telling: asyncio.Task[None] | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self.local_ports: dict[int, int] = {}  # by the container's port
+
+    # -- what the node calls ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._writer = asyncio.create_task(self._guarded(self._write_status()), name=f"status of pod {self._title}")
+        if is_lost(self.pod):
+            lose(self.pod, self._init_states, self._main_states, self._now())
+            self._touch()
+            return
+        if dig(self.pod, "status", "containerStatuses"):
+            self._touch()  # it ran before this node was started: what was ready then is not now
+        self._life = asyncio.create_task(self._guarded(self._live()), name=f"pod {self._title}")
+
+    def update(self, pod: Object) -> None:
+        self.pod = pod
+        if is_being_deleted(pod):
+            self.terminate()
+        elif self._ephemeral.add(pod):
+            self._run_ephemeral()
+
+    def _run_ephemeral(self) -> None:
+        if self._life is None or self._life.done():
+            self._ephemeral.refuse(NONE_RUNS)
+        elif self._context is not None:
+            self.containers += self._ephemeral.start(self._context)
+        self._touch()
+
+    def terminate(self) -> asyncio.Task[None]:
+        """The pod is being deleted: drain, stop, then report to the API server that it is gone."""
+        if self._end is None:
+            self._end = asyncio.create_task(self._guarded(self._terminate()), name=f"end of pod {self._title}")
+        return self._end
+
+    async def abandon(self, grace: float) -> None:
+        """The node stops: the processes end, the pod stays as it is for the next start."""
+        await self._stop_containers(grace)
+        await self._cancel()
+
+    async def vanish(self) -> None:
+        """The pod is no longer there at all."""
+        await self.abandon(1)
+        await self._clean_up()
+
+    async def renew_volumes(self) -> None:
+        """What is mounted has changed; a pod that has not started reads it when it does."""
+        if not self.containers:
+            return
+        try:
+            files = await files_of(self.pod, self._node.client)
+            folders.prepare(self.pod, files, self.folder, self._node.home / "volumes")
+            self._renew_tokens(files)
+        except (Missing, OSError, ApiError, ClusterError) as error:
+            self._event("Warning", "FailedMount", str(error))
+
+    def _renew_tokens(self, files: folders.Files) -> None:
+        """Has the volumes filled anew before the first of the pod's tokens ends."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
+        now = self._node.clock.now()
+        if waits := [token.renewal_in(now) for token in files.tokens.values()]:
+            self._renewal = asyncio.create_task(self._renew_after(max(min(waits), _RETRY)))
+
+    async def _renew_after(self, seconds: float) -> None:
+        await self._node.clock.sleep(seconds)
+        self._renewal = None  # this task, which must not cancel itself
+        await self.renew_volumes()
+
+    def container(self, name: str) -> Container | None:
+        return next((container for container in self.containers if container.name == name), None)
+
+    # -- the life -----------------------------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        await self._node.opened.wait()
+        await self._claim()
+        await self._warn()
+        if self._is_pretended():
+            pretend(self._init_states, self._main_states, self._now())
+            self._touch()
+            return
+        context = self._context = await self._prepare()
+        self._ephemeral.add(self.pod)
+        self._run_ephemeral()
+        policy = dig(self.pod, "spec", "restartPolicy") or "Always"
+        if not await self._run_init(context, policy):
+            return
+        for state in self._main_states:
+            state.wait("ContainerCreating")
+        specs = dig(self.pod, "spec", "containers") or []
+        main = [Container(spec, state, context) for spec, state in zip(specs, self._main_states, strict=True)]
+        self.containers += main
+        async with asyncio.TaskGroup() as group:
+            for container in main:
+                group.create_task(container.run(policy))
+        await self._stop_containers(self._grace())  # the sidecars, which have nobody left to serve
+        self._touch()
+
+    def _is_pretended(self) -> bool:
+        """With --simulate, a pod with a container that cannot run here is pretended as a whole."""
+        images = [state.image for state in (*self._init_states, *self._main_states)]
+        return self._node.simulate and any(self._node.images.find(image) is None for image in images)
+
+    async def _warn(self) -> None:
+        """Says what the pod asks for that is not there; it runs without it."""
+        missing = [*lacking(self.pod, node_labels(self._node.name), capacity())]
+        for name, clause in claims(self.pod):
+            with contextlib.suppress(ApiError, ClusterError):
+                if not await exists(self._node.client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(self.pod)):
+                    missing.append(clause)
+        if missing:
+            self._event("Warning", _LACKING, f"{'; '.join(missing)}; the pod runs without")
+
+    async def _claim(self) -> None:
+        self.local_ports = self._node.ports.allocate(container_ports(self.pod))
+        await self._until_possible(lambda: bind(self.pod, self._node.name, self.local_ports, self._node.client))
+
+    async def _prepare(self) -> PodContext:
+        """Volumes filled and everything looked up; tried again until what is missing is there."""
+        while True:
+            try:
+                files = await files_of(self.pod, self._node.client)
+                await fetch_images(self.pod, self.folder / "volumes", self._node.reaper)
+                mounted = folders.prepare(self.pod, files, self.folder, self._node.home / "volumes")
+                break
+            except (Missing, OSError) as error:
+                self._all_wait("CreateContainerConfigError", str(error))
+                self._event("Warning", "FailedMount", str(error))
+            except (ApiError, ClusterError) as error:
+                log.debug("pod %s: %s", self._title, error)
+            await self._node.clock.sleep(_RETRY)
+        self._renew_tokens(files)
+        node = self._node
+        return PodContext(
+            pod={**self.pod, "status": {"podIP": "127.0.0.1", "hostIP": "127.0.0.1", **(self.pod.get("status") or {})}},
+            folder=self.folder,
+            volumes=mounted,
+            sources=files.as_text(),
+            ports=self.local_ports,
+            images=node.images,
+            reaper=node.reaper,
+            warm=node.warm,
+            clock=node.clock,
+            env=node.env,
+            sandbox=node.sandbox,
+            touch=self._touch,
+            event=self._event,
+        )
+
+    async def _run_init(self, context: PodContext, policy: str) -> bool:
+        """Init containers one after the other; a sidecar among them keeps running. False if one failed for good."""
+        specs = dig(self.pod, "spec", "initContainers") or []
+        for spec, state in zip(specs, self._init_states, strict=True):
+            container = Container(spec, state, context)
+            self.containers.append(container)
+            if spec.get("restartPolicy") == "Always":
+                self._sidecars.append(asyncio.create_task(container.run("Always")))
+                await container.has_started.wait()
+                continue
+            await container.run("Never" if policy == "Never" else "OnFailure")
+            if not state.succeeded:
+                self._touch()
+                return False
+        return True
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    async def _terminate(self) -> None:
+        grace = self._grace()
+        began = self._node.clock.monotonic()
+        if grace > 0:
+            await self._node.drain(list(self.local_ports.values()), max(grace - _END, grace / 2))
+        await self._stop_containers(max(0.0, grace - (self._node.clock.monotonic() - began)))
+        await self._cancel()
+        await self._clean_up()
+        with contextlib.suppress(NotFound):
+            if finalizers_of(self.pod):  # somebody wants to know how it ended
+                await self._until_possible(lambda: self._put(self._last_status()))
+            await self._until_possible(self._delete)
+
+    def _last_status(self) -> Object:
+        status = self._status(self.pod)
+        return {**status, "phase": "Succeeded" if status["phase"] == "Succeeded" else "Failed"}
+
+    async def _delete(self) -> None:
+        name, namespace = name_of(self.pod), namespace_of(self.pod)
+        await self._node.client.delete(PODS, name, namespace, uid=uid_of(self.pod), grace_seconds=0)
+
+    def _grace(self) -> float:
+        for path in (("metadata", "deletionGracePeriodSeconds"), ("spec", "terminationGracePeriodSeconds")):
+            seconds = dig(self.pod, *path)
+            if seconds is not None:
+                return float(seconds)
+        return _GRACE
+
+    async def _stop_containers(self, grace: float) -> None:
+        await asyncio.gather(*(container.stop(grace) for container in self.containers))
+
+    async def _cancel(self) -> None:
+        everything = (
+            self._life,
+            self._writer,
+            self._end,
+            self._telling,
+            self._renewal,
+            *self._sidecars,
+            *self._ephemeral.tasks,
+        )
+        tasks = [task for task in everything if task is not None and task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _clean_up(self) -> None:
+        self._node.ports.release(self.local_ports.values())
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def _now(self) -> str:
+        return timestamp(self._node.clock.now())
+
+    # -- the status ---------------------------------------------------------------------------------------------------
+
+    def _touch(self) -> None:
+        self._dirty.set()
+
+    def _status(self, pod: Object) -> Object:
+        states = self._init_states, self._main_states
+        return pod_status(pod, *states, self._started, self._now(), self._ephemeral.states)
+
+    def _all_wait(self, reason: str, message: str) -> None:
+        for state in [*self._init_states, *self._main_states, *self._ephemeral.waiting()]:
+            state.wait(reason, message)
+        self._touch()
+
+    def _event(self, kind: str, reason: str, message: str) -> None:
+        self._node.recorder.event(self.pod, kind, reason, message)
+        if reason in _CONCERN_SERVICE and (service := labels_of(self.pod).get(SERVICE)):
+            self._telling = asyncio.create_task(self._tell_service(service, kind, reason, message))
+
+    async def _tell_service(self, name: str, kind: str, reason: str, message: str) -> None:
+        """The status of an InferenceService has no word for this; its events do."""
+        with contextlib.suppress(ApiError, ClusterError):
+            service = await self._node.client.get(INFERENCE_SERVICES, name, namespace_of(self.pod))
+            self._node.recorder.event(service, kind, reason, f"pod {name_of(self.pod)}: {message}")
+
+    async def _write_status(self) -> None:
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            known = {**self.pod, "status": self._written} if self._written else self.pod
+            status = self._status(known)
+            if status == self._written:
+                continue
+            await self._until_possible(lambda report=status: self._put(report))  # type: ignore[misc]
+
+    async def _put(self, status: Object) -> None:
+        patch = {"metadata": {"uid": uid_of(self.pod)}, "status": status}
+        name, namespace = name_of(self.pod), namespace_of(self.pod)
+        await self._node.client.patch(PODS, name, patch, namespace, subresource="status")
+        self._written = status
+
+    async def _until_possible(self, attempt: Callable[[], Awaitable[Any]]) -> None:
+        """Tries until the API server accepts it; NotFound is raised: the pod is gone."""
+        pause = 0.05
+        while True:
+            try:
+                await attempt()
+            except NotFound:
+                raise
+            except (ApiError, ClusterError) as error:
+                log.debug("pod %s: %s", self._title, error)
+                await self._node.clock.sleep(pause)
+                pause = min(pause * 2, 5.0)
+            else:
+                return
+
+    async def _guarded(self, part: Awaitable[None]) -> None:
+        try:
+            await part
+        except NotFound:
+            log.debug("pod %s is gone", self._title)
+        except Exception as error:
+            log.exception("pod %s", self._title)
+            self._all_wait("RunContainerError", f"the node failed: {error}")
+
+    @property
+    def _title(self) -> str:
+        return f"{namespace_of(self.pod)}/{name_of(self.pod)}"

@@ -1,0 +1,106 @@
+"""A pod's status, computed from what its containers are doing. Words are the kubelet's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from isvc.kube.objects import Object, dig
+from isvc.local.node.containers.state import ContainerState
+
+HOST_IP = "127.0.0.1"
+
+
+def pod_status(
+    pod: Object,
+    init: Sequence[ContainerState],
+    containers: Sequence[ContainerState],
+    started: str,
+    now: str,
+    ephemeral: Sequence[ContainerState] = (),
+) -> Object:
+    """The whole status; condition times stay where nothing changed."""
+    phase = phase_of(pod, init, containers)
+    status: Object = {
+        "phase": phase,
+        "hostIP": HOST_IP,
+        "hostIPs": [{"ip": HOST_IP}],
+        "podIP": HOST_IP,
+        "podIPs": [{"ip": HOST_IP}],
+        "startTime": started,
+        "qosClass": dig(pod, "status", "qosClass") or "BestEffort",
+        "containerStatuses": [state.to_status() for state in containers],
+    }
+    if init:
+        status["initContainerStatuses"] = [state.to_status() for state in init]
+    if ephemeral:
+        status["ephemeralContainerStatuses"] = [state.to_status() for state in ephemeral]
+    status["conditions"] = _conditions(pod, init, containers, phase, now)
+    return status
+
+
+def _conditions(
+    pod: Object, init: Sequence[ContainerState], containers: Sequence[ContainerState], phase: str, now: str
+) -> list[Object]:
+    before: dict[str, Object] = {c["type"]: c for c in dig(pod, "status", "conditions") or []}
+    sidecars = sidecars_of(pod)
+    uninitialized = [state.name for state in init if not _is_past(state, sidecars)]
+    initialized = not uninitialized or phase == "Succeeded"
+    serving = [*(state for state in init if state.name in sidecars), *containers]
+    unready = [state.name for state in serving if not state.ready]
+    over = phase in ("Succeeded", "Failed")
+    reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
+    unready_message = "" if over else f"containers with unready status: [{' '.join(unready)}]"
+    wanted: list[tuple[str, bool, str, str]] = [
+        ("PodReadyToStartContainers", not over, "", ""),
+        (
+            "Initialized",
+            initialized,
+            "" if initialized else "ContainersNotInitialized",
+            "" if initialized else f"containers with incomplete status: [{' '.join(uninitialized)}]",
+        ),
+    ]
+    ready = initialized and not unready and not over
+    why_not = ("", "") if ready else (reason, unready_message)
+    wanted += [("Ready", ready, *why_not), ("ContainersReady", ready, *why_not), ("PodScheduled", True, "", "")]
+    return [_condition(before.get(kind), kind, ok, why, message, now) for kind, ok, why, message in wanted]
+
+
+def _condition(before: Object | None, kind: str, ok: bool, reason: str, message: str, now: str) -> Object:
+    status = "True" if ok else "False"
+    same = before is not None and before.get("status") == status
+    condition: dict[str, Any] = {"type": kind, "status": status, "lastProbeTime": None}
+    condition["lastTransitionTime"] = before["lastTransitionTime"] if before and same else now
+    if reason:
+        condition["reason"] = reason
+    if message:
+        condition["message"] = message
+    return condition
+
+
+def sidecars_of(pod: Object) -> set[str]:
+    """Init containers that run beside the others instead of before them."""
+    return {spec["name"] for spec in dig(pod, "spec", "initContainers") or [] if spec.get("restartPolicy") == "Always"}
+
+
+def _is_past(state: ContainerState, sidecars: set[str]) -> bool:
+    """Whether an init container holds up the next: a sidecar only until its first start."""
+    if state.name in sidecars:
+        return bool(state.started or state.terminated or state.last_terminated)
+    return state.succeeded
+
+
+def phase_of(pod: Object, init: Sequence[ContainerState], containers: Sequence[ContainerState]) -> str:
+    policy, sidecars = dig(pod, "spec", "restartPolicy") or "Always", sidecars_of(pod)
+    if all(state.terminated for state in containers) and policy != "Always":
+        if all(state.succeeded for state in containers):
+            return "Succeeded"
+        if policy == "Never":
+            return "Failed"
+    steps = [state for state in init if state.name not in sidecars]
+    if policy == "Never" and any(state.terminated and not state.succeeded for state in steps):
+        return "Failed"
+    if not all(_is_past(state, sidecars) for state in init):
+        return "Pending"
+    begun = [state.running or state.terminated or state.last_terminated for state in containers]
+    return "Running" if all(begun) else "Pending"

@@ -1,0 +1,233 @@
+"""Model servers that are forked from a process in which their framework is imported already, one for each framework.
+
+That process, a zygote, is started with the first server of its framework, and again when it has died; servers that it
+forked live on. Where forking does not work, or would not be the same as a fresh start, the node starts a program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import itertools
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from isvc.local.node import python_path
+from isvc.local.node.environment import passed_on
+from isvc.local.node.processes.process import Reaper, die_with_parent
+from isvc.local.node.processes.reaper import MARK
+from isvc.local.node.programs.zygote import MESSAGE
+from isvc.local.node.sandbox.policy import Policy
+
+log = logging.getLogger("isvc.node")
+
+_PROGRAM: Final = (sys.executable, "-m", "isvc.modelserver")
+_FRAMEWORKS: Final = frozenset({"sklearn", "xgboost", "lightgbm"})
+# Variables that are read by the interpreter or when a module is imported, which a fork has behind it.
+_READ_AT_IMPORT: Final = ("PYTHON", "LD_", "OPENBLAS_", "MKL_", "BLIS_", "KMP_", "GOMP_", "SKLEARN_", "SCIPY_", "NPY_")
+_OURS: Final = frozenset({"PYTHONUNBUFFERED", "OPENBLAS_NUM_THREADS"})
+_PYTHON_PATH: Final = str(python_path.FOLDER)
+_PATIENCE_SECONDS: Final = 30.0
+_UNKNOWN: Final = 255  # of a server whose zygote died before it
+
+
+class Unavailable(Exception):
+    """No server can be forked; a program can be started instead."""
+
+
+def framework_of(command: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """The framework whose zygote can fork this server; None for one that has to be a program of its own."""
+    if sys.platform != "linux" or tuple(command[:3]) != _PROGRAM:
+        return None
+    chosen = {word.removeprefix("--framework=") for word in command if word.startswith("--framework=")}
+    is_custom = any(word.startswith("--model_class") for word in command)
+    if len(chosen) != 1 or is_custom or any(_matters_at_import(name, value) for name, value in env.items()):
+        return None
+    (framework,) = chosen
+    return framework if framework in _FRAMEWORKS else None
+
+
+def _matters_at_import(name: str, value: str) -> bool:
+    if name == "PYTHONPATH":
+        return value != _PYTHON_PATH
+    return name.startswith(_READ_AT_IMPORT) and name not in _OURS and os.environ.get(name) != value
+
+
+class ForkedServer:
+    """A server's process: what asyncio's would be, for a process that is not our child."""
+
+    def __init__(self, pid: int, pidfd: int) -> None:
+        self.pid = pid
+        self._pidfd = pidfd
+        self._returncode: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().add_reader(pidfd, self._gone)
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._returncode)
+
+    def terminate(self) -> None:
+        with contextlib.suppress(ProcessLookupError, OSError):
+            signal.pidfd_send_signal(self._pidfd, signal.SIGTERM)
+
+    def ended(self, returncode: int) -> None:
+        if not self._returncode.done():
+            self._returncode.set_result(returncode)
+
+    def _gone(self) -> None:
+        """The zygote knows how it ended, and says so within a moment, if it lives."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._pidfd = -1
+        loop.call_later(1.0, self.ended, _UNKNOWN)
+
+
+class Zygote:
+    """The node's end of the socket to one zygote."""
+
+    def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
+        self.process = process
+        self.alive = True
+        self._control = control
+        self._ids = itertools.count(1)
+        self._one_at_a_time = asyncio.Lock()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asked: dict[int, asyncio.Future[ForkedServer]] = {}
+        self._servers: dict[int, ForkedServer] = {}
+        asyncio.get_running_loop().add_reader(control, self._readable)
+
+    @classmethod
+    async def start(cls, framework: str, env: Mapping[str, str]) -> Zygote:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "isvc.local.node.programs.zygote", framework, str(theirs.fileno())),
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                preexec_fn=die_with_parent(),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        ours.setblocking(False)
+        return cls(process, ours)
+
+    async def fork(self, request: Mapping[str, Any], output: int) -> ForkedServer:
+        async with self._one_at_a_time:
+            number = next(self._ids)
+            answer: asyncio.Future[ForkedServer] = asyncio.get_running_loop().create_future()
+            self._asked[number] = answer
+            try:
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await asyncio.shield(self._ready)
+                    socket.send_fds(self._control, [orjson.dumps({**request, "id": number}, default=str)], [output])
+                    return await answer
+            except (OSError, TimeoutError) as error:
+                self.close()
+                raise Unavailable(str(error)) from error
+            finally:
+                self._asked.pop(number, None)
+
+    def close(self) -> None:
+        """Ends the zygote, which ends when its socket does; servers go on."""
+        if not self.alive:
+            return
+        self.alive = False
+        asyncio.get_running_loop().remove_reader(self._control)
+        self._control.close()
+        unanswered: list[asyncio.Future[Any]] = [self._ready, *self._asked.values()]
+        for waiting in unanswered:
+            if not waiting.done():
+                waiting.set_exception(Unavailable("the process that forks servers has ended"))
+                waiting.exception()  # nobody may be waiting
+
+    def _readable(self) -> None:
+        try:
+            message, files, _, _ = socket.recv_fds(self._control, MESSAGE, 1)
+        except OSError:
+            message, files = b"", []
+        if not message:
+            self.close()
+            return
+        answer = orjson.loads(message)
+        if "ready" in answer:
+            self._ready.set_result(None)
+        elif "returncode" in answer:
+            if server := self._servers.pop(answer["pid"], None):
+                server.ended(answer["returncode"])
+        else:
+            self._answered(answer, files)
+
+    def _answered(self, answer: Mapping[str, Any], files: Sequence[int]) -> None:
+        waiting = self._asked.pop(answer["id"], None)
+        server = ForkedServer(answer["pid"], files[0]) if files else None
+        if server is not None:
+            self._servers[server.pid] = server
+        if waiting is None or waiting.done():  # who asked is gone: so must be what was asked for
+            if server is not None:
+                os.killpg(server.pid, signal.SIGKILL)
+        elif server is not None:
+            waiting.set_result(server)
+        else:
+            waiting.set_exception(Unavailable(answer["problem"]))
+
+
+class WarmServers:
+    def __init__(self, reaper: Reaper) -> None:
+        self._reaper = reaper
+        self._zygotes: dict[str, Zygote] = {}
+        self._starting = asyncio.Lock()
+
+    async def fork(
+        self, command: Sequence[str], env: Mapping[str, str], folder: Path, output: int, policy: Policy | None
+    ) -> ForkedServer | None:
+        """The server that the command would start; None where it has to be started as a program."""
+        framework = framework_of(command, env)
+        if framework is None:
+            return None
+        request = {
+            "arguments": list(command[len(_PROGRAM) :]),
+            "env": dict(env),
+            "folder": str(folder),
+            "policy": None if policy is None else dataclasses.asdict(policy),
+        }
+        try:
+            return await (await self._zygote(framework)).fork(request, output)
+        except (Unavailable, OSError) as error:
+            log.warning("the server of %s is started as a program: %s", framework, error)
+            return None
+
+    async def _zygote(self, framework: str) -> Zygote:
+        async with self._starting:
+            found = self._zygotes.get(framework)
+            if found is None or not found.alive:
+                found = self._zygotes[framework] = await Zygote.start(framework, self._environment())
+                self._reaper.add(found.process.pid)
+            return found
+
+    def _environment(self) -> dict[str, str]:
+        """What the system goes on to show as that of the forked servers, too: it has to say whose they are."""
+        home = {name: os.environ[name] for name in ("ISVC_HOME",) if name in os.environ}
+        ours = {
+            "OPENBLAS_NUM_THREADS": "1",  # threads do not survive a fork: libraries start theirs in the servers
+            "PYTHONPATH": _PYTHON_PATH,
+            MARK: self._reaper.new_mark(),
+        }
+        return {**passed_on(os.environ), **home, **ours}
+
+    async def close(self) -> None:
+        for zygote in self._zygotes.values():
+            zygote.close()
+            await zygote.process.wait()
+            self._reaper.remove(zygote.process.pid)

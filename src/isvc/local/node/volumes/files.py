@@ -1,0 +1,52 @@
+"""What of the API server's a pod reads: ConfigMaps, Secrets and tokens, for its volumes and variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.resource import CONFIG_MAPS, SECRETS, Resource
+from isvc.local.node import environment
+from isvc.local.node.volumes import folders
+from isvc.local.node.volumes.tokens import request_tokens
+from isvc.toolkit.client import Client
+
+
+async def files_of(pod: Object, client: Client) -> folders.Files:
+    """Raises Missing where a variable has no source."""
+    from_env, mounted = environment.references(pod), folders.references(pod)
+    config_maps = await _contents(client, pod, CONFIG_MAPS, from_env[0] | mounted[0])
+    secrets = await _contents(client, pod, SECRETS, from_env[1] | mounted[1])
+    files = folders.Files(config_maps, secrets, await request_tokens(pod, client))
+    for spec in [*(dig(pod, "spec", "initContainers") or []), *(dig(pod, "spec", "containers") or [])]:
+        environment.container_env(pod, spec, files.as_text())
+    return files
+
+
+def mounts(pod: Object, resource: Resource, obj: Object) -> bool:
+    """Whether a ConfigMap or Secret is among a pod's volumes."""
+    config_maps, secrets = folders.references(pod)
+    names = secrets if resource is SECRETS else config_maps
+    return namespace_of(obj) == namespace_of(pod) and name_of(obj) in names
+
+
+async def exists(client: Client, resource: Resource, name: str, namespace: str) -> bool:
+    try:
+        await client.get(resource, name, namespace)
+    except NotFound:
+        return False
+    return True
+
+
+async def _contents(
+    client: Client, pod: Object, resource: Resource, names: set[str]
+) -> dict[str, Mapping[str, bytes] | None]:
+    found: dict[str, Mapping[str, bytes] | None] = {}
+    for name in sorted(names):
+        try:
+            obj = await client.get(resource, name, namespace_of(pod))
+            found[name] = folders.contents({**obj, "kind": resource.kind})
+        except NotFound:
+            found[name] = None
+    return found

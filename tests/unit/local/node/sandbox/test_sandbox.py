@@ -1,0 +1,264 @@
+"""Real processes under a policy: what they can reach and what they cannot, on a kernel that confines."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from isvc.local.node.containers.sandbox import Sandbox, private_folders
+from isvc.local.node.processes.process import _before_the_program
+from isvc.local.node.programs.images import STORAGE_INITIALIZER, Program
+from isvc.local.node.sandbox import landlock
+from isvc.local.node.sandbox.policy import Policy, confined, programs, shortcomings, why_not
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "confines")
+
+TRY = """
+import json, sys
+results = {}
+for name, code in json.loads(sys.argv[1]).items():
+    try:
+        exec(code)
+        results[name] = "done"
+    except OSError as error:
+        results[name] = type(error).__name__
+print(json.dumps(results))
+"""
+
+
+def attempt(policy: Policy, **codes: str) -> dict[str, str]:
+    """Run pieces of Python in one confined process; what became of each."""
+    with confined(policy) as confine:
+        ended = subprocess.run(
+            [sys.executable, "-c", TRY, json.dumps(codes)],
+            preexec_fn=_before_the_program(confine),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert ended.returncode == 0, ended.stderr
+    results: dict[str, str] = json.loads(ended.stdout)
+    return results
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    folder = (tmp_path / "own").resolve()
+    folder.mkdir()
+    return folder
+
+
+def policy(own: Path, **more: object) -> Policy:
+    return Policy(readable=programs(), writable=(own,), **more)  # type: ignore[arg-type]
+
+
+def test_files(own: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("precious")
+    (own / "link").symlink_to(secret)
+    found = attempt(
+        policy(own),
+        write=f"open({str(own / 'new')!r}, 'w').write('x')",
+        rename=f"import os; os.rename({str(own / 'new')!r}, {str(own / 'newer')!r})",
+        read_system="open('/etc/hosts').read()",
+        write_nowhere="open('/dev/null', 'w').write('x')",
+        read_secret=f"open({str(secret)!r}).read()",
+        write_secret=f"open({str(secret)!r}, 'w')",
+        through_a_link=f"open({str(own / 'link')!r}).read()",
+        list_home=f"import os; os.listdir({str(Path.home())!r})",
+        write_system="open('/etc/isvc-test', 'w')",
+        truncate=f"import os; os.truncate({str(secret)!r}, 0)",
+        link_out=f"import os; os.link({str(secret)!r}, {str(own / 'hard')!r})",
+    )
+    allowed = {name for name, result in found.items() if result == "done"}
+    assert allowed == {"write", "rename", "read_system", "write_nowhere"}
+    assert secret.read_text() == "precious"
+
+
+def test_what_is_read_only_stays_so(own: Path) -> None:
+    (own / "config").write_text("x")
+    found = attempt(
+        Policy(readable=(*programs(), own)),
+        read=f"open({str(own / 'config')!r}).read()",
+        write=f"open({str(own / 'config')!r}, 'w')",
+        remove=f"import os; os.unlink({str(own / 'config')!r})",
+    )
+    assert found == {"read": "done", "write": "PermissionError", "remove": "PermissionError"}
+
+
+@pytest.fixture
+def listener() -> Iterator[int]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.skipif(landlock.abi() < landlock.PORTS_ABI, reason="the kernel does not confine ports")
+def test_ports(own: Path, listener: int) -> None:
+    mine, other = free_port(), free_port()
+    connect = "import socket; socket.create_connection(('127.0.0.1', {}), 5).close()"
+    bind = "import socket; s = socket.socket(); s.bind(('127.0.0.1', {}))"
+    codes = {"connect": connect.format(listener), "bind_mine": bind.format(mine), "bind_other": bind.format(other)}
+    refused = attempt(policy(own, listens=(mine,)), **codes)
+    assert refused == {"connect": "PermissionError", "bind_mine": "done", "bind_other": "PermissionError"}
+    assert attempt(policy(own, connects=(listener,)), connect=codes["connect"]) == {"connect": "done"}
+    assert attempt(policy(own, connects=None), connect=codes["connect"]) == {"connect": "done"}
+
+
+def test_unix_sockets_are_no_way_out(own: Path) -> None:
+    server = socket.socket(socket.AF_UNIX)
+    path = own / "agent"
+    server.bind(str(path))
+    server.listen()
+    found = attempt(
+        policy(own),
+        connect=f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})",
+        pair="import socket; a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1) == b'x'",
+        internet="import socket; socket.socket(socket.AF_INET)",
+    )
+    server.close()
+    assert found == {"connect": "PermissionError", "pair": "done", "internet": "done"}
+
+
+@pytest.mark.skipif(landlock.abi() < landlock.SIGNALS_ABI, reason="the kernel does not confine signals")
+def test_other_processes(own: Path) -> None:
+    with subprocess.Popen(["sleep", "600"], env={"SECRET": "x"}) as other:
+        found = attempt(
+            policy(own),
+            kill=f"import os; os.kill({other.pid}, 15)",
+            environ=f"open('/proc/{other.pid}/environ').read()",
+            own_child="import subprocess; p = subprocess.Popen(['sleep', '60']); p.kill(); p.wait()",
+        )
+        assert other.poll() is None
+        other.send_signal(signal.SIGKILL)
+    assert found == {"kill": "PermissionError", "environ": "PermissionError", "own_child": "done"}
+
+
+def test_children_are_confined_as_well(own: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("precious")
+    code = f"import subprocess; subprocess.run(['cat', {str(tmp_path / 'secret')!r}], check=True, capture_output=True)"
+    with confined(policy(own)) as confine:
+        ended = subprocess.run([sys.executable, "-c", code], preexec_fn=confine, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "CalledProcessError" in ended.stderr
+
+
+def test_a_link_in_place_of_a_folder_grants_nothing(own: Path, tmp_path: Path) -> None:
+    """A container may put a link where a volume's folder was, between two starts."""
+    (tmp_path / "link").symlink_to(Path.home())
+    with pytest.raises(PermissionError, match="link"), confined(Policy(writable=(tmp_path.resolve() / "link",))):
+        pass
+
+
+# -- from a manifest to a policy --------------------------------------------------------------------------------------
+
+POD = {
+    "spec": {
+        "volumes": [
+            {"name": "scratch", "emptyDir": {}},
+            {"name": "config", "configMap": {"name": "c"}},
+            {"name": "models", "persistentVolumeClaim": {"claimName": "m"}},
+        ]
+    }
+}
+SPEC = {
+    "volumeMounts": [
+        {"name": "scratch", "mountPath": "/scratch"},
+        {"name": "config", "mountPath": "/config"},
+        {"name": "models", "mountPath": "/models", "readOnly": True},
+    ]
+}
+
+
+def policy_of(folder: Path, program: Program, command: list[str]) -> Policy:
+    mounts = {f"/{name}": str(folder / "volumes" / name) for name in ("scratch", "config", "models")}
+    return Sandbox(8080).policy(
+        POD, SPEC, program, command, folder=folder, mounts=mounts, ports=[9000], termination_log=folder / "log"
+    )
+
+
+def test_a_container_writes_to_its_own_volumes(own: Path) -> None:
+    made = policy_of(own, Program(), [sys.executable])
+    assert set(made.writable) == {*private_folders(own).values(), own / "log", own / "volumes" / "scratch"}
+    assert {own, own / "volumes" / "config", own / "volumes" / "models"} <= set(made.readable)
+    assert (made.listens, made.connects) == ((9000,), (8080, 443))
+    assert Path.home() not in made.readable
+
+
+def test_the_storage_initializer_reads_what_it_copies(own: Path, tmp_path: Path) -> None:
+    model = tmp_path / "my model"
+    command = [sys.executable, "-m", "isvc.storage_initializer", f"file://{tmp_path}/my%20model", "/mnt"]
+    made = policy_of(own, STORAGE_INITIALIZER, command)
+    assert model in made.readable
+    assert made.connects is None
+    assert model not in policy_of(own, Program(), command).readable
+
+
+def test_the_storage_initializer_fills_a_volume(own: Path, tmp_path: Path) -> None:
+    """It may write into the volume and not beside it, where it would otherwise put what is not complete."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights").write_text("w")
+    volume = own / "volumes" / "scratch"
+    volume.mkdir(parents=True)
+    command = [*STORAGE_INITIALIZER.command, f"file://{tmp_path}/model", str(volume)]
+    with confined(policy_of(own, STORAGE_INITIALIZER, command)) as confine:
+        ended = subprocess.run(command, preexec_fn=confine, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    assert [path.name for path in volume.iterdir()] == ["weights"]
+
+
+@pytest.mark.parametrize("first", ["", "{here}"])
+def test_the_folder_that_isvc_is_started_in_is_not_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [first.format(here=tmp_path), *sys.path[1:]])
+    assert tmp_path.resolve() not in programs()
+
+
+def test_the_users_programs_can_be_run(own: Path) -> None:
+    made = policy_of(own, Program(("python", "/srv/mine/server.py"), working_dir="/srv/mine"), [sys.executable])
+    assert {Path("/srv/mine"), Path("/srv/mine/server.py")} <= set(made.readable)
+
+
+# -- machines that cannot ---------------------------------------------------------------------------------------------
+
+
+def test_what_a_machine_cannot_do_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    assert "Landlock" in why_not()
+    monkeypatch.setattr(landlock, "abi", lambda: 3)
+    assert why_not() == ""
+    assert len(shortcomings()) == 2
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert "needs Linux" in why_not()
+
+
+def test_isvc_up_refuses_to_start_unconfined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from isvc.cli.up import command
+
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    monkeypatch.setenv("ISVC_HOME", str(tmp_path / "home"))
+    ended = CliRunner().invoke(command, ["--sandbox"])
+    assert ended.exit_code == 1
+    assert "cannot be confined" in ended.output
+    assert not os.path.exists(tmp_path / "home")
