@@ -199,10 +199,10 @@ def serve(port: int, http1: int, http2: int) -> None:
     import uvloop
 
     from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
-    from isvc.local.gateway.backends import Backends
+    from isvc.local.gateway.endpoints.backends import Backends
     from isvc.local.gateway.guard import Guard
     from isvc.local.gateway.proxy import Proxy
-    from isvc.local.gateway.routes import RouteTable
+    from isvc.local.gateway.routes.table import RouteTable
     from isvc.local.gateway.server import READS
     from isvc.toolkit.memory import MemoryReader
 

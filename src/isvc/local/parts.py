@@ -17,7 +17,7 @@ from isvc.local.choices import Choices
 from isvc.local.controllers import controllers, gateways, inference_pools
 from isvc.local.controllers.context import Context
 from isvc.local.gateway.access_log import AccessLog
-from isvc.local.gateway.backends import Endpoint
+from isvc.local.gateway.endpoints.backends import Endpoint
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.server import Gateway
 from isvc.local.gateway.tls import Certificates

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from isvc.local.gateway.target import Target
+from isvc.local.gateway.requests.target import Target
 
 _USER: Final = "pod"
 

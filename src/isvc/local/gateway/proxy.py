@@ -9,17 +9,17 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from isvc.local.gateway.access_log import AccessLog, Outcome
-from isvc.local.gateway.answers import SERVICE, bytes_sent, refusal
-from isvc.local.gateway.backends import Backends, Unavailable
-from isvc.local.gateway.exchange import LONGEST_LINE
-from isvc.local.gateway.forward import Forwarder
+from isvc.local.gateway.endpoints.backends import Backends, Unavailable
+from isvc.local.gateway.forwarding.exchange import LONGEST_LINE
+from isvc.local.gateway.forwarding.forwarder import Forwarder
+from isvc.local.gateway.forwarding.outside import Outside
 from isvc.local.gateway.guard import Guard
-from isvc.local.gateway.local_gateway import both, sent_on_as, target_behind
 from isvc.local.gateway.metrics import PATH, Metrics
-from isvc.local.gateway.outside import Outside
-from isvc.local.gateway.routes import RouteTable
-from isvc.local.gateway.rules import Backend, Match, Rule
-from isvc.local.gateway.target import BadTarget, Target, cluster_name, target_of
+from isvc.local.gateway.requests.answers import SERVICE, bytes_sent, refusal
+from isvc.local.gateway.requests.target import BadTarget, Target, cluster_name, target_of
+from isvc.local.gateway.routes.local_gateway import both, sent_on_as, target_behind
+from isvc.local.gateway.routes.rules import Backend, Match, Rule
+from isvc.local.gateway.routes.table import RouteTable
 
 
 async def _nobody_knows(target: Target) -> None:

@@ -14,13 +14,19 @@ from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICES, Resource
 from isvc.local.gateway import unready
 from isvc.local.gateway.access_log import AccessLog
-from isvc.local.gateway.attachment import Gateways, parent_key
-from isvc.local.gateway.backends import READY_IN_SLICE, SERVICE_OF_SLICE, Backends, ready_in_slice, service_of_slice
-from isvc.local.gateway.graphs import graph_routes
+from isvc.local.gateway.endpoints.backends import (
+    READY_IN_SLICE,
+    SERVICE_OF_SLICE,
+    Backends,
+    ready_in_slice,
+    service_of_slice,
+)
+from isvc.local.gateway.gateway_api.attachment import Gateways, parent_key
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.listener import Listener
 from isvc.local.gateway.proxy import Proxy
-from isvc.local.gateway.routes import RouteTable
+from isvc.local.gateway.routes.graphs import graph_routes
+from isvc.local.gateway.routes.table import RouteTable
 from isvc.local.knative.kinds import ROUTE
 from isvc.local.status_printer import Describe
 from isvc.serving.thirdparty import (

@@ -10,7 +10,7 @@ from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFEREN
 from isvc.kube.conditions import is_true
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import Resource
-from isvc.local.gateway.target import Target
+from isvc.local.gateway.requests.target import Target
 from isvc.local.status_printer import Describe
 from isvc.toolkit.reads import Read
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.kube.objects import Object
-from isvc.local.gateway.attachment import CONTROLLER
+from isvc.local.gateway.gateway_api.attachment import CONTROLLER
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
 
 GATEWAY_NAME: Final = "kserve-ingress-gateway"

@@ -14,7 +14,7 @@ from typing import Final
 
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICE_NAME_LABEL
-from isvc.local.gateway.backends import Backends, Endpoint, Unavailable
+from isvc.local.gateway.endpoints.backends import Backends, Endpoint, Unavailable
 from isvc.local.knative.demand import Demand
 from isvc.local.knative.kinds import REVISIONS
 from isvc.local.knative.workload import PORT

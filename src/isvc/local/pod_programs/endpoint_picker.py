@@ -1,7 +1,7 @@
 """Runs in place of an endpoint picker: accepts connections, so that its Deployment becomes ready, and does no more.
 
-On a cluster a gateway asks the picker for each request. Here the gateway picks itself (`local/gateway/picker`): it
-reads the same metrics of the model servers, and saves every request a detour.
+On a cluster a gateway asks the picker for each request. Here the gateway picks itself
+(`local/gateway/endpoints/picker`): it reads the same metrics of the model servers, and saves every request a detour.
 """
 
 from __future__ import annotations

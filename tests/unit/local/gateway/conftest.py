@@ -10,11 +10,11 @@ from aiohttp import web
 
 from isvc.kube.objects import name_of
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICE_NAME_LABEL, SERVICES
-from isvc.local.gateway.backends import SERVICE_OF_SLICE, Backends
+from isvc.local.gateway.endpoints.backends import SERVICE_OF_SLICE, Backends
 from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.listener import Listener
 from isvc.local.gateway.proxy import Proxy
-from isvc.local.gateway.routes import RouteTable
+from isvc.local.gateway.routes.table import RouteTable
 from isvc.local.gateway.server import READS
 from isvc.toolkit.memory import MemoryReader
 

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from tests.unit.local.gateway.raw import exchange, named, upper
 
-from isvc.local.gateway.backends import Endpoint
+from isvc.local.gateway.endpoints.backends import Endpoint
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from isvc.kube.objects import Key
-from isvc.local.gateway.backends import Backends, Endpoint, Unavailable
+from isvc.local.gateway.endpoints.backends import Backends, Endpoint, Unavailable
 from isvc.local.knative.activator import Line
 from isvc.toolkit.clock import SystemClock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isvc.kube.objects import Object
-from isvc.local.gateway.graphs import graph_routes
+from isvc.local.gateway.routes.graphs import graph_routes
 from isvc.local.knative.configurations import revision_of
 from isvc.local.knative.resource_scaling import hpa_of
 from isvc.local.knative.settings import Scaling

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from isvc.local.gateway.backends import Endpoint
-from isvc.local.gateway.pools import Member
-from isvc.local.gateway.prefixes import SeenPrefixes, blocks
+from isvc.local.gateway.endpoints.backends import Endpoint
+from isvc.local.gateway.endpoints.pools import Member
+from isvc.local.gateway.endpoints.prefixes import SeenPrefixes, blocks
 
 _QUEUE_WEIGHT: Final = 2.0
 _CACHE_WEIGHT: Final = 2.0

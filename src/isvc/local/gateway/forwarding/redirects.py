@@ -6,8 +6,8 @@ from typing import Final
 
 from aiohttp import web
 
-from isvc.local.gateway.rules import Match, Redirect
-from isvc.local.gateway.target import Target
+from isvc.local.gateway.requests.target import Target
+from isvc.local.gateway.routes.rules import Match, Redirect
 
 _PORTS: Final = {"http": 80, "https": 443}
 

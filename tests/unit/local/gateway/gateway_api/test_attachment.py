@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from isvc.kube.objects import Object, dig
-from isvc.local.gateway.attachment import CONTROLLER, Gateways
-from isvc.local.gateway.status import gateway_status, route_status
+from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Gateways
+from isvc.local.gateway.gateway_api.status import gateway_status, route_status
 from isvc.local.install.gateway import at_port, gateway, gateway_class
 
 PORT = 8080

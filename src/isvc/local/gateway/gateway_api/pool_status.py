@@ -7,9 +7,9 @@ from typing import Final
 
 from isvc.kube.objects import Key, Object, dig
 from isvc.kube.resource import Resource
-from isvc.local.gateway.attachment import Gateways, parent_key
-from isvc.local.gateway.pools import pool_of
-from isvc.local.gateway.status import condition, dated
+from isvc.local.gateway.endpoints.pools import pool_of
+from isvc.local.gateway.gateway_api.attachment import Gateways, parent_key
+from isvc.local.gateway.gateway_api.status import condition, dated
 from isvc.serving.thirdparty import GATEWAYS, INFERENCE_POOLS_V1ALPHA2
 
 ACCEPTED: Final = (

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from isvc.local.gateway.rules import Filters, HeaderChange, Rule
-from isvc.local.gateway.target import Target
+from isvc.local.gateway.requests.target import Target
+from isvc.local.gateway.routes.rules import Filters, HeaderChange, Rule
 from isvc.local.knative.kinds import LOCAL_GATEWAY
 
 

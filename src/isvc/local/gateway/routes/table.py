@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.patterns import BadPattern
-from isvc.local.gateway.http_routes import http_route_rules
-from isvc.local.gateway.ingresses import ingress_rules
-from isvc.local.gateway.rules import PathKind, Rule
-from isvc.local.gateway.virtual_services import virtual_service_rules
+from isvc.local.gateway.routes.http_routes import http_route_rules
+from isvc.local.gateway.routes.ingresses import ingress_rules
+from isvc.local.gateway.routes.rules import PathKind, Rule
+from isvc.local.gateway.routes.virtual_services import virtual_service_rules
 
 log = logging.getLogger("isvc.gateway")
 

@@ -9,11 +9,11 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from aiohttp import web
 
-from isvc.local.gateway.answers import broken_off, refusal
-from isvc.local.gateway.exchange import Outgoing, exchange, new_session, read_body
+from isvc.local.gateway.forwarding.exchange import Outgoing, exchange, new_session, read_body
+from isvc.local.gateway.forwarding.headers import request_headers
 from isvc.local.gateway.guard import Guard
-from isvc.local.gateway.headers import request_headers
-from isvc.local.gateway.target import Target
+from isvc.local.gateway.requests.answers import broken_off, refusal
+from isvc.local.gateway.requests.target import Target
 
 
 class Outside:

@@ -10,9 +10,9 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from isvc.local.gateway.backends import Backends, Unavailable
-from isvc.local.gateway.exchange import Outgoing
-from isvc.local.gateway.rules import Mirror
+from isvc.local.gateway.endpoints.backends import Backends, Unavailable
+from isvc.local.gateway.forwarding.exchange import Outgoing
+from isvc.local.gateway.routes.rules import Mirror
 
 log = logging.getLogger("isvc.gateway")
 

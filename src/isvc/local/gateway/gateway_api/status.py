@@ -7,8 +7,8 @@ from typing import Final
 
 from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.kube.resource import SERVICES, Resource
-from isvc.local.gateway.attachment import CONTROLLER, Attachment, Gateways, Reason, parent_key
-from isvc.local.gateway.pools import pool_of
+from isvc.local.gateway.endpoints.pools import pool_of
+from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Attachment, Gateways, Reason, parent_key
 from isvc.serving.thirdparty import HTTP_ROUTES
 
 Exists = Callable[[Resource, str, str], bool]

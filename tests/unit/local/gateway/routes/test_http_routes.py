@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from tests.unit.local.gateway.raw import named
 
-from isvc.local.gateway.routes import RouteTable
+from isvc.local.gateway.routes.table import RouteTable
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

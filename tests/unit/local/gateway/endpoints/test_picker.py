@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 
 from isvc.kube.resource import PODS
-from isvc.local.gateway.backends import Endpoint, Unavailable
-from isvc.local.gateway.picker import Figures, Picker
-from isvc.local.gateway.pools import Member, members
-from isvc.local.gateway.prefixes import SeenPrefixes, blocks
+from isvc.local.gateway.endpoints.backends import Endpoint, Unavailable
+from isvc.local.gateway.endpoints.picker import Figures, Picker
+from isvc.local.gateway.endpoints.pools import Member, members
+from isvc.local.gateway.endpoints.prefixes import SeenPrefixes, blocks
 from isvc.local.gateway.server import READS
 from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 from isvc.toolkit.memory import MemoryReader

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from isvc.kube.objects import Object, dig, is_being_deleted, labels_of, uid_of
 from isvc.kube.resource import PODS, Resource
 from isvc.local.controllers.pods import is_ready
-from isvc.local.gateway.backends import Endpoint, Unavailable
+from isvc.local.gateway.endpoints.backends import Endpoint, Unavailable
 from isvc.local.node.pods.ports import local_ports
 from isvc.serving.llm.labels import ROLE
 from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.patterns import FullMatch
-from isvc.local.gateway.rules import Backend, Match, PathKind, Rule
+from isvc.local.gateway.routes.rules import Backend, Match, PathKind, Rule
 
 
 def ingress_rules(ingress: Object) -> Iterable[tuple[str, Rule]]:

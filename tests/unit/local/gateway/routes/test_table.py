@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from isvc.local.durations import limit
-from isvc.local.gateway.routes import RouteTable
-from isvc.local.gateway.target import cluster_name
+from isvc.local.gateway.requests.target import cluster_name
+from isvc.local.gateway.routes.table import RouteTable
 
 
 def ingress(host, *paths, name="i", created="2026-01-01T00:00:00Z"):

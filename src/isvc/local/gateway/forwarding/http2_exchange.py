@@ -10,11 +10,11 @@ from multidict import CIMultiDict
 
 from isvc.http2.client import Pool
 from isvc.http2.stream import Broken, Headers, Stream
-from isvc.local.gateway.answers import BEGUN
-from isvc.local.gateway.backends import Endpoint
-from isvc.local.gateway.exchange import Body, Outgoing, Unwanted
-from isvc.local.gateway.headers import response_headers
-from isvc.local.gateway.http2_requests import Http2Request, encoded
+from isvc.local.gateway.endpoints.backends import Endpoint
+from isvc.local.gateway.forwarding.exchange import Body, Outgoing, Unwanted
+from isvc.local.gateway.forwarding.headers import response_headers
+from isvc.local.gateway.requests.answers import BEGUN
+from isvc.local.gateway.requests.http2 import Http2Request, encoded
 
 
 async def exchange_http2(pool: Pool, request: web.BaseRequest, endpoint: Endpoint, out: Outgoing) -> web.StreamResponse:

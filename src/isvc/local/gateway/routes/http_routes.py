@@ -11,8 +11,8 @@ from typing import Final
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.patterns import FullMatch
 from isvc.local.durations import limit
-from isvc.local.gateway.pools import pool_of
-from isvc.local.gateway.rules import (
+from isvc.local.gateway.endpoints.pools import pool_of
+from isvc.local.gateway.routes.rules import (
     Backend,
     Condition,
     Filters,

@@ -18,19 +18,19 @@ from aiohttp import web
 
 from isvc.http2.client import Pool
 from isvc.http2.stream import Refused
-from isvc.local.gateway import pools
-from isvc.local.gateway.answers import BEGUN, SERVICE, broken_off, refusal
-from isvc.local.gateway.backends import Backends, Endpoint, Line, Unavailable
-from isvc.local.gateway.exchange import BUFFERED, Body, Outgoing, Unwanted, exchange, new_session, read_body
-from isvc.local.gateway.headers import request_headers
-from isvc.local.gateway.http2_exchange import exchange_http2
-from isvc.local.gateway.http2_requests import Http2Request
-from isvc.local.gateway.mirrors import Mirrors
-from isvc.local.gateway.picker import Picker
-from isvc.local.gateway.redirects import redirection
-from isvc.local.gateway.rules import Backend, Rule
-from isvc.local.gateway.target import Target
-from isvc.local.gateway.websockets import HANDSHAKE, asks_for_websocket
+from isvc.local.gateway.endpoints import pools
+from isvc.local.gateway.endpoints.backends import Backends, Endpoint, Line, Unavailable
+from isvc.local.gateway.endpoints.picker import Picker
+from isvc.local.gateway.forwarding.exchange import BUFFERED, Body, Outgoing, Unwanted, exchange, new_session, read_body
+from isvc.local.gateway.forwarding.headers import request_headers
+from isvc.local.gateway.forwarding.http2_exchange import exchange_http2
+from isvc.local.gateway.forwarding.mirrors import Mirrors
+from isvc.local.gateway.forwarding.redirects import redirection
+from isvc.local.gateway.forwarding.websockets import HANDSHAKE, asks_for_websocket
+from isvc.local.gateway.requests.answers import BEGUN, SERVICE, broken_off, refusal
+from isvc.local.gateway.requests.http2 import Http2Request
+from isvc.local.gateway.requests.target import Target
+from isvc.local.gateway.routes.rules import Backend, Rule
 
 log = logging.getLogger("isvc.gateway")
 

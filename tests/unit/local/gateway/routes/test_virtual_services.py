@@ -6,8 +6,8 @@ import pytest
 from aiohttp import web
 from tests.unit.local.gateway.raw import named
 
-from isvc.local.gateway.routes import RouteTable
-from isvc.local.gateway.rules import Rule
+from isvc.local.gateway.routes.rules import Rule
+from isvc.local.gateway.routes.table import RouteTable
 
 
 def table(*http: dict, hosts: tuple[str, ...] = ("h.test",)) -> RouteTable:

@@ -14,7 +14,8 @@ from typing import Final
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.patterns import FullMatch, Replacement
 from isvc.local.durations import limit
-from isvc.local.gateway.rules import (
+from isvc.local.gateway.requests.target import cluster_name
+from isvc.local.gateway.routes.rules import (
     Backend,
     Condition,
     Filters,
@@ -27,7 +28,6 @@ from isvc.local.gateway.rules import (
     Retry,
     Rule,
 )
-from isvc.local.gateway.target import cluster_name
 
 _UNSUPPORTED: Final = ("delegate", "directResponse", "fault", "corsPolicy")
 _CODES_OF_POLICY: Final[Mapping[str, range | tuple[int, ...]]] = {

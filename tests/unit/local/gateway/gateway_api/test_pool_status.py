@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.local.gateway.attachment import CONTROLLER, Gateways
-from isvc.local.gateway.pool_status import pool_status
+from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Gateways
+from isvc.local.gateway.gateway_api.pool_status import pool_status
 from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
 NOW = "2026-11-16T12:00:00Z"

@@ -1,0 +1,1 @@
+"""Which rule is for a request: Ingresses, HTTPRoutes and VirtualServices, compiled into one table."""
