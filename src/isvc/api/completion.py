@@ -79,6 +79,7 @@ class _Rules:
     schema: Schema
     types: tuple[type, ...]  # any, if empty
     is_quantity: bool
+    is_text: bool  # and nothing else: whatever it says, it stays as it is
     fields: _Fields
     always: tuple[str, ...]  # fields that are written down even when they say nothing
     items: _Rules | None
@@ -86,11 +87,13 @@ class _Rules:
     @classmethod
     def of(cls, schema: Schema) -> _Rules:
         properties = schema.get("properties", {})
+        types = _types(schema)
         written = (field for mark, field in _ALWAYS_WRITTEN.items() if mark in properties)
         return cls(
             schema,
-            _types(schema),
+            types,
             _is_quantity(schema),
+            types == (str,),
             _Fields(schema),
             (*schema.get("required", ()), *written),
             cls.of(schema["items"]) if "items" in schema else None,
@@ -160,7 +163,7 @@ def _completed_object(value: dict[str, Any], rules: _Rules, path: str) -> dict[s
     changes: dict[str, Any] = {}
     for name, item in value.items():
         below = rules.fields[name]
-        if below is not None and item is not None:
+        if below is not None and item is not None and not (below.is_text and type(item) is str):
             new = _completed(item, below, f"{path}.{name}" if path else name)
             if below.is_quantity and rules.schema.get("properties") == _TARGET:
                 new = str(item)

@@ -17,6 +17,8 @@ TRANSFORMER_CONTAINER = "transformer-container"
 STORAGE_URI_ENV = "STORAGE_URI"
 """Environment variable with which a container of one's own says what to download."""
 
+_MODELS = (*FRAMEWORKS, "model")
+
 Component = PredictorSpec | TransformerSpec | ExplainerSpec
 
 
@@ -55,7 +57,7 @@ def _of_predictor(predictor: PredictorSpec) -> list[Implementation]:
 
 def named_models(predictor: PredictorSpec) -> Iterator[tuple[str, PredictorExtensionSpec]]:
     """Frameworks and `model`, as far as they are set."""
-    for name in (*FRAMEWORKS, "model"):
+    for name in _MODELS:
         spec: PredictorExtensionSpec | None = getattr(predictor, name)
         if spec is not None:
             yield name, spec

@@ -9,7 +9,7 @@ from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.controllers.inferencegraph.reconcile import Reconciler
 from isvc.controllers.inferencegraph.resolve import service_names
-from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
 from isvc.serving.config.current import Configuration
 from isvc.serving.knative_settings import NAMESPACE, KnativeSettings
@@ -46,13 +46,14 @@ def controller(
     reconciler = Reconciler(client, cache, recorder, clock, configuration, knative)
     owner = owner_of(INFERENCE_GRAPHS)
 
-    def graphs_of(service: Object) -> Iterable[Key]:
-        place = f"{namespace_of(service)}/{name_of(service)}"
-        return cache.keys(INFERENCE_GRAPHS, BY_SERVICE, place)
+    def graphs_of(before: Object | None, after: Object | None) -> Iterable[Key]:
+        """The graphs of a service with a new spec or address, which is all that concerns a graph; few have any."""
+        graphs = cache.keys(INFERENCE_GRAPHS, BY_SERVICE, str(Key.of(after or before or {})))
+        return graphs if graphs and _seen(before) != _seen(after) else ()
 
     watches = (
         Watch(INFERENCE_GRAPHS, optional=True),
-        Watch(INFERENCE_SERVICES, to=graphs_of, when=_address_changed),
+        Watch(INFERENCE_SERVICES, on_change=graphs_of),
         Watch(DEPLOYMENTS, to=owner),
         Watch(SERVICES, to=owner),
         Watch(KNATIVE_SERVICES, to=owner, optional=True),
@@ -68,10 +69,5 @@ def _services(graph: Object) -> Iterable[str]:
     return (f"{namespace_of(graph)}/{name}" for name in service_names(spec))
 
 
-def _address_changed(before: Object | None, after: Object | None) -> bool:
-    """Whether a service has a new spec or address; nothing else of it concerns a graph."""
-
-    def seen(service: Object | None) -> tuple[object, object]:
-        return dig(service or {}, "status", "address"), dig(service or {}, "metadata", "generation")
-
-    return seen(before) != seen(after)
+def _seen(service: Object | None) -> tuple[object, object]:
+    return dig(service or {}, "status", "address"), dig(service or {}, "metadata", "generation")

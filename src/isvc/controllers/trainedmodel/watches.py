@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.controllers.trainedmodel.reconcile import Reconciler
 from isvc.kube import conditions
-from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
@@ -21,9 +21,10 @@ def controller(client: Client, cache: Memory, clock: Clock) -> Controller:
     """One worker: models of one service share its memory and its list."""
     reconciler = Reconciler(client, cache, clock)
 
-    def models_of(service: Object) -> Iterable[Key]:
-        place = f"{namespace_of(service)}/{name_of(service)}"
-        return cache.keys(TRAINED_MODELS, BY_SERVICE, place)
+    def models_of(before: Object | None, after: Object | None) -> Iterable[Key]:
+        """The models of a service whose readiness, address or spec changed; few services have any."""
+        models = cache.keys(TRAINED_MODELS, BY_SERVICE, str(Key.of(after or before or {})))
+        return models if models and _seen(before) != _seen(after) else ()
 
     def siblings_of(model: Object) -> Iterable[Key]:
         """The models that share a service with this one, which may now have room or no longer have it."""
@@ -33,7 +34,7 @@ def controller(client: Client, cache: Memory, clock: Clock) -> Controller:
     watches = (
         Watch(TRAINED_MODELS, optional=True),
         Watch(TRAINED_MODELS, to=siblings_of, when=_made_room, optional=True),
-        Watch(INFERENCE_SERVICES, to=models_of, when=_readiness_changed),
+        Watch(INFERENCE_SERVICES, on_change=models_of),
     )
     reads = (Read(TRAINED_MODELS, indexers={BY_SERVICE: _service}, optional=True),)
     return Controller("trainedmodel", reconciler.reconcile, watches, workers=1, reads=reads, clock=clock)
@@ -49,12 +50,8 @@ def _made_room(before: Object | None, after: Object | None) -> bool:
     return before is not None and (after is None or list(_service(before)) != list(_service(after)))
 
 
-def _readiness_changed(before: Object | None, after: Object | None) -> bool:
-    """Whether a service's readiness, address or spec changed."""
-
-    def seen(service: Object | None) -> tuple[object, ...]:
-        status = (service or {}).get("status") or {}
-        ready = conditions.is_true(status.get("conditions") or [], "Ready")
-        return ready, status.get("url"), status.get("address"), dig(service or {}, "metadata", "generation")
-
-    return seen(before) != seen(after)
+def _seen(service: Object | None) -> tuple[object, ...]:
+    """What a model's own status follows from."""
+    status = (service or {}).get("status") or {}
+    ready = conditions.is_true(status.get("conditions") or [], "Ready")
+    return ready, status.get("url"), status.get("address"), dig(service or {}, "metadata", "generation")
