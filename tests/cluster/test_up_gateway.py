@@ -240,7 +240,9 @@ def test_what_is_not_here_is_warned_of_and_the_service_runs_without_it(here):
         assert clause in warnings()
     here.kubectl("delete", "isvc", "wish")
     here.apply(service("lonely", "pvc://models/iris", serviceAccountName="nobody"))
-    until(lambda: 'serviceaccount "nobody" not found' in here.isvc("explain", "lonely").stdout, "the cause to be found")
+    cause = "cannot be created, because there is no ServiceAccount default/nobody, which they run as"
+    until(lambda: cause in here.isvc("explain", "lonely").stdout, "the cause to be found")
+    assert "to mend it: kubectl create serviceaccount nobody -n default" in here.isvc("explain", "lonely").stdout
     here.kubectl("delete", "isvc", "lonely")
     long = json.dumps(service("n" * 49, "pvc://models/iris"))
     refused = subprocess.run(command, env=here.env, input=long, capture_output=True, text=True)

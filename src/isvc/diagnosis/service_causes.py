@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from isvc.api.annotations import STOP, is_stopped
+from isvc.diagnosis.accounts import missing_account
 from isvc.diagnosis.evidence import Evidence, condition
 from isvc.diagnosis.finding import Finding, Level
 from isvc.kube.conditions import TRUE
@@ -67,7 +68,9 @@ def child_refused(evidence: Evidence) -> Iterator[Finding]:
 
 
 def refusal(what: str, message: str) -> Finding:
-    """Why the API server says no: a quota, a webhook that denies, one that cannot be reached, or something else."""
+    """Why the API server says no: a quota, an account that is missing, a webhook, or something else."""
+    if missing := missing_account(what, message):
+        return missing
     if found := _CALL_FAILED.search(message):
         remedy = f"see whether the pods behind webhook {found[1]} run and its Service has endpoints"
         return Finding("WebhookUnreachable", f"{what}, because webhook {found[1]} does not answer: {message}", remedy)

@@ -12,6 +12,7 @@ from isvc.controllers.llmisvc.plan import plan
 from isvc.controllers.llmisvc.planned import Planned
 from isvc.controllers.llmisvc.presets import NotCombined
 from isvc.controllers.llmisvc.watches import reads as declared_reads
+from isvc.diagnosis.accounts import missing_account
 from isvc.diagnosis.finding import Finding
 from isvc.diagnosis.plans.intent import Intent, configuration, unconfigured
 from isvc.diagnosis.snapshot import Snapshot
@@ -41,9 +42,14 @@ async def intent(client: Client, snapshot: Snapshot, service: Object) -> Intent:
     observed = observer.observe(service, config, merged, reads, timestamp(SystemClock().now()))
     planned = await _plan(client, observed)
     stop = next((area.stop for area in planned.areas.values() if area.stop), None)
-    problem = Finding(stop.reason, stop.message, "change the service accordingly") if stop else None
+    problem = _stopped(stop.reason, stop.message) if stop else None
     presets = ((LLM_INFERENCE_SERVICE_CONFIGS, Key(each.namespace, each.name)) for each in merged.applied)
     return Intent.of(planned.plan, problem, sources=(configuration(snapshot), *presets))
+
+
+def _stopped(reason: str, message: str) -> Finding:
+    missing = missing_account("its pods are not created", message)
+    return missing or Finding(reason, message, "change the service accordingly")
 
 
 async def _merge(client: Client, observer: Observer, service: Object, config: Config) -> tuple[Reads, Merged]:
