@@ -93,7 +93,7 @@ def test_a_killed_model_server_is_started_again_and_the_status_says_so(here):
     after = until(restarted, "a restart")
     assert after["lastState"]["terminated"]["exitCode"] == 137
     assert after["containerID"] != before["containerID"]
-    assert here.predict("mortal", ROWS) == {"predictions": [0, 1, 2]}
+    until(lambda: here.predict("mortal", ROWS) == {"predictions": [0, 1, 2]}, "the gateway to hear of it")
     here.kubectl("delete", "isvc", "mortal")
 
 

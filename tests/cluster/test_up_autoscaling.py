@@ -52,8 +52,8 @@ def test_replicas_follow_the_load(here):
     assert conditions["ScalingActive"]["reason"] == "ValidMetricFound"
     assert conditions["AbleToScale"]["status"] == "True"
     assert status["currentMetrics"][0]["resource"]["name"] == "cpu"
-    reasons = here.kubectl("get", "events", "--field-selector=reason=SuccessfulRescale", "-o=jsonpath={..message}")
-    assert "above target" in reasons
+    reasons = ("get", "events", "--field-selector=reason=SuccessfulRescale", "-o=jsonpath={..message}")
+    until(lambda: "above target" in here.kubectl(*reasons), "an event that says why")
     until(lambda: here.get("deploy", "busy-iris-predictor")["status"].get("readyReplicas") == 3, "three ready pods")
     here.kubectl("delete", "-f", "examples/hpa.yaml")
 
@@ -146,7 +146,7 @@ def test_keda_takes_the_last_replica_and_brings_it_back(here):
         until(lambda: replicas() == 0, "no replicas")
         server.value = 1
         until(lambda: replicas() == 1, "a replica")
-        assert conditions(here.get("so", "seldom"))["Active"] == "True"
+        until(lambda: conditions(here.get("so", "seldom"))["Active"] == "True", "that it is active")
         here.kubectl("annotate", "so", "seldom", "autoscaling.keda.sh/paused-replicas=2")
         until(lambda: replicas() == 2, "the replicas to pause at")
         until(lambda: conditions(here.get("so", "seldom"))["Paused"] == "True", "the pause")

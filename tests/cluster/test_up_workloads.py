@@ -156,7 +156,7 @@ def test_a_stateful_set_keeps_names_order_and_claims(here: Machine) -> None:
     uids = [pod["metadata"]["uid"] for pod in pods_of(here, "app=db")]
     assert uids[0] == first["metadata"]["uid"]
     assert uids[1] != second["metadata"]["uid"]
-    assert here.kubectl("exec", "db-1", "--", "cat", "/data/log") == "db-1\ndb-1\n"
+    until(lambda: here.kubectl("exec", "db-1", "--", "cat", "/data/log") == "db-1\ndb-1\n", "what both wrote")
 
     here.kubectl("scale", "statefulset", "db", "--replicas=0")
     until(lambda: not pods_of(here, "app=db"), "all pods to go")
