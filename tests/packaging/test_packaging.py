@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.waiting import wait_until
@@ -20,8 +21,9 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 NOBODY = 65534
 SUPPORTED = ("3.11", "3.12", "3.13")
-#: With a package index that is slow, or away for a moment.
+#: With a package index that is slow or answers with failures.
 PATIENCE = {"UV_HTTP_TIMEOUT": "300", "UV_HTTP_RETRIES": "10"}
+ATTEMPTS = 5
 
 
 def pythons() -> list[str]:
@@ -32,9 +34,9 @@ def pythons() -> list[str]:
     return [sys.executable, *map(str, others)]
 
 
-def run(*command: object, cwd: Path, env: Mapping[str, str] = PATIENCE, **options: object) -> str:
+def run(*command: object, cwd: Path, **options: object) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    environment |= {"PATH": f"{BIN}:{environment['PATH']}", **env}
+    environment |= {"PATH": f"{BIN}:{environment['PATH']}", **PATIENCE}
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, capture_output=True, text=True, env=environment, check=False, **options
     )  # type: ignore[call-overload]
@@ -43,11 +45,13 @@ def run(*command: object, cwd: Path, env: Mapping[str, str] = PATIENCE, **option
 
 
 def install(*command: object, cwd: Path) -> None:
-    """Run what installs packages, with those that uv has in its cache; the index is asked if one is missing there."""
-    try:
-        run(*command, cwd=cwd, env={"UV_OFFLINE": "1"})
-    except AssertionError:
-        run(*command, cwd=cwd)
+    """Run what installs packages, several times if need be: their index may be away for some seconds."""
+    for attempt in range(1, ATTEMPTS):
+        with suppress(AssertionError):
+            run(*command, cwd=cwd)
+            return
+        time.sleep(2**attempt)
+    run(*command, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +139,7 @@ def test_the_image_runs_as_anybody_on_a_read_only_root(folder_for_all: Path):
     for path in (target, *target.rglob("*")):
         if not path.is_symlink():
             path.chmod(path.stat().st_mode & ~0o222)
-    another: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+    another = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
     for program in ("isvc-manager", "llmisvc-manager", "isvc-storage-initializer"):
         assert "usage" in run(target / "opt" / "isvc" / "bin" / program, "--help", cwd=Path("/"), **another).lower()
     assert "kind: Deployment" in run(target / "opt" / "isvc" / "bin" / "isvc", "manifests", cwd=Path("/"), **another)
