@@ -15,7 +15,7 @@ import pytest
 from tests.ports import free_port
 from tests.waiting import wait_until
 
-from isvc.apiserver import identity
+from isvc.apiserver.access import identity
 
 
 @pytest.fixture(scope="module")

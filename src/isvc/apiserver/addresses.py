@@ -11,9 +11,9 @@ import random
 from typing import Any
 
 from isvc.apiserver.field_errors import invalid
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.store.entry import DELETED, Event
 from isvc.apiserver.store.store import Store
-from isvc.apiserver.strategy import FieldError
 from isvc.kube.errors import InternalError
 from isvc.kube.objects import Object, dig
 

@@ -9,7 +9,7 @@ from importlib import resources
 import orjson
 
 from isvc.apiserver.access.rbac import BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, ROLES
-from isvc.apiserver.metadata import new_uid, now
+from isvc.apiserver.objects.metadata import new_uid, now
 from isvc.apiserver.request import Call, Request, User
 from isvc.apiserver.verbs import body
 from isvc.apiserver.verbs.create import create_object

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 
 
 class Omitted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isvc.apiserver.field_errors import quoted
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.builtin.shape import Undecodable
 from isvc.kube.errors import (
     AlreadyExists,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl
 
-from isvc.apiserver.description import Description
+from isvc.apiserver.resources.description import Description
 from isvc.apiserver.target import Target
 from isvc.http1 import message
 from isvc.kube.objects import Object

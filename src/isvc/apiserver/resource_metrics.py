@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.apiserver.description import Description
-from isvc.apiserver.registry import Registry
+from isvc.apiserver.resources.description import Description
+from isvc.apiserver.resources.registry import Registry
+from isvc.apiserver.resources.strategy import Strategy
 from isvc.apiserver.store.entry import DELETED, Entry, Event
 from isvc.apiserver.store.store import Store
-from isvc.apiserver.strategy import Strategy
 from isvc.apiserver.tables.columns import NAME, Column, at
 from isvc.kube.objects import Object, dig
 from isvc.kube.quantity import Quantity

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from isvc.apiserver import forms, refusals
 from isvc.apiserver.access.reviews import GROUPS, Reviews
-from isvc.apiserver.description import Description
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Call, Request
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.description import Description
+from isvc.apiserver.resources.registry import Registry
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.target import Target
 from isvc.apiserver.verbs import (
     connect,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
-from isvc.apiserver.identity import Identity, write_private
+from isvc.apiserver.access.identity import Identity, write_private
 from isvc.apiserver.server import Server
 from isvc.apiserver.store.lock import InUse
 from isvc.apiserver.store.log import Unusable

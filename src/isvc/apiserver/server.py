@@ -10,9 +10,11 @@ from typing import Protocol
 
 import orjson
 
-from isvc.apiserver import bootstrap, discovery, identity
+from isvc.apiserver import bootstrap
+from isvc.apiserver.access import identity
 from isvc.apiserver.access.authentication import Authenticator
 from isvc.apiserver.access.authorization import authorize
+from isvc.apiserver.access.credentials import Credentials
 from isvc.apiserver.access.impersonation import impersonated
 from isvc.apiserver.access.rbac import Rbac
 from isvc.apiserver.access.reviews import Reviews
@@ -30,16 +32,16 @@ from isvc.apiserver.background.namespaces import NamespaceFinalizer
 from isvc.apiserver.background.quotas import QuotaStatus
 from isvc.apiserver.builtin.catalog import descriptions
 from isvc.apiserver.claims import Claims
-from isvc.apiserver.credentials import Credentials
+from isvc.apiserver.crd.registration import CustomResources
 from isvc.apiserver.http.connection import Connection
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.metrics import Metrics
-from isvc.apiserver.openapi_cache import OpenApi
+from isvc.apiserver.nonresource import discovery
+from isvc.apiserver.nonresource.metrics import Metrics
+from isvc.apiserver.nonresource.openapi import OpenApi
 from isvc.apiserver.reader import Reader
-from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Request
 from isvc.apiserver.resource_metrics import ResourceMetrics
-from isvc.apiserver.resources import CustomResources
+from isvc.apiserver.resources.registry import Registry
 from isvc.apiserver.router import Router, nothing_here
 from isvc.apiserver.store.lock import FolderLock
 from isvc.apiserver.store.store import Store

@@ -13,8 +13,9 @@ from functools import cache
 from isvc.api.crds import DEFINITIONS, crd
 from isvc.api.llm.conversion import convert
 from isvc.api.resources import GROUP
-from isvc.apiserver import metadata, refusals
+from isvc.apiserver import refusals
 from isvc.apiserver.crd.custom import Custom
+from isvc.apiserver.objects import metadata
 from isvc.kube.errors import ApiError, BadRequest, from_status
 from isvc.kube.objects import GVK, Object, deep_copy, name_of, namespace_of
 from isvc.kube.patch import json_patch

@@ -15,7 +15,7 @@ import orjson
 
 from isvc.api.resources import GROUP
 from isvc.apiserver import refusals
-from isvc.apiserver.metadata import tidy
+from isvc.apiserver.objects.metadata import tidy
 from isvc.kube.builtin import check_types, completed
 from isvc.kube.errors import BadRequest, NotFound
 from isvc.kube.objects import Object, deep_copy, finalizers_of, is_being_deleted, name_of, namespace_of

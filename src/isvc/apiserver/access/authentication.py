@@ -5,8 +5,8 @@ from __future__ import annotations
 import hmac
 from typing import Any
 
+from isvc.apiserver.access.identity import ADMIN, Identity, user_of_certificate
 from isvc.apiserver.access.tokens import ISSUER, Tokens, Verified
-from isvc.apiserver.identity import ADMIN, Identity, user_of_certificate
 from isvc.apiserver.request import User
 
 

@@ -9,7 +9,7 @@ from isvc.apiserver.access.rbac import Rbac
 from isvc.apiserver.access.tokens import ISSUER
 from isvc.apiserver.field_errors import invalid
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.ownership import track
+from isvc.apiserver.objects.managed_fields import track
 from isvc.apiserver.request import Call, User
 from isvc.apiserver.verbs import body
 from isvc.kube.objects import Object

@@ -113,7 +113,7 @@ def _load_or_make(path: Path) -> ec.EllipticCurvePrivateKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    from isvc.apiserver.identity import write_private
+    from isvc.apiserver.access.identity import write_private
 
     if not path.exists():
         made = ec.generate_private_key(ec.SECP256R1())

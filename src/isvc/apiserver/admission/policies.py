@@ -16,8 +16,8 @@ from isvc.apiserver.admission.plugins.plugin import forbidden
 from isvc.apiserver.admission.reader import Reader
 from isvc.apiserver.admission.review import review_of
 from isvc.apiserver.cel import CelError, compile_expression
-from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import AdmissionRequest
+from isvc.apiserver.resources.registry import Registry
 from isvc.kube.errors import ApiError, from_status
 from isvc.kube.objects import Object, dig, labels_of, name_of
 from isvc.kube.resource import Resource

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from isvc.apiserver.description import Description
 from isvc.apiserver.request import Call, Request, User
+from isvc.apiserver.resources.description import Description
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.verbs import body, delete, update
 from isvc.apiserver.verbs.create import create_object

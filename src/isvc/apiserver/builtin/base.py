@@ -8,7 +8,7 @@ from functools import cached_property
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.claims import Claims
 from isvc.apiserver.request import User
-from isvc.apiserver.strategy import FieldError, Strategy
+from isvc.apiserver.resources.strategy import FieldError, Strategy
 from isvc.kube.builtin.defaults import DEFAULTS, Default
 from isvc.kube.builtin.shape import shape
 from isvc.kube.builtin.types import Message, message_of, zero

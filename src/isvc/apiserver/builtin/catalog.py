@@ -20,8 +20,8 @@ from isvc.apiserver.builtin.kinds import (
     storage,
 )
 from isvc.apiserver.claims import Claims
-from isvc.apiserver.description import Description, Scale
-from isvc.apiserver.strategy import Strategy
+from isvc.apiserver.resources.description import Description, Scale
+from isvc.apiserver.resources.strategy import Strategy
 from isvc.kube.resource import Resource
 
 KINDS: Final[tuple[Kind, ...]] = (

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from isvc.apiserver.builtin.warnings import Warn
-from isvc.apiserver.description import ALL_VERBS, Subresource
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.description import ALL_VERBS, Subresource
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.tables.columns import AGE, NAME, Column
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource

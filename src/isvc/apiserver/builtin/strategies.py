@@ -9,9 +9,9 @@ from isvc.apiserver.addresses import Unassignable, fixed_address_errors
 from isvc.apiserver.builtin import conversion
 from isvc.apiserver.builtin.base import BuiltIn
 from isvc.apiserver.builtin.validation import pods as pod_rules
-from isvc.apiserver.metadata import now
+from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import User
-from isvc.apiserver.strategy import FieldError, Release
+from isvc.apiserver.resources.strategy import FieldError, Release
 from isvc.kube.objects import Object, dig
 
 _GRACE_SECONDS = 30

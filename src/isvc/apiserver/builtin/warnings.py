@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from isvc.apiserver.field_errors import quoted
-from isvc.apiserver.names import dns_label
+from isvc.apiserver.objects.names import dns_label
 from isvc.kube.objects import Object, annotations_of, dig
 from isvc.kube.quantity import Quantity
 

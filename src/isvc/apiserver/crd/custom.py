@@ -19,7 +19,7 @@ from isvc.apiserver.crd.scale import check_scale
 from isvc.apiserver.crd.validate import validate
 from isvc.apiserver.crd.values import whole_numbers
 from isvc.apiserver.request import User
-from isvc.apiserver.strategy import FieldError, Strategy
+from isvc.apiserver.resources.strategy import FieldError, Strategy
 from isvc.kube.builtin.shape import WrongType, shape_metadata
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object, deep_copy

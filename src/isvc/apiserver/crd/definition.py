@@ -16,9 +16,9 @@ from isvc.apiserver.crd.acceptance import (
     storage_versions,
 )
 from isvc.apiserver.crd.structure import check_structure
-from isvc.apiserver.names import dns_1035, subdomain
+from isvc.apiserver.objects.names import dns_1035, subdomain
 from isvc.apiserver.request import User
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object, annotations_of, dig, name_of
 
 INSTANCES_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isvc.apiserver.admission.caller import Caller
 from isvc.apiserver.crd.custom import Custom
-from isvc.apiserver.description import Description, Scale
+from isvc.apiserver.resources.description import Description, Scale
 from isvc.apiserver.tables.custom import columns
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from isvc.apiserver import field_errors
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.schemas import Schema
 
 

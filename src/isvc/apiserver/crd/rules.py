@@ -13,7 +13,7 @@ from isvc.apiserver.cel import CelError, Program, compile_expression
 from isvc.apiserver.crd.correlate import counterpart
 from isvc.apiserver.crd.values import cel_value
 from isvc.apiserver.field_errors import OMITTED
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object
 from isvc.kube.schemas import Schema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from isvc.apiserver import field_errors
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object, dig
 
 _MOST = 2**31 - 1

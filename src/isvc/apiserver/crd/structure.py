@@ -12,7 +12,7 @@ from isvc.apiserver.crd.rules import source_of
 from isvc.apiserver.crd.schema_types import SchemaTypes
 from isvc.apiserver.crd.validate import validate
 from isvc.apiserver.field_errors import Struct
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import deep_copy
 from isvc.kube.patterns import problem_with
 from isvc.kube.schemas import Schema

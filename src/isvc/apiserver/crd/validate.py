@@ -12,7 +12,7 @@ from typing import Any, Final
 from isvc.apiserver import field_errors
 from isvc.apiserver.crd.correlate import counterpart
 from isvc.apiserver.crd.formats import is_well_formed
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.patterns import matches
 from isvc.kube.schemas import Schema
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from isvc.apiserver.description import Description
 from isvc.apiserver.openapi.schemas import Dialect
+from isvc.apiserver.resources.description import Description
 from isvc.kube.objects import Object
 
 _METHODS = {"get": "get", "update": "put", "patch": "patch", "delete": "delete"}

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from isvc.apiserver.description import Description
 from isvc.apiserver.openapi.descriptions import of_field
+from isvc.apiserver.resources.description import Description
 from isvc.kube.objects import Object
 from isvc.kube.schemas import Schema, definition_name, kinds
 

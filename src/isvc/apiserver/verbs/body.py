@@ -7,9 +7,10 @@ from typing import Any
 
 import orjson
 
-from isvc.apiserver import metadata, refusals
-from isvc.apiserver.description import Description
+from isvc.apiserver import refusals
+from isvc.apiserver.objects import metadata
 from isvc.apiserver.request import Call, Request
+from isvc.apiserver.resources.description import Description
 from isvc.kube.builtin.shape import Undecodable
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from isvc.apiserver import metadata, refusals
+from isvc.apiserver import refusals
 from isvc.apiserver.access.escalation import check_escalation
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.ownership import track
+from isvc.apiserver.objects import metadata
+from isvc.apiserver.objects.managed_fields import track
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.store import Stale
 from isvc.apiserver.verbs import body

@@ -12,9 +12,9 @@ from typing import Any
 from isvc.apiserver import refusals
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale
-from isvc.apiserver.strategy import FieldError
 from isvc.apiserver.verbs import body, listing
 from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, to_stored
 from isvc.apiserver.verbs.update import ATTEMPTS, is_finished

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from isvc.apiserver import refusals
 from isvc.apiserver.field_errors import forbidden, not_supported
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import GVK
 
 _MATCH = "resourceVersionMatch"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from isvc.apiserver.description import Description
 from isvc.apiserver.request import Call
+from isvc.apiserver.resources.description import Description
 from isvc.apiserver.store.entry import Entry, encode
 from isvc.apiserver.verbs.list_options import check_list
 from isvc.apiserver.verbs.pipeline import Api, all_from_stored, shown

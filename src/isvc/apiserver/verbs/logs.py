@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from isvc.apiserver import refusals
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.verbs import read
 from isvc.apiserver.verbs.node import TEXT, ask
 from isvc.apiserver.verbs.pipeline import Api

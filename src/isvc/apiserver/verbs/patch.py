@@ -9,9 +9,9 @@ import orjson
 
 from isvc.apiserver import refusals
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.ownership import apply_fields
+from isvc.apiserver.objects.managed_fields import apply_fields
 from isvc.apiserver.request import Call, Request
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.verbs import body, update
 from isvc.apiserver.verbs.create import create_object, settle_namespace
 from isvc.apiserver.verbs.pipeline import Api

@@ -8,16 +8,16 @@ from typing import Protocol
 import orjson
 
 from isvc.apiserver import refusals
+from isvc.apiserver.access.identity import Identity
 from isvc.apiserver.access.rbac import Rbac
 from isvc.apiserver.access.tokens import Tokens
-from isvc.apiserver.description import Description
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.identity import Identity
-from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import AdmissionRequest, Call, Operation
+from isvc.apiserver.resources.description import Description
+from isvc.apiserver.resources.registry import Registry
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.store.entry import Entry, encode
 from isvc.apiserver.store.store import Store
-from isvc.apiserver.strategy import FieldError
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object
 from isvc.kube.resource import NAMESPACES

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 
 from isvc.apiserver import forms, refusals
-from isvc.apiserver.description import Description, Scale
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.description import Description, Scale
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.tables.columns import NAME, Column, age, at
 from isvc.apiserver.verbs import body, patch, read, update
 from isvc.apiserver.verbs.pipeline import Api, from_stored

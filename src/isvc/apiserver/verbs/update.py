@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from isvc.apiserver import metadata, refusals
+from isvc.apiserver import refusals
 from isvc.apiserver.access.escalation import check_escalation
-from isvc.apiserver.description import Description
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.metadata import now
-from isvc.apiserver.ownership import track
+from isvc.apiserver.objects import metadata
+from isvc.apiserver.objects.managed_fields import track
+from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import Call
+from isvc.apiserver.resources.description import Description
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale
 from isvc.apiserver.verbs import body

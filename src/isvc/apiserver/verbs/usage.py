@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from isvc.apiserver import forms, refusals
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.metadata import now
+from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.verbs.listing import filter_of

@@ -15,7 +15,7 @@ from isvc.apiserver.admission.plugins.plugin import Plugin, forbidden
 from isvc.apiserver.admission.plugins.pod_security_checks import BASELINE, LATEST, RESTRICTED, Pod, Violation
 from isvc.apiserver.field_errors import invalid
 from isvc.apiserver.request import AdmissionRequest
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object, dig, labels_of
 
 _PREFIX = "pod-security.kubernetes.io/"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from isvc.apiserver.admission.plugins.plugin import Plugin, containers_of, forbidden
-from isvc.apiserver.metadata import generate_name
+from isvc.apiserver.objects.metadata import generate_name
 from isvc.apiserver.request import AdmissionRequest
 from isvc.kube.objects import Object, annotations_of
 

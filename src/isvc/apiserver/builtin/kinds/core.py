@@ -9,7 +9,7 @@ from isvc.apiserver.builtin.kind import CREATE_ONLY, Kind
 from isvc.apiserver.builtin.validation import pods as pod_rules
 from isvc.apiserver.builtin.validation import services as service_rules
 from isvc.apiserver.builtin.validation import storage as storage_rules
-from isvc.apiserver.description import ALL_VERBS, READ_WRITE, Subresource
+from isvc.apiserver.resources.description import ALL_VERBS, READ_WRITE, Subresource
 from isvc.apiserver.tables import cluster, network, pods, storage, workloads
 from isvc.kube.resource import EVENTS, NAMESPACES, NODES, PODS, SERVICES, Resource
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from isvc.apiserver import field_errors, names
+from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import Errors, named, one_of, selector
 from isvc.apiserver.cel import CelError, compile_expression
 from isvc.apiserver.field_errors import Struct
+from isvc.apiserver.objects import names
 from isvc.kube.objects import Object
 
 _RBAC = "rbac.authorization.k8s.io"

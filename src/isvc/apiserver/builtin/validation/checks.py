@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from isvc.apiserver import field_errors, names
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver import field_errors
+from isvc.apiserver.objects import names
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object
 from isvc.kube.selectors import LabelSelector, is_label_key, is_label_value
 

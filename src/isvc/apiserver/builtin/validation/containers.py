@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from isvc.apiserver import field_errors, names
+from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import Errors, named, not_negative, one_of, port
+from isvc.apiserver.objects import names
 from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity
 

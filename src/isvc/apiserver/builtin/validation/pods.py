@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 
-from isvc.apiserver import field_errors, names
+from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.prepare import quality_of_service
 from isvc.apiserver.builtin.validation.checks import Errors, labels, named, one_of
 from isvc.apiserver.builtin.validation.containers import containers
+from isvc.apiserver.objects import names
 from isvc.kube.objects import Object, dig
 
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

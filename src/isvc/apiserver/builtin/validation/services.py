@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
-from isvc.apiserver import field_errors, names
+from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import Errors, address, labels, named, one_of, port, unchanged
 from isvc.apiserver.builtin.validation.containers import PROTOCOLS
 from isvc.apiserver.field_errors import Struct
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.objects import names
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")

@@ -6,8 +6,9 @@ import base64
 
 import orjson
 
-from isvc.apiserver import field_errors, names
+from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import Errors, named, not_negative, one_of
+from isvc.apiserver.objects import names
 from isvc.kube.objects import Object, annotations_of, namespace_of
 from isvc.kube.quantity import Quantity
 

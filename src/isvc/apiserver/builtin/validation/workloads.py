@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.apiserver import field_errors, names
+from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import (
     Errors,
     at_most_all,
@@ -16,6 +16,7 @@ from isvc.apiserver.builtin.validation.checks import (
 )
 from isvc.apiserver.builtin.validation.pods import template
 from isvc.apiserver.field_errors import Struct
+from isvc.apiserver.objects import names
 from isvc.kube.objects import Object, dig
 
 _STATEFUL_WORDS = (

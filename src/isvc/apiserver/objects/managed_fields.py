@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from isvc.apiserver import metadata, refusals
+from isvc.apiserver import refusals
+from isvc.apiserver.objects import metadata
+from isvc.apiserver.objects.typed import type_errors
 from isvc.apiserver.request import Call
-from isvc.apiserver.typed import type_errors
 from isvc.kube import fields
 from isvc.kube.errors import Conflict
 from isvc.kube.objects import Object

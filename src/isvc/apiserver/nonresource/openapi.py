@@ -7,8 +7,8 @@ import hashlib
 import orjson
 
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.registry import Registry
 from isvc.apiserver.request import Request
+from isvc.apiserver.resources.registry import Registry
 
 PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 #: What clients ask for; it is no valid media type, so it is not what they get.

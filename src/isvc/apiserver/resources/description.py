@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from isvc.apiserver.strategy import Strategy
+from isvc.apiserver.resources.strategy import Strategy
 from isvc.apiserver.tables.columns import Column
 from isvc.kube.objects import GVK
 from isvc.kube.resource import Resource

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from isvc.apiserver import names
 from isvc.apiserver.field_errors import OMITTED, forbidden, invalid, required, too_long
-from isvc.apiserver.strategy import FieldError
+from isvc.apiserver.objects import names
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object
 from isvc.kube.selectors import is_label_key, is_label_value
 

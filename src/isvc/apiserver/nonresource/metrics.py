@@ -12,9 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from isvc.apiserver.discovery import VERSION
-from isvc.apiserver.registry import Registry
+from isvc.apiserver.nonresource.discovery import VERSION
 from isvc.apiserver.request import Request
+from isvc.apiserver.resources.registry import Registry
 from isvc.apiserver.store.store import Store
 from isvc.apiserver.target import Target
 

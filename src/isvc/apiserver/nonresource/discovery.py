@@ -6,9 +6,9 @@ import base64
 import hashlib
 import re
 
-from isvc.apiserver.description import READ_WRITE, Description, Subresource
 from isvc.apiserver.http.media import clauses, not_acceptable
-from isvc.apiserver.registry import Registry
+from isvc.apiserver.resources.description import READ_WRITE, Description, Subresource
+from isvc.apiserver.resources.registry import Registry
 from isvc.kube.objects import Object
 
 VERSION: Object = {

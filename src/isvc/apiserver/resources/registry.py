@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from isvc.apiserver.description import Description
+from isvc.apiserver.resources.description import Description
 
 
 class Registry:

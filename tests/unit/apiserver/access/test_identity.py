@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from tests.waiting import until
 
-from isvc.apiserver import identity, server
-from isvc.apiserver.identity import LIFETIME, SERVING_LIFETIME, load
+from isvc.apiserver import server
+from isvc.apiserver.access import identity
+from isvc.apiserver.access.identity import LIFETIME, SERVING_LIFETIME, load
 
 HOSTS = ["localhost", "127.0.0.1"]
 NOW = datetime(2026, 11, 15, tzinfo=UTC)

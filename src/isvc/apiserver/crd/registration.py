@@ -6,7 +6,7 @@ import logging
 
 from isvc.apiserver.admission.caller import Caller
 from isvc.apiserver.crd.acceptance import is_established
-from isvc.apiserver.registry import Registry
+from isvc.apiserver.resources.registry import Registry
 from isvc.apiserver.store.entry import DELETED, Entry, Event
 from isvc.apiserver.store.store import Store
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS

@@ -1,0 +1,1 @@
+"""What the server answers besides resources, on Kubernetes' non-resource URLs: discovery, OpenAPI, metrics."""

@@ -1,0 +1,1 @@
+"""What all kinds have in common: metadata, the syntax of names, and managedFields."""
