@@ -1,4 +1,4 @@
-"""One line for each request, on request: in the combined format of other servers, or as JSON.
+"""One line for each request, if the user asks for it: in the combined format of other servers, or as JSON.
 
 Queries are left out, in paths and in referrers: they may hold tokens.
 """

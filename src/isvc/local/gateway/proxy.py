@@ -1,4 +1,4 @@
-"""Every request to the gateway: who asks, for what, by which rule; and a reason where there is none."""
+"""Every request to the gateway: who asks, for what, which rule it follows; and an answer that says why if none does."""
 
 from __future__ import annotations
 

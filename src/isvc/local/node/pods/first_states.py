@@ -1,4 +1,4 @@
-"""The states of a pod's containers where no process decides them: at first, after the node's end, and in pretence."""
+"""States of containers that no process decides: before a start, after the node was stopped, and with `--simulate`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def is_lost(pod: Object) -> bool:
 
 
 def lose(pod: Object, init: Sequence[ContainerState], main: Sequence[ContainerState], now: str) -> None:
+    """Ends the containers of a pod that is lost: as was reported last, or for a reason that nobody knows."""
     before = {item["name"]: item for item in dig(pod, "status", "containerStatuses") or []}
     for state in init:
         state.end({"exitCode": 0, "reason": "Completed"})
@@ -46,7 +47,7 @@ def stopped(state: Object, now: str) -> Object:
 
 
 def pretend(init: Sequence[ContainerState], main: Sequence[ContainerState], now: str) -> None:
-    """As if all had gone well."""
+    """As if all containers had started, with `isvc up --simulate` for images that have no program here."""
     for state in init:
         state.end({"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now})
     for state in main:

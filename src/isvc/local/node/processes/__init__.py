@@ -1,1 +1,1 @@
-"""Processes of this machine: their start and end, their input, output and usage. They know nothing of pods."""
+"""Processes of this machine: their start and end, their input and output, and what they use of it."""

@@ -1,4 +1,4 @@
-"""A pseudo terminal whose size follows that of a client's."""
+"""A pseudo terminal whose size follows that of a client's terminal."""
 
 from __future__ import annotations
 

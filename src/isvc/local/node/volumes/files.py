@@ -1,4 +1,4 @@
-"""What of the API server's a pod reads: ConfigMaps, Secrets and tokens, for its volumes and variables."""
+"""What a pod needs from the API server: ConfigMaps, Secrets and tokens, for its volumes and variables."""
 
 from __future__ import annotations
 
