@@ -6,6 +6,9 @@ CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
 comma := ,
+# For a package index that is slow, or away for a moment.
+export UV_HTTP_TIMEOUT ?= 300
+export UV_HTTP_RETRIES ?= 10
 
 .PHONY: bench-dashboard chromium run kserve-e2e docs fuzz test soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 

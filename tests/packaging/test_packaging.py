@@ -21,8 +21,6 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 NOBODY = 65534
 SUPPORTED = ("3.11", "3.12", "3.13")
-#: With a package index that is slow or answers with failures.
-PATIENCE = {"UV_HTTP_TIMEOUT": "300", "UV_HTTP_RETRIES": "10"}
 ATTEMPTS = 5
 
 
@@ -36,7 +34,7 @@ def pythons() -> list[str]:
 
 def run(*command: object, cwd: Path, **options: object) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    environment |= {"PATH": f"{BIN}:{environment['PATH']}", **PATIENCE}
+    environment["PATH"] = f"{BIN}:{environment['PATH']}"
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, capture_output=True, text=True, env=environment, check=False, **options
     )  # type: ignore[call-overload]
