@@ -115,7 +115,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         silence: float | None = None,
         post: bytes | None = None,
-        within: float = HEADER_SECONDS,
+        within: float | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The answer to a GET, or to a POST of a body, as it comes, in pieces of any size.
 
@@ -125,8 +125,9 @@ class Transport:
             await self._credentials.renew()
         method = "GET" if post is None else "POST"
         request = self._encoded(method, target, headers, post)
+        limit = HEADER_SECONDS if within is None else within
         try:
-            async with self._connections().stream(request, self._credentials.tls, within) as response:
+            async with self._connections().stream(request, self._credentials.tls, limit) as response:
                 if self.observer is not None:
                     self.observer(method, response.head.status)
                 if response.head.status >= 300:
