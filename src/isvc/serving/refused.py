@@ -4,12 +4,16 @@ from __future__ import annotations
 
 
 class Refused(Exception):
-    """What was asked for cannot be done; trying again would not help. The message names what is wrong."""
+    """What was asked for cannot be done; trying again would not help.
 
-    def __init__(self, message: str, *, reason: str = "") -> None:
+    The message names what is wrong, `remedy` what would mend it where that is no change of the service.
+    """
+
+    def __init__(self, message: str, *, reason: str = "", remedy: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.reason = reason
+        self.remedy = remedy
 
 
 class MissingSecret(Refused):

@@ -29,9 +29,8 @@ class ModelRefused(Refused):
     """The model cannot be served as it is. `summary` is for the model status; the message says more."""
 
     def __init__(self, message: str, *, reason: str, summary: str, remedy: str = "") -> None:
-        super().__init__(message, reason=reason)
+        super().__init__(message, reason=reason, remedy=remedy)
         self.summary = summary
-        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)

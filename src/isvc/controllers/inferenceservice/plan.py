@@ -74,7 +74,7 @@ def _stop(stage: Stage, error: Refused) -> Stop:
             message = f"fails to create NewRawKubeReconciler for {stage}: {error.message}"
             return Stop(stage, message, reason="ReconcileFailed")
         case _:
-            return Stop(stage, error.message)
+            return Stop(stage, error.message, remedy=error.remedy)
 
 
 @dataclass(slots=True)

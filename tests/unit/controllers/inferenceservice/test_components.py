@@ -43,7 +43,7 @@ def planned(
         "spec": spec,
         "status": {"deploymentMode": mode, **(status or {})},
     }
-    config = Config.parse({"ingress": '{"ingressGateway": "a/b", "localGateway": "a/c"}'})
+    config = Config.parse({"ingress": '{"ingressGateway": "a/b", "localGateway": "a/c", "localGatewayService": "d.e"}'})
     observed = Observed(
         raw,
         InferenceService.decode(raw),

@@ -11,6 +11,7 @@ from tests.unit.controllers.inferenceservice.healthy_children import with_health
 from isvc.api import InferenceService
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
+from isvc.controllers.inferenceservice.status.events import halt_events
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES, Resource
 from isvc.serving.config import Config
@@ -30,7 +31,7 @@ SERVICE: dict[str, Any] = {
     },
 }
 INGRESS = """{
-  "ingressGateway": "istio/public", "localGateway": "istio/local",
+  "ingressGateway": "istio/public", "localGateway": "istio/local", "localGatewayService": "local.istio.svc",
   "kserveIngressGateway": "kserve/gate", "enableGatewayApi": %s
 }"""
 BY_PATH = {"ingressDomain": "localhost:8080", "pathTemplate": "/at/{{ .Name }}/", "pathBasedURL": True}
@@ -98,6 +99,16 @@ def test_on_knative_behind_istio() -> None:
     assert "iris.ns.example.com" in route["spec"]["hosts"]
     headers = route["spec"]["http"][-1]["headers"]["request"]["set"]
     assert headers["Host"] == "iris-transformer.ns.svc.cluster.local"
+
+
+def test_on_knative_a_gateway_that_is_not_configured_is_one_clear_cause() -> None:
+    planned = plan(with_healthy_children(fresh("Knative", gateway=False, localGatewayService="")))
+    assert planned.stop is not None
+    assert "inferenceservice-config: ingress.localGatewayService is required" in planned.stop.message
+    assert [*halt_events(planned.stop)] == []
+    assert named(planned, KNATIVE_SERVICES).keys() == {"iris-predictor", "iris-transformer"}
+    without = fresh("Knative", gateway=False, localGatewayService="", disableIstioVirtualHost=True)
+    assert plan(with_healthy_children(without)).stop is None
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,9 @@ from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
 from isvc.kube.objects import labels_of
 from isvc.kube.resource import SERVICES, Resource
 from isvc.serving import knative, names
-from isvc.serving.config import IngressConfig
+from isvc.serving.config import CONFIG_MAP, IngressConfig
 from isvc.serving.hosts import additional_hosts, service_host, url_path
+from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
 
 KINDS: Final[frozenset[Resource]] = frozenset({VIRTUAL_SERVICES})
@@ -38,7 +39,13 @@ def is_chosen(settings: IngressConfig) -> bool:
 
 
 def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:
-    alias = external_name(observed.name, observed.namespace, observed.config.ingress.local_gateway_service)
+    gateway = observed.config.ingress.local_gateway_service
+    if _virtual_host(observed) and not gateway:
+        raise Refused(
+            f"{CONFIG_MAP}: ingress.localGatewayService is required in the deployment mode Knative",
+            remedy="set it in the ConfigMap, or disableIstioVirtualHost to true if Istio is not used",
+        )
+    alias = external_name(observed.name, observed.namespace, gateway)
     child = Child(SERVICES, alias, policy=SPEC_KEEPING_METADATA)
     wanted = Want((child,)) if _virtual_host(observed) else Retire("no virtual host")
     return (
