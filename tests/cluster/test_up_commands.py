@@ -252,6 +252,9 @@ def test_who_may_read_little_gets_a_sentence(here: Machine):
 
 
 def test_get_lists_every_kind_as_kubectl_would(here: Machine):
+    for command in ("get", "explain"):
+        nothing = here.isvc(command, "-n", "nowhere")
+        assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "no services found\n")
     listed = here.isvc("get", "-o", "name").stdout.split()
     assert "inferenceservice.serving.kserve.io/iris" in listed
     assert json.loads(here.isvc("get", "iris", "-o", "json").stdout)["metadata"]["name"] == "iris"

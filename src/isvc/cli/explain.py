@@ -35,11 +35,11 @@ def command(cluster: Cluster, name: str | None, system_namespace: str, output: s
     The first line is the root cause. Exits with 1 if a service is not ready.
     """
     with Progress("looking at children, pods and events"):
-        explained = cluster.run(lambda client: _explained(client, cluster, name, system_namespace))
+        explained, looked_at = cluster.run(lambda client: _explained(client, cluster, name, system_namespace))
     if output:
         print_value([_value(service, findings) for service, findings in explained], output)
     elif not explained:
-        click.echo("every service is ready")
+        click.echo("every service is ready" if looked_at else "no services found", err=not looked_at)
     for service, findings in [] if output else explained:
         click.echo("\n".join(text(service, findings)))
     if any(not _is_ready(service) for service, _ in explained):
@@ -48,7 +48,8 @@ def command(cluster: Cluster, name: str | None, system_namespace: str, output: s
 
 async def _explained(
     client: Client, cluster: Cluster, name: str | None, system: str
-) -> list[tuple[Object, list[Finding]]]:
+) -> tuple[list[tuple[Object, list[Finding]]], int]:
+    """The service that is named, or those that are not ready, with what was found; and how many were looked at."""
     from isvc.diagnosis.gather import examine
     from isvc.diagnosis.snapshot import take
     from isvc.kube.objects import namespace_of
@@ -59,10 +60,12 @@ async def _explained(
         if not scope:
             raise click.UsageError("a service cannot be named across all namespaces; say -n instead of -A")
         _, service = await kinds.find(client, name, scope)
-        return [(service, await examine(client, service, await take(client, scope, system)))]
-    unready = [each for each in await kinds.list_all(client, scope) if not _is_ready(each)]
+        return [(service, await examine(client, service, await take(client, scope, system)))], 1
+    services = await kinds.list_all(client, scope)
+    unready = [each for each in services if not _is_ready(each)]
     snapshots = {place: await take(client, place, system) for place in sorted(set(map(namespace_of, unready)))}
-    return [(each, await examine(client, each, snapshots[namespace_of(each)])) for each in unready]
+    found = [(each, await examine(client, each, snapshots[namespace_of(each)])) for each in unready]
+    return found, len(services)
 
 
 def text(service: Object, findings: list[Finding]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import click
 
 from isvc.local import durations
@@ -12,8 +14,9 @@ class Seconds(click.ParamType[float]):
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
-            return float(value)
+            parsed: float | None = float(value)
         except ValueError:
-            if (parsed := durations.seconds(str(value))) is None:
-                self.fail(f"{value!r} is neither a number of seconds nor a duration such as 90s or 5m", param, ctx)
-            return parsed
+            parsed = durations.seconds(str(value))
+        if parsed is None or math.isnan(parsed):
+            self.fail(f"{value!r} is neither a number of seconds nor a duration such as 90s or 5m", param, ctx)
+        return parsed

@@ -62,7 +62,7 @@ class Endpoint:
         if not self.direct:
             return await self._through_api_server(client, body, within, most)
         try:
-            async with _session(within) as session, session.post(self._target(), **self._request(body)) as answer:
+            async with self._session(within) as session, session.post(self._target(), **self._request(body)) as answer:
                 content = await _read(answer.content.iter_any(), most)
                 self._check(answer.status, answer.headers.get("Location", ""), content)
                 return self._bounded(content, most)
@@ -72,6 +72,8 @@ class Endpoint:
             return await self._through_api_server(client, body, within, most, f"{self.url} cannot be reached: {error}")
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Unanswered(f"{self.url} did not answer: {error or 'timeout'}") from None
+        except ValueError as error:
+            raise Unanswered(f"{self.url} cannot be asked: {error}; look at http_proxy and https_proxy") from None
 
     async def stream(self, body: dict[str, Any], within: float) -> AsyncGenerator[str, None]:
         """The text of server-sent events, piece by piece."""
@@ -79,7 +81,7 @@ class Endpoint:
         from aiohttp.http_exceptions import LineTooLong
 
         try:
-            async with _session(within) as session, session.post(self._target(), **self._request(body)) as answer:
+            async with self._session(within) as session, session.post(self._target(), **self._request(body)) as answer:
                 if answer.status >= 300:
                     content = await _read(answer.content.iter_any(), LONGEST_REFUSAL)
                     self._check(answer.status, answer.headers.get("Location", ""), content)
@@ -90,6 +92,8 @@ class Endpoint:
             raise Unanswered(f"{self.url} sent a line that is too long for a stream of events") from None
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Unanswered(f"{self.url} did not answer: {error or 'timeout'}") from None
+        except ValueError as error:
+            raise Unanswered(f"{self.url} cannot be asked: {error}; look at http_proxy and https_proxy") from None
 
     async def _through_api_server(
         self, client: Client, body: dict[str, Any], within: float, most: int, after: str = ""
@@ -123,6 +127,14 @@ class Endpoint:
 
         url = yarl.URL(self.url)
         return str(url.with_host("127.0.0.1")) if (url.host or "").endswith(".localhost") else self.url
+
+    def _session(self, within: float) -> Any:
+        """A proxy of the environment is used, but never for this machine."""
+        import aiohttp
+        import yarl
+
+        elsewhere = yarl.URL(self._target()).host not in ("localhost", "127.0.0.1", "::1")
+        return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=within), trust_env=elsewhere)
 
     def _check(self, status: int, location: str, content: bytes) -> None:
         """Raises Unanswered for what is no answer. A server must not send us to others that it cannot reach itself."""
@@ -196,9 +208,3 @@ async def _read(pieces: AsyncIterable[bytes], most: int) -> bytes:
         if len(found) > most:
             break
     return bytes(found)
-
-
-def _session(within: float) -> Any:
-    import aiohttp
-
-    return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=within), trust_env=True)

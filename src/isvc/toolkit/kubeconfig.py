@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from isvc.toolkit.failure import ConfigError
 
@@ -110,11 +111,20 @@ def _from_files(paths: list[Path], context: str | None, *, must_exist: bool) -> 
         raise ConfigError(f"kubeconfig {shown}: malformed entry: {error}") from None
 
 
+def _is_address(server: str) -> bool:
+    try:
+        parts = urlsplit(server)
+        is_reachable = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half of an IPv6 address, a port that is none
+        return False
+    return parts.scheme in ("http", "https") and is_reachable and server.isprintable() and " " not in server
+
+
 def _config(cluster: tuple[Path, Any], user: tuple[Path, Any], namespace: str) -> ClusterConfig:
     cluster_dir, at = cluster[0].parent, cluster[1]
     user_dir, who = user[0].parent, user[1]
     server = str(at.get("server") or "").rstrip("/")
-    if not server.startswith(("https://", "http://")):
+    if not _is_address(server):
         raise ConfigError(f"kubeconfig {cluster[0]}: server {server!r} is not an http(s) address")
     token_file = who.get("tokenFile")
     return ClusterConfig(

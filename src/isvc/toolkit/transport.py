@@ -179,7 +179,9 @@ class Transport:
         """What went wrong on a connection; `late` says what a timeout means."""
         if isinstance(error, TimeoutError):
             return Unreachable(f"{self.config.server}: {late}")
-        return Unreachable(f"cannot reach {self.config.server}: {_cause(error, self._credentials)}")
+        proxy = _proxy(self.config.proxy or _proxy_of(self.config.server))
+        where = f"{self.config.server} through the proxy {proxy.host}:{proxy.port}" if proxy else self.config.server
+        return Unreachable(f"cannot reach {where}: {_cause(error, self._credentials)}")
 
 
 async def _beginning(response: Streamed) -> bytes:

@@ -66,16 +66,21 @@ def test_what_the_help_shows_to_be_typed_stays_on_one_line(words: list[str]):
         ("missing", "kubeconfig not found"),
         ("not yaml: [", "is not valid YAML"),
         ("current-context: nowhere", "no context 'nowhere'"),
-        ("nobody listens", "127.0.0.1:9"),
+        ("http://127.0.0.1:9", "cannot reach http://127.0.0.1:9: connection refused"),
+        ("http://[::1]:9", "cannot reach http://[::1]:9: "),
+        ("https://[::1", "server 'https://[::1' is not an http(s) address"),
+        ("https://a:b", "server 'https://a:b' is not an http(s) address"),
+        ("https://a:99999", "server 'https://a:99999' is not an http(s) address"),
+        ("https://a/b c", "server 'https://a/b c' is not an http(s) address"),
     ],
 )
 def test_a_cluster_that_cannot_be_used_is_one_sentence(kubeconfig, sentence, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("ISVC_HOME", str(tmp_path / "nothing"))
-    if kubeconfig == "nobody listens":
+    if kubeconfig is not None and kubeconfig.startswith("http"):
         kubeconfig = (
             "{current-context: c, contexts: [{name: c, context: {cluster: c}}],"
-            " clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]}"
+            f" clusters: [{{name: c, cluster: {{server: '{kubeconfig}'}}}}]}}"
         )
     if kubeconfig is not None:
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config") if kubeconfig else "")
@@ -259,6 +264,7 @@ def test_time_to_wait_is_a_number_of_seconds_or_a_duration(text: str, seconds: f
     assert Seconds()(text) == seconds
 
 
-def test_what_is_no_time_is_named() -> None:
-    with pytest.raises(click.BadParameter, match="'soon' is neither a number of seconds nor a duration"):
-        Seconds()("soon")
+@pytest.mark.parametrize("text", ["soon", "nan"])
+def test_what_is_no_time_is_named(text: str) -> None:
+    with pytest.raises(click.BadParameter, match=f"'{text}' is neither a number of seconds nor a duration"):
+        Seconds()(text)

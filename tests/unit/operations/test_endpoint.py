@@ -98,6 +98,16 @@ async def test_names_below_localhost_are_this_machine(url: int):
         assert await target.post(client, {}, 30) == f'{{"host": "iris.localhost:{url}"}}'.encode()
 
 
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "http://nowhere:port"])
+async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(url: int, monkeypatch, proxy):
+    monkeypatch.setenv("http_proxy", proxy)
+    async with Client.connect(NOBODY) as client:
+        for host in ("127.0.0.1", "localhost", "iris.localhost"):
+            assert await Endpoint(f"http://{host}:{url}/").post(client, {}, 30)
+        with pytest.raises(Unanswered, match=r"^http://example.com/ cannot be "):
+            await Endpoint("http://example.com/").post(client, {}, 30)
+
+
 async def test_through_the_api_server_alone_and_no_more_than_asked_for(url: int):
     api_server = replace(NOBODY, server=f"http://127.0.0.1:{url}")
     hidden = Endpoint("http://127.0.0.1:9/", proxy="/", direct=False)

@@ -117,6 +117,17 @@ async def test_an_unreachable_server_is_one_clear_line():
                 await client.get(CONFIG_MAPS, "a")
 
 
+async def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(monkeypatch):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        proxy = f"127.0.0.1:{closed.getsockname()[1]}"
+        monkeypatch.setenv("https_proxy", f"http://user:secret@{proxy}")
+        async with Client.connect(ClusterConfig(server="https://cluster.example")) as client:
+            with pytest.raises(Unreachable) as caught:
+                await client.get(CONFIG_MAPS, "a")
+    assert str(caught.value) == f"cannot reach https://cluster.example through the proxy {proxy}: connection refused"
+
+
 async def test_a_name_that_does_not_resolve_is_one_clear_line(monkeypatch):
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
