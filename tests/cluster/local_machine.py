@@ -41,7 +41,7 @@ class Machine:
         return self.home.parent / f"{self.home.name}.out"
 
     def launch(self, *flags: str, prefix: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
-        program = [sys.executable, "-c", "from isvc.cli import main; main()"]
+        program = [sys.executable, "-P", "-c", "from isvc.cli import main; main()"]
         with self.output.open("wb") as output:
             command = [*prefix, *program, "up", *self.flags, *flags]
             return subprocess.Popen(command, env=self.env, stdout=output, stderr=output)

@@ -22,8 +22,10 @@ def here(models, tmp_path):
     until(lambda: fresh.processes() == [], "all processes to end")
 
 
-def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here):
-    here.start()
+def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here, tmp_path):
+    for name in ("sqlite3", "sklearn"):  # of the folder where it is started, for whatever the user has them
+        (tmp_path / f"{name}.py").write_text("raise ImportError('not for isvc')")
+    here.start(prefix=("sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path)))
     assert (here.home / "kubeconfig").stat().st_mode & 0o077 == 0
     here.apply(service("iris", "pvc://models/iris"))
     here.wait_ready("iris")

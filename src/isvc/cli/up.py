@@ -80,7 +80,7 @@ def command(
         home.prepare()
         _log_to(home.logs / "isvc.log", verbose=verbose)
     except OSError as error:
-        raise click.ClickException(f"cannot keep files in {home.root}: {error}") from None
+        raise click.ClickException(f"cannot keep files in {home.root}: {error.strerror or error}") from None
     try:
         with home.lock():
             choices = Choices(
@@ -178,7 +178,7 @@ async def _train(home: Home) -> None:
     if not missing(models):
         return
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "isvc.local.examples", str(models), stderr=asyncio.subprocess.PIPE
+        sys.executable, "-P", "-m", "isvc.local.examples", str(models), stderr=asyncio.subprocess.PIPE
     )
     try:
         _, errors = await process.communicate()

@@ -53,7 +53,7 @@ class ApiServer:
     def _start(self) -> None:
         with open_private(self._log, "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", _PROGRAM, *self._arguments],
+                [sys.executable, "-P", "-m", _PROGRAM, *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -70,7 +70,8 @@ class ApiServer:
 
     def _check(self) -> None:
         if self._process is not None and self._process.poll() is not None:
-            raise DidNotStart(f"the API server ended ({_end(self._process)}):\n{_tail(self._log)}")
+            said = _tail(self._log) or f"{self._log} says nothing, as when the disk is full"
+            raise DidNotStart(f"the API server ended ({_end(self._process)}):\n{said}")
 
     async def keep_running(self) -> None:
         """Starts it again whenever it ends; raises when that does not help, or when its objects were in memory."""

@@ -111,7 +111,7 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "isvc.local.node.programs.zygote", framework, str(theirs.fileno())),
+                *(sys.executable, "-P", "-m", "isvc.local.node.programs.zygote", framework, str(theirs.fileno())),
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
