@@ -106,7 +106,12 @@ def _objects(value: Any, place: str) -> Iterator[Document]:
         return
     if not isinstance(value.get("metadata"), dict):
         raise DocumentError(f"{where}{value['kind']} has no metadata")
-    if not any(isinstance(value["metadata"].get(field), str) for field in ("name", "generateName")):
+    for name in ("name", "generateName", "namespace"):
+        if not isinstance(found := value["metadata"].get(name), str | None):
+            raise DocumentError(
+                f"{where}metadata.{name} of {value['kind']} has to be text, and this is {_named(found)}"
+            )
+    if not (value["metadata"].get("name") or value["metadata"].get("generateName")):
         raise DocumentError(f"{where}{value['kind']} has no metadata.name")
     try:
         orjson.dumps(value)

@@ -24,6 +24,12 @@ HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
         ("apiVersion: v1\nmetadata: {name: a}\n", "f.yaml:1: the document has no kind"),
         (HEAD + "---\nkind: Secret\napiVersion: v1\n", "f.yaml:5: Secret has no metadata"),
         ("kind: Secret\napiVersion: v1\nmetadata: {labels: {}}\n", "f.yaml:1: Secret has no metadata.name"),
+        ("kind: Secret\napiVersion: v1\nmetadata: {name: ''}\n", "f.yaml:1: Secret has no metadata.name"),
+        (
+            HEAD.replace("name: a", "name: 3"),
+            "f.yaml:1: metadata.name of ConfigMap has to be text, and this is the value 3",
+        ),
+        (HEAD.replace("name: a", "name: a, namespace: 3"), "f.yaml:1: metadata.namespace of ConfigMap has to be text"),
         ("- a\n- b\n", "f.yaml:1: a document has to be a map, and this is a list"),
         ("hello\n", "f.yaml:1: a document has to be a map, and this is text"),
         ("{{ template }}\n", "f.yaml:1: a key has to be text"),
