@@ -21,7 +21,7 @@ from isvc.rendering.documents import Document
 from isvc.rendering.live import LiveCluster, load_cluster
 from isvc.rendering.placing import is_configuration
 from isvc.rendering.pods import pod_templates, pods_of_services, service_of_pod
-from isvc.rendering.problems import Problem
+from isvc.rendering.problems import Problem, unserved_version
 from isvc.simulation.kinds import resource_of
 from isvc.simulation.server import Place
 from isvc.simulation.simulation import Change
@@ -95,6 +95,9 @@ async def compare(client: Client, documents: Iterable[Document], options: Option
     simulation.crashes.clear()
     for document in given:
         resource = resource_of(document.obj)
+        if wrong := unserved_version(document.obj):
+            problems.append(Problem(document, wrong))
+            continue
         if resource is None:
             warnings.append(f"{document} is passed over: no controller looks at a {document.obj['kind']}")
             continue

@@ -1,14 +1,16 @@
-"""Why a service would not become ready although all that was created for it is healthy."""
+"""Why a document cannot be served: its kind has no such version, or it does not become ready on a healthy cluster."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from isvc.api.annotations import is_stopped
+from isvc.api.resources import GROUP
 from isvc.kube.conditions import find
-from isvc.kube.objects import Key, Object, dig
+from isvc.kube.objects import GVK, Key, Object, dig
 from isvc.kube.resource import Resource
 from isvc.rendering.documents import Document
+from isvc.simulation.kinds import KINDS
 from isvc.simulation.simulation import Simulation
 
 
@@ -21,6 +23,15 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.document}: {self.message}"
+
+
+def unserved_version(obj: Object) -> str:
+    """What is wrong with an object of a kind of ours, in a version that the kind does not have; empty for others."""
+    gvk = GVK.of(obj)
+    served = sorted(each.version for each in KINDS if (each.group, each.kind) == (gvk.group, gvk.kind))
+    if gvk.group != GROUP or not served or gvk.version in served:
+        return ""
+    return f"there is no {gvk.kind} of {gvk.api_version}; its version is {' or '.join(served)}"
 
 
 def unready(simulation: Simulation, resource: Resource, document: Object) -> str:

@@ -24,7 +24,7 @@ from isvc.programs.options import SYSTEM_NAMESPACE, Options
 from isvc.rendering.documents import Document, DocumentError, documents
 from isvc.rendering.placing import is_configuration, placed
 from isvc.rendering.pods import pods_of
-from isvc.rendering.problems import Problem, unready
+from isvc.rendering.problems import Problem, unready, unserved_version
 from isvc.rendering.shipped import shipped_config, shipped_objects, with_section
 from isvc.rendering.unknowns import assumed, default_gateway
 from isvc.serving.config import CONFIG_MAP, Config
@@ -155,6 +155,9 @@ class Cluster:
         admitted: dict[tuple[Resource, str, str], Document] = {}
         for document in sorted(given, key=_rank):
             resource = resource_of(document.obj)
+            if wrong := unserved_version(document.obj):
+                problems.append(Problem(document, wrong))
+                continue
             if resource is None:
                 self._warnings.append(f"{document} is passed over: nothing is made of a {document.obj['kind']}")
                 continue

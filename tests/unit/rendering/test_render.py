@@ -46,6 +46,13 @@ def test_what_admission_refuses_is_a_problem_of_its_document() -> None:
     assert [problem.document.obj["metadata"]["name"] for problem in rendering.problems] == ["Not-A-Name"]
 
 
+def test_a_version_that_a_kind_of_ours_does_not_have_is_a_problem() -> None:
+    (problem,) = render({**service(), "apiVersion": "serving.kserve.io/v1alpha1"}).problems
+    assert problem.message == "there is no InferenceService of serving.kserve.io/v1alpha1; its version is v1beta1"
+    elsewhere = {**service(), "apiVersion": "example.com/v1"}
+    assert render(elsewhere).problems == ()
+
+
 def test_a_service_without_a_runtime_is_a_problem() -> None:
     (problem,) = render(service(), shipped=False).problems
     assert "No runtime found" in problem.message or "runtime" in problem.message
