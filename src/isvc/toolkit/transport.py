@@ -163,6 +163,8 @@ class Transport:
             body = orjson.loads(reply.body)
         except ValueError:
             body = reply.body.decode(errors="replace").strip()
+        if not isinstance(body, dict | str):
+            body = f"{self.config.server} answered {reply.status} and does not say why, as API servers do"
         if reply.headers.get("content-type", "").startswith("text/html"):
             body = f"{self.config.server} answered {reply.status} with a web page, as proxies do and API servers do not"
             if reply.status not in (401, *RETRYABLE):  # a proxy's 404 does not mean that an object is gone

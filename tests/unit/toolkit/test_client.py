@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.waiting import until
 
-from isvc.kube.errors import Gone, InternalError, NotFound, ServiceUnavailable, TooManyRequests, Unauthorized
+from isvc.kube.errors import Forbidden, Gone, InternalError, NotFound, ServiceUnavailable, TooManyRequests, Unauthorized
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.toolkit import transport
 from isvc.toolkit.client import Client, _lines
@@ -84,6 +84,14 @@ async def test_what_is_no_status_is_still_an_error_with_its_text(script):
             await client.request("GET", "/nowhere")
         with pytest.raises(InternalError):
             await client.request("GET", "/broken")
+
+
+@pytest.mark.parametrize("answer", [[], None, 3], ids=str)
+async def test_a_refusal_that_is_no_status_is_a_sentence(script, answer):
+    script.will(web.json_response(answer, status=403))
+    async with Client.connect(script.config()) as client:
+        with pytest.raises(Forbidden, match=f"{script.url} answered 403 and does not say why, as API servers do"):
+            await client.get(CONFIG_MAPS, "a")
 
 
 async def test_who_we_are(script):
