@@ -126,6 +126,8 @@ def _config(cluster: tuple[Path, Any], user: tuple[Path, Any], namespace: str) -
     server = str(at.get("server") or "").rstrip("/")
     if not _is_address(server):
         raise ConfigError(f"kubeconfig {cluster[0]}: server {server!r} is not an http(s) address")
+    if "@" in urlsplit(server).netloc:  # every message about this server would show it
+        raise ConfigError(f"kubeconfig {cluster[0]}: server holds a name or password, which belong to the user's entry")
     token_file = who.get("tokenFile")
     return ClusterConfig(
         server=server,

@@ -87,6 +87,13 @@ def test_bad_input_is_one_clear_line(write, document, context, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_password_in_the_address_is_refused_and_not_shown(write):
+    cluster = {"name": "c", "cluster": {"server": "https://me:secret@cluster.example"}}
+    with pytest.raises(ConfigError, match="server holds a name or password") as caught:
+        kubeconfig.load(write({**DOCUMENT, "clusters": [cluster]}))
+    assert "secret" not in str(caught.value)
+
+
 def test_a_missing_file_is_told_by_name(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot read .*absent: No such file"):
         kubeconfig.load(tmp_path / "absent")

@@ -58,7 +58,7 @@ def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Object:
     image_volumes.report(edit, observed)
     reached = _reached(stop)
     stopped = [kind for kind in reached if _is_stopped(kind, observed)]
-    for kind in stopped:
+    for kind in stopped:  # first, because it may reset the status
         _stop_component(edit, kind)
     if stop is None or stop.stage is not Stage.SHARED:
         _runtime(edit, planned)
