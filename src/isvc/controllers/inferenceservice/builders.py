@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.ingress import gateway, istio, kubernetes
-from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Planned
 from isvc.controllers.inferenceservice.readiness import Readiness
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
@@ -22,8 +22,6 @@ from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.serving.config import IngressConfig
 from isvc.serving.workload.component import Component
-
-Live = Mapping[tuple[Resource, str], Object]
 
 
 class Workload(Protocol):

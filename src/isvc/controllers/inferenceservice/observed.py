@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 from isvc.api import InferenceService
 from isvc.api.annotations import is_stopped
@@ -14,6 +15,9 @@ from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtimes
+
+Live: TypeAlias = Mapping[tuple[Resource, str], Object]
+"""Children by kind and name, as they are."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Observed:
     config: Config
     runtimes: Runtimes = field(default_factory=lambda: Runtimes((), ()))
     storage_containers: Sequence[Object] = ()
-    live: Mapping[tuple[Resource, str], Object] = field(default_factory=dict)
+    live: Live = field(default_factory=dict)
     pods: Sequence[Object] = ()
     served: frozenset[Resource] = frozenset()
     ca_bundle: Object | None = None

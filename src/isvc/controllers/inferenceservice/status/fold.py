@@ -7,14 +7,13 @@ comes last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from isvc.api.codec import DecodeError, decode
 from isvc.api.inferenceservice_status import InferenceServiceStatus
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.builders import Builders, builders_of
-from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import Planned, Stage, Stop
 from isvc.controllers.inferenceservice.status import image_volumes, model
 from isvc.controllers.inferenceservice.status.edit import (
@@ -31,8 +30,6 @@ from isvc.kube.conditions import FALSE
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.serving import names
-
-Live: TypeAlias = Mapping[tuple[Resource, str], Object]
 
 _COMPONENTS: Final = (names.PREDICTOR, names.TRANSFORMER, names.EXPLAINER)
 

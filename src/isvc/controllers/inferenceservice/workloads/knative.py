@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from isvc.api.modes import DeploymentMode
-from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Planned
 from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import CONFIGURATION_READY, READY_OF, ROUTE_READY, StatusEdit
@@ -42,7 +42,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     return Deployed(kind, component, (child,), url="")
 
 
-def report(edit: StatusEdit, deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> None:
+def report(edit: StatusEdit, deployed: Deployed, live: Live) -> None:
     """What the Knative Service says; a condition that it does not have (yet) leaves ours as it was."""
     kind, status = deployed.kind, _status(deployed, live)
     entry = edit.component(kind)
@@ -59,9 +59,7 @@ def report(edit: StatusEdit, deployed: Deployed, live: Mapping[tuple[Resource, s
             edit.mark(ours, condition["status"], condition.get("reason", ""), condition.get("message", ""))
 
 
-def report_model(
-    edit: StatusEdit, deployed: Deployed, pods: Sequence[Object], live: Mapping[tuple[Resource, str], Object]
-) -> None:
+def report_model(edit: StatusEdit, deployed: Deployed, pods: Sequence[Object], live: Live) -> None:
     entry = edit.component(deployed.kind)
     newest = entry.get("latestCreatedRevision", "")
     failed = any(condition.get("status") == FALSE for condition in _conditions(_status(deployed, live)))
@@ -86,7 +84,7 @@ def summarize(edit: StatusEdit, observed: Observed, planned: Planned) -> None:
         edit.mark(total, status, reason)
 
 
-def _status(deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> Object:
+def _status(deployed: Deployed, live: Live) -> Object:
     service = live.get((KNATIVE_SERVICES, deployed.component.name)) or {}
     status: Object = service.get("status") or {}
     return status

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, parse_mode, today
-from isvc.controllers.inferenceservice.observed import Observed
+from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Planned, Stage, Stop
 from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
@@ -82,7 +82,7 @@ def _missing(kind: str, resource: Resource) -> Stop:
     return Stop(Stage(kind), message, reason="ReconcileFailed")
 
 
-def report(edit: StatusEdit, deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> None:
+def report(edit: StatusEdit, deployed: Deployed, live: Live) -> None:
     found = readiness(_live(deployed, live))
     entry = edit.component(deployed.kind)
     if found.status == "True":
@@ -90,9 +90,7 @@ def report(edit: StatusEdit, deployed: Deployed, live: Mapping[tuple[Resource, s
     edit.mark_component(deployed.kind, *found)
 
 
-def report_model(
-    edit: StatusEdit, deployed: Deployed, pods: Sequence[Object], live: Mapping[tuple[Resource, str], Object]
-) -> None:
+def report_model(edit: StatusEdit, deployed: Deployed, pods: Sequence[Object], live: Live) -> None:
     app = names.app(deployed.component.name)
     model.propagate(edit, [pod for pod in pods if labels_of(pod).get("app") == app])
 
@@ -101,6 +99,6 @@ def summarize(edit: StatusEdit, observed: Observed, planned: Planned) -> None:
     """Deployments of several components have nothing in common to report."""
 
 
-def _live(deployed: Deployed, live: Mapping[tuple[Resource, str], Object]) -> list[Object]:
+def _live(deployed: Deployed, live: Live) -> list[Object]:
     wanted = (name_of(child.manifest) for child in deployed.children if child.resource == DEPLOYMENTS)
     return [live.get((DEPLOYMENTS, name), {}) for name in wanted]
