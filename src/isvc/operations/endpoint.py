@@ -70,10 +70,8 @@ class Endpoint:
             if not self.proxy:
                 raise Unanswered(f"{self.url} cannot be reached: {error}") from None
             return await self._through_api_server(client, body, within, most, f"{self.url} cannot be reached: {error}")
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unanswered(f"{self.url} did not answer: {error or 'timeout'}") from None
-        except ValueError as error:
-            raise Unanswered(f"{self.url} cannot be asked: {error}; look at http_proxy and https_proxy") from None
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise self._failure(error) from None
 
     async def stream(self, body: dict[str, Any], within: float) -> AsyncGenerator[str, None]:
         """The text of server-sent events, piece by piece."""
@@ -90,10 +88,8 @@ class Endpoint:
                         yield text
         except LineTooLong:
             raise Unanswered(f"{self.url} sent a line that is too long for a stream of events") from None
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unanswered(f"{self.url} did not answer: {error or 'timeout'}") from None
-        except ValueError as error:
-            raise Unanswered(f"{self.url} cannot be asked: {error}; look at http_proxy and https_proxy") from None
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise self._failure(error) from None
 
     async def _through_api_server(
         self, client: Client, body: dict[str, Any], within: float, most: int, after: str = ""
@@ -109,6 +105,13 @@ class Endpoint:
         except (ApiError, ClusterError) as error:
             refused = f"the request through the API server failed: {' '.join(str(error).split())}"
             raise Unanswered(f"{after}; {refused}" if after else refused) from None
+
+    def _failure(self, error: Exception) -> Unanswered:
+        import aiohttp
+
+        if isinstance(error, aiohttp.ClientError | TimeoutError):
+            return Unanswered(f"{self.url} did not answer: {error or 'timeout'}")
+        return Unanswered(f"{self.url} cannot be asked: {error}; look at http_proxy and https_proxy")
 
     def _bounded(self, content: bytes, most: int) -> bytes:
         if len(content) > most:
