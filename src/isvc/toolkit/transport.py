@@ -154,9 +154,12 @@ class Transport:
                 limit=CONNECTIONS,
                 idle_seconds=IDLE_SECONDS,
                 server_name=self.config.server_name,
-                proxy=_proxy(self.config.proxy or _proxy_of(self.config.server)),
+                proxy=self._proxy(),
             )
         return self._pool
+
+    def _proxy(self) -> Proxy | None:
+        return _proxy(self.config.proxy or _proxy_of(self.config.server))
 
     def _refusal(self, reply: Reply) -> ApiError | Unreachable:
         try:
@@ -181,7 +184,7 @@ class Transport:
         """What went wrong on a connection; `late` says what a timeout means."""
         if isinstance(error, TimeoutError):
             return Unreachable(f"{self.config.server}: {late}")
-        proxy = _proxy(self.config.proxy or _proxy_of(self.config.server))
+        proxy = self._proxy()
         where = f"{self.config.server} through the proxy {proxy.host}:{proxy.port}" if proxy else self.config.server
         return Unreachable(f"cannot reach {where}: {_cause(error, self._credentials)}")
 
