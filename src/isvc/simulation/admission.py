@@ -66,17 +66,20 @@ class Admission:
 def check_types(resource: Resource, obj: Object) -> None:
     """Raises the `ApiError` for fields of a wrong type. What else is wrong, a webhook may still mend."""
     if resource.group != GROUP:
-        if complaint := metadata.check_types(obj):
-            raise BadRequest(complaint)
+        _check_metadata(obj)
         return
     found = _strategy(resource).validate_create(_decoded(resource, obj, lambda unknown: None))
     if wrong := [error for error in found if error.reason == "FieldValueTypeInvalid"]:
         raise refusals.invalid(resource.gvk, name_of(obj), wrong)
 
 
-def _decoded(resource: Resource, obj: Object, warn: Callable[[str], None]) -> Object:
+def _check_metadata(obj: Object) -> None:
     if complaint := metadata.check_types(obj):
         raise BadRequest(complaint)
+
+
+def _decoded(resource: Resource, obj: Object, warn: Callable[[str], None]) -> Object:
+    _check_metadata(obj)
     unknown: list[str] = []
     decoded = _strategy(resource).decode(deep_copy(obj), unknown)
     for field in unknown:
