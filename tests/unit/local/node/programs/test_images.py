@@ -23,8 +23,7 @@ def program_of(table: ImageTable, image: str) -> Program:
     ],
 )
 def test_images_are_known_by_name_whatever_their_registry_and_tag(image, tmp_path):
-    program = ImageTable(tmp_path / "none").find(image)
-    assert program is not None
+    program = program_of(ImageTable(tmp_path / "none"), image)
     assert "--framework=sklearn" in program.command
 
 
@@ -38,8 +37,7 @@ def test_images_are_known_by_name_whatever_their_registry_and_tag(image, tmp_pat
     ],
 )
 def test_images_of_vllm_are_the_llm_server(image, tmp_path):
-    program = ImageTable(tmp_path / "none").find(image)
-    assert program is not None
+    program = program_of(ImageTable(tmp_path / "none"), image)
     assert program.command[-1] == "isvc.llmserver"
     assert program.stands_for == "vllm"
 
