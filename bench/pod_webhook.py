@@ -240,7 +240,7 @@ def _waited(pid: int | None) -> float:
 
 
 def _certify(folder: Path) -> None:
-    from tests.unit.storage_initializer.sites import private_ca
+    from tests.unit.pods.storage_initializer.sites import private_ca
 
     private_ca(folder)
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from isvc.insight.rendering.renderer import Cluster
+from isvc.insight.simulation.kinds import resource_of
+from isvc.insight.simulation.simulation import Simulation
 from isvc.kube.objects import Key, Object
 from isvc.programs.options import Options
-from isvc.rendering.renderer import Cluster
-from isvc.simulation.kinds import resource_of
-from isvc.simulation.simulation import Simulation
 from isvc.toolkit.controller import Controller
 
 SERVICES = 50

@@ -29,7 +29,7 @@ class LLMServer:
         self.url = f"{'https' if authority else 'http'}://127.0.0.1:{self.port}"
         self.tls = ssl.create_default_context(cafile=authority) if authority else None
         self.log = log
-        command = [sys.executable, "-m", "isvc.llmserver", *flags, "--host=127.0.0.1", f"--port={self.port}"]
+        command = [sys.executable, "-m", "isvc.pods.llmserver", *flags, "--host=127.0.0.1", f"--port={self.port}"]
         with log.open("w") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=output)
 

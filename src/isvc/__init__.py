@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isvc.rendering import render as render
+    from isvc.insight.rendering import render as render
+    from isvc.pods.modelserver import Model as Model
+    from isvc.pods.modelserver import ModelServer as ModelServer
 
-__all__ = ["render"]
+HOMES = {"render": "isvc.insight.rendering", "Model": "isvc.pods.modelserver", "ModelServer": "isvc.pods.modelserver"}
+__all__ = ["Model", "ModelServer", "render"]
 
 
 def __getattr__(name: str) -> Any:
-    """`isvc.render` is loaded when it is first asked for: nothing else that is imported pays for it."""
-    if name != "render":
+    """Loads what is public when it is first asked for: nothing else that is imported pays for it."""
+    if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from isvc.rendering import render
-
-    return render
+    return getattr(importlib.import_module(HOMES[name]), name)

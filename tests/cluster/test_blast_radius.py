@@ -28,12 +28,12 @@ from isvc.api.resources import (
     LLM_INFERENCE_SERVICES,
 )
 from isvc.cli import main
+from isvc.insight.rendering.differences import content
+from isvc.insight.rendering.shipped import shipped_objects
 from isvc.kube.objects import Object, name_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES, Resource
 from isvc.programs import isvc_manager, llmisvc_manager
-from isvc.rendering.differences import content
-from isvc.rendering.shipped import shipped_objects
 from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.client import Client

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.storage_initializer.sites import private_ca
+from tests.unit.pods.storage_initializer.sites import private_ca
 from tests.waiting import until
 
 from isvc.kube.errors import ApiError

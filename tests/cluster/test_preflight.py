@@ -15,6 +15,8 @@ from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli import main
+from isvc.insight.preflight.finding import Level
+from isvc.insight.preflight.kinds import check_projects, check_version
 from isvc.kube.conditions import is_true
 from isvc.kube.errors import NotFound
 from isvc.kube.resource import (
@@ -23,8 +25,6 @@ from isvc.kube.resource import (
     LEASES,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
-from isvc.preflight.finding import Level
-from isvc.preflight.kinds import check_projects, check_version
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit import kubeconfig
 from isvc.toolkit.client import Client

@@ -12,7 +12,7 @@ import openai
 import pytest
 import yaml
 from tests.cluster.local_machine import DEADLINE, EXAMPLES, HAS_TOOLS, Machine, machine, needs_embedded, running
-from tests.unit.llmserver.gguf_files import adapter
+from tests.unit.pods.llmserver.gguf_files import adapter
 
 from isvc.local.examples import place_llm
 

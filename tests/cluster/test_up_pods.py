@@ -228,11 +228,11 @@ def test_a_port_in_use_is_told(here):
         program = [
             sys.executable,
             "-m",
-            "isvc.modelserver",
+            "isvc.pods.modelserver",
             f"--http_port={taken.getsockname()[1]}",
             "--host=127.0.0.1",
         ]
-        table = {"images": {"example.com/fixed": {"command": [*program, "--model_class=isvc.modelserver:Model"]}}}
+        table = {"images": {"example.com/fixed": {"command": [*program, "--model_class=isvc.pods.modelserver:Model"]}}}
         (here.home / "images.yaml").write_text(json.dumps(table))
         fixed = service("fixed", "")
         fixed["spec"]["predictor"] = {"containers": [{"name": "kserve-container", "image": "example.com/fixed"}]}

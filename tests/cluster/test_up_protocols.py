@@ -12,7 +12,7 @@ import pytest
 from tests.cluster.local_machine import HAS_TOOLS, Machine, machine, running, until
 from websockets.sync.client import connect
 
-from isvc.modelserver.open_inference import SERVICE, message
+from isvc.pods.modelserver.open_inference import SERVICE, message
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 

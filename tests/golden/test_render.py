@@ -21,10 +21,10 @@ from tests.unit.api.conformance import configuration
 from isvc import render
 from isvc.engine.comparison import ALLOTTED
 from isvc.engine.paths import steps, without
+from isvc.insight.rendering import Rendering
+from isvc.insight.simulation.filled_in import with_known_defaults
+from isvc.insight.simulation.kinds import resource_of
 from isvc.kube.objects import Object
-from isvc.rendering import Rendering
-from isvc.simulation.filled_in import with_known_defaults
-from isvc.simulation.kinds import resource_of
 
 WATCHED = {"status", "pods"}  # what others do meanwhile
 

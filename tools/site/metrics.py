@@ -11,8 +11,8 @@ from tools.site.markdown import code, table
 
 from isvc.cli import chart
 from isvc.kube.objects import Object
-from isvc.llmserver.metrics import Metrics as LLMServerMetrics
-from isvc.modelserver.app import Server as ModelServer
+from isvc.pods.llmserver.metrics import Metrics as LLMServerMetrics
+from isvc.pods.modelserver.app import Server as ModelServer
 from isvc.toolkit.metrics import Metrics as ManagerMetrics
 
 _HISTOGRAM: Final = ("_bucket", "_sum", "_count")

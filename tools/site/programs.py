@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 import click
 from tools.site.markdown import code, table
 
-from isvc.agent.flags import parser as agent_parser
 from isvc.cli import main as isvc
-from isvc.llmserver.flags import parser as llmserver_parser
-from isvc.modelserver.program import parser as modelserver_parser
+from isvc.pods.agent.flags import parser as agent_parser
+from isvc.pods.llmserver.flags import parser as llmserver_parser
+from isvc.pods.modelserver.program import parser as modelserver_parser
+from isvc.pods.router.program import parser as router_parser
 from isvc.programs import isvc_manager, llmisvc_manager
-from isvc.router.program import parser as router_parser
 
 MANAGERS: Final = {"isvc-manager": isvc_manager.command, "llmisvc-manager": llmisvc_manager.command}
 PARSERS: Final[tuple[Callable[[], argparse.ArgumentParser], ...]] = (

@@ -8,9 +8,9 @@ from isvc.apiserver.field_errors import quoted
 from isvc.apiserver.http.media import PROTOBUF, YAML, clauses
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.tables.table import table
-from isvc.http1.message import JSON
 from isvc.kube.errors import BadRequest, NotAcceptable
 from isvc.kube.objects import Object
+from isvc.wire.http1.message import JSON
 
 OBJECT: Final = "object"
 TABLE: Final = "table"

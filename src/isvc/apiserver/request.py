@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 
 from isvc.apiserver.resources.description import Description
 from isvc.apiserver.target import Target
-from isvc.http1 import message
 from isvc.kube.objects import Object
+from isvc.wire.http1 import message
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 

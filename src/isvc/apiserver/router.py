@@ -28,9 +28,9 @@ from isvc.apiserver.verbs import (
     watch,
 )
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.http1 import message
 from isvc.kube.objects import GVK
 from isvc.kube.resource import POD_METRICS
+from isvc.wire.http1 import message
 
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 _VALIDATIONS = ("Ignore", "Strict", "Warn")

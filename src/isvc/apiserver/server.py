@@ -47,9 +47,9 @@ from isvc.apiserver.store.lock import FolderLock
 from isvc.apiserver.store.store import Store
 from isvc.apiserver.target import Target, parse
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.http1 import message
-from isvc.http1.connection import Connection as BaseConnection
 from isvc.kube.errors import ApiError, Unauthorized
+from isvc.wire.http1 import message
+from isvc.wire.http1.connection import Connection as BaseConnection
 
 log = logging.getLogger(__name__)
 

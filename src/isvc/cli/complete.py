@@ -24,8 +24,8 @@ def services(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     cluster = _cluster(ctx)
 
     async def listed(client: Client) -> list[str]:
+        from isvc.insight.operations import kinds
         from isvc.kube.objects import name_of
-        from isvc.operations import kinds
 
         kind, slash, _ = incomplete.rpartition("/")
         resource = kinds.resource_called(kind) if slash else None

@@ -11,8 +11,8 @@ from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.output import JSON, NAME, YAML, output_option, print_remarks, print_value
 
 if TYPE_CHECKING:
+    from isvc.insight.rendering.differences import Difference, Differences
     from isvc.kube.objects import Object
-    from isvc.rendering.differences import Difference, Differences
 
 DIFFERENT, FAILED = 1, 2
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -55,10 +55,10 @@ def command(cluster: Cluster, files: tuple[str, ...], system_namespace: str, bri
 
 
 def _compare(cluster: Cluster, files: tuple[str, ...], system_namespace: str) -> Differences:
+    from isvc.insight.rendering.differences import compare
+    from isvc.insight.rendering.documents import load
+    from isvc.insight.rendering.placing import placed
     from isvc.programs.options import Options
-    from isvc.rendering.differences import compare
-    from isvc.rendering.documents import load
-    from isvc.rendering.placing import placed
 
     documents = load(*files)
     options = Options(system_namespace=system_namespace)
@@ -69,7 +69,7 @@ def _compare(cluster: Cluster, files: tuple[str, ...], system_namespace: str) ->
 
 def _sentence(error: Exception) -> str:
     from isvc.cli.failures import sentence
-    from isvc.rendering.documents import DocumentError
+    from isvc.insight.rendering.documents import DocumentError
 
     said = str(error) if isinstance(error, DocumentError | click.ClickException) else sentence(error)
     if not said:
@@ -78,7 +78,7 @@ def _sentence(error: Exception) -> str:
 
 
 def print_differences(differences: Differences, *, brief: bool) -> None:
-    from isvc.rendering.text import heading, summary, title, unified
+    from isvc.insight.rendering.text import heading, summary, title, unified
 
     for owner, children in differences.by_owner().items():
         click.secho(title(owner), bold=True)
@@ -93,7 +93,7 @@ def print_differences(differences: Differences, *, brief: bool) -> None:
 
 
 def _print_values(differences: Differences, form: str) -> None:
-    from isvc.rendering.text import title
+    from isvc.insight.rendering.text import title
 
     if form == NAME:
         for owner in differences.by_owner():
@@ -115,7 +115,7 @@ def _values(differences: Differences) -> Iterator[Object]:
 
 
 def _value(child: Difference) -> Object:
-    from isvc.rendering.text import unified
+    from isvc.insight.rendering.text import unified
 
     return {
         "kind": child.resource.kind,

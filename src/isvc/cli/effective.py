@@ -11,7 +11,7 @@ from isvc.cli.complete import services
 from isvc.cli.output import JSON, YAML, output_option, print_table, print_value
 
 if TYPE_CHECKING:
-    from isvc.rendering.sources import Field
+    from isvc.insight.rendering.sources import Field
     from isvc.toolkit.client import Client
 
 _WIDEST = 60
@@ -41,9 +41,9 @@ def command(cluster: Cluster, name: str, system_namespace: str, output: str | No
 
 async def _fields(client: Client, name: str, namespace: str, system_namespace: str) -> list[Field]:
     from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
-    from isvc.operations import kinds
+    from isvc.insight.operations import kinds
+    from isvc.insight.rendering.effective import effective
     from isvc.programs.options import Options
-    from isvc.rendering.effective import effective
     from isvc.serving.refused import Refused
 
     resource, service = await kinds.find(client, name, namespace)

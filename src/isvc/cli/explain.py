@@ -14,7 +14,7 @@ from isvc.cli.output import JSON, YAML, output_option, print_value
 from isvc.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from isvc.diagnosis.finding import Finding
+    from isvc.insight.diagnosis.finding import Finding
     from isvc.kube.objects import Object
     from isvc.toolkit.client import Client
 
@@ -50,10 +50,10 @@ async def _explained(
     client: Client, cluster: Cluster, name: str | None, system: str
 ) -> tuple[list[tuple[Object, list[Finding]]], int]:
     """The service that is named, or those that are not ready, with what was found; and how many were looked at."""
-    from isvc.diagnosis.gather import examine
-    from isvc.diagnosis.snapshot import take
+    from isvc.insight.diagnosis.gather import examine
+    from isvc.insight.diagnosis.snapshot import take
+    from isvc.insight.operations import kinds
     from isvc.kube.objects import namespace_of
-    from isvc.operations import kinds
 
     scope = cluster.scope(client)
     if name is not None:
@@ -85,7 +85,7 @@ def text(service: Object, findings: list[Finding]) -> Iterator[str]:
 
 def headline(service: Object, findings: list[Finding]) -> str:
     """A service and the first of its findings, on one line."""
-    from isvc.diagnosis.finding import Level
+    from isvc.insight.diagnosis.finding import Level
     from isvc.kube.objects import Key
 
     subject = f"{service['kind']} {Key.of(service)}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from isvc.insight.operations.failure import NotPossible
 from isvc.kube.errors import ApiError, Forbidden, Unauthorized
-from isvc.operations.failure import NotPossible
 from isvc.toolkit.failure import ClusterError
 
 

@@ -36,7 +36,7 @@ def command(cluster: Cluster, names: tuple[str, ...], output: str | None) -> Non
 
 
 async def _objects(client: Client, cluster: Cluster, names: tuple[str, ...]) -> list[Object]:
-    from isvc.operations import kinds
+    from isvc.insight.operations import kinds
 
     namespace = cluster.scope(client)
     resources = tuple(resource for name in names if (resource := kinds.resource_called(name)))

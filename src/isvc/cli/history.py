@@ -12,7 +12,7 @@ from isvc.cli.complete import services
 from isvc.cli.output import JSON, YAML, output_option, print_objects, print_table
 
 if TYPE_CHECKING:
-    from isvc.operations.history import History
+    from isvc.insight.operations.history import History
     from isvc.toolkit.client import Client
 
 
@@ -27,11 +27,11 @@ def command(cluster: Cluster, name: str, output: str | None) -> None:
     """
 
     async def read(client: Client) -> History:
-        from isvc.operations.history import history_of
+        from isvc.insight.operations.history import history_of
 
         return await history_of(client, name, cluster.scope(client))
 
-    from isvc.operations.readiness import is_seen
+    from isvc.insight.operations.readiness import is_seen
 
     history = cluster.run(read)
     if output:
@@ -44,7 +44,7 @@ def command(cluster: Cluster, name: str, output: str | None) -> None:
 
 def _rows(history: History) -> Iterator[list[str]]:
     from isvc.apiserver.tables.columns import age
-    from isvc.operations.history import summary
+    from isvc.insight.operations.history import summary
     from isvc.serving.revisions import generation_of
 
     specs = history.specs

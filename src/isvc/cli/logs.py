@@ -11,7 +11,7 @@ from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.complete import services
 
 if TYPE_CHECKING:
-    from isvc.operations.logs import Stream
+    from isvc.insight.operations.logs import Stream
     from isvc.toolkit.client import Client
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_cyan", "bright_magenta")
@@ -29,8 +29,8 @@ def command(cluster: Cluster, name: str, follow: bool, tail: int, container: str
 
 
 async def _logs(client: Client, cluster: Cluster, name: str, *, follow: bool, tail: int, container: str) -> None:
-    from isvc.operations import kinds
-    from isvc.operations.logs import LOOK_EVERY, streams
+    from isvc.insight.operations import kinds
+    from isvc.insight.operations.logs import LOOK_EVERY, streams
 
     namespace = cluster.scope(client)
     _, service = await kinds.find(client, name, namespace)
@@ -59,8 +59,8 @@ class _Printer:
         self._colours: dict[str, str] = {}
 
     async def print(self, stream: Stream, tail: int) -> None:
+        from isvc.insight.operations.logs import lines
         from isvc.kube.errors import ApiError
-        from isvc.operations.logs import lines
         from isvc.toolkit.failure import ClusterError
 
         label = f"{stream.component}/{stream.container}"

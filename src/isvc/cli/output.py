@@ -35,7 +35,7 @@ def print_value(value: Any, form: str) -> None:
 
         click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
     else:
-        from isvc.operations.text import as_yaml
+        from isvc.insight.operations.text import as_yaml
 
         click.echo(as_yaml(value), nl=False)
 

@@ -15,7 +15,7 @@ from isvc.cli.progress import Progress
 from isvc.cli.seconds import Seconds
 
 if TYPE_CHECKING:
-    from isvc.operations.endpoint import Endpoint
+    from isvc.insight.operations.endpoint import Endpoint
     from isvc.toolkit.client import Client
 
 
@@ -70,8 +70,8 @@ def _body(data: str | None, prompt: str | None) -> dict[str, Any]:
 async def _predict(
     client: Client, cluster: Cluster, name: str, body: dict[str, Any], path: str, repeat: int, within: float
 ) -> None:
-    from isvc.operations import kinds
-    from isvc.operations.endpoint import endpoint
+    from isvc.insight.operations import kinds
+    from isvc.insight.operations.endpoint import endpoint
 
     _, service = await kinds.find(client, name, cluster.scope(client))
     target = endpoint(service, body, path)

@@ -10,7 +10,7 @@ from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.output import JSON, YAML, output_option, print_value
 
 if TYPE_CHECKING:
-    from isvc.preflight.finding import Finding
+    from isvc.insight.preflight.finding import Finding
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "error": ("✗", "red")}
 
@@ -25,8 +25,8 @@ def command(cluster: Cluster, takeover: bool, output: str | None) -> None:
     The cluster is read and not written to. Exits with 1 if something would keep a manager from working, or if
     --takeover finds pods that would restart.
     """
-    from isvc.preflight.checks import preflight
-    from isvc.preflight.finding import Level
+    from isvc.insight.preflight.checks import preflight
+    from isvc.insight.preflight.finding import Level
 
     findings = cluster.run(lambda client: preflight(client, cluster.namespace or "kserve"))
     if output:
@@ -42,8 +42,8 @@ def command(cluster: Cluster, takeover: bool, output: str | None) -> None:
 def _take_over(cluster: Cluster, *, quiet: bool) -> int:
     """How many pods would restart if the managers started now; which children they would write is printed."""
     from isvc.cli.diff import print_differences
+    from isvc.insight.rendering.differences import Differences, compare
     from isvc.programs.options import Options
-    from isvc.rendering.differences import Differences, compare
 
     options = Options(system_namespace=cluster.namespace or "kserve")
     compared = cluster.run(lambda client: compare(client, (), options))

@@ -48,7 +48,7 @@ def command(
     The documents pass admission, and the controllers plan them as on a cluster where all becomes ready. Exits with 1 if
     a document is refused or cannot be served, with 2 if one cannot be read. Warnings say what was assumed.
     """
-    from isvc.rendering import DocumentError, render
+    from isvc.insight.rendering import DocumentError, render
 
     try:
         rendering = render(
@@ -75,7 +75,7 @@ def _print(objects: list[Object], form: str) -> None:
     if form != YAML:
         print_objects(objects, form)
         return
-    from isvc.operations.text import as_yaml
+    from isvc.insight.operations.text import as_yaml
 
     for obj in objects:
         click.echo("---\n" + as_yaml(obj), nl=False)

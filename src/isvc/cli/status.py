@@ -11,7 +11,7 @@ from isvc.cli.cluster import Cluster
 from isvc.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from isvc.diagnosis.finding import Finding
+    from isvc.insight.diagnosis.finding import Finding
     from isvc.kube.objects import Object
     from isvc.toolkit.client import Client
 
@@ -41,10 +41,10 @@ def command() -> None:
 
 async def _lines(client: Client) -> list[str]:
     """Every service, and what keeps it from being ready: the same diagnosis as that of `isvc explain`."""
-    from isvc.diagnosis.gather import examine
-    from isvc.diagnosis.snapshot import take
+    from isvc.insight.diagnosis.gather import examine
+    from isvc.insight.diagnosis.snapshot import take
+    from isvc.insight.operations import kinds
     from isvc.kube.objects import namespace_of
-    from isvc.operations import kinds
 
     services = await kinds.list_all(client, "")
     places = sorted({namespace_of(each) for each in services})
@@ -55,7 +55,7 @@ async def _lines(client: Client) -> list[str]:
 
 def _line(service: Object, findings: list[Finding]) -> str:
     from isvc.api.resources import INFERENCE_SERVICES
-    from isvc.diagnosis.sentence import state
+    from isvc.insight.diagnosis.sentence import state
     from isvc.kube.objects import Key
 
     kind = "" if service["kind"] == INFERENCE_SERVICES.kind else f"{service['kind']} "

@@ -10,8 +10,8 @@ from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.complete import services
 
 if TYPE_CHECKING:
+    from isvc.insight.operations.history import History
     from isvc.kube.objects import Object
-    from isvc.operations.history import History
     from isvc.toolkit.client import Client
 
 
@@ -27,7 +27,7 @@ def command(cluster: Cluster, name: str, to_revision: int | None, dry_run: bool)
     """
 
     async def undo(client: Client) -> None:
-        from isvc.operations import history as operations
+        from isvc.insight.operations import history as operations
 
         history = await operations.history_of(client, name, cluster.scope(client))
         revision = history.chosen(to_revision)
@@ -41,7 +41,7 @@ def command(cluster: Cluster, name: str, to_revision: int | None, dry_run: bool)
 
 
 def _difference(history: History, revision: Object) -> str:
-    from isvc.operations.text import difference
+    from isvc.insight.operations.text import difference
 
     before, after = history.service.get("spec") or {}, revision["data"].get("spec") or {}
     return difference({"spec": before}, {"spec": after}, "now", f"revision {revision['revision']}")

@@ -59,10 +59,10 @@ async def _wait(client: Client, cluster: Cluster, names: tuple[str, ...], deadli
 
 async def _wait_for(client: Client, namespace: str, name: str, deadline: float, progress: Progress) -> int:
     from isvc.cli.explain import headline, text
-    from isvc.diagnosis.finding import Level
-    from isvc.diagnosis.gather import examine
-    from isvc.operations import kinds
-    from isvc.operations.readiness import is_ready
+    from isvc.insight.diagnosis.finding import Level
+    from isvc.insight.diagnosis.gather import examine
+    from isvc.insight.operations import kinds
+    from isvc.insight.operations.readiness import is_ready
 
     resource, service = await kinds.find(client, name, namespace)
     blocked, since = "", time.monotonic()

@@ -8,10 +8,10 @@ from aiohttp import web
 
 from isvc.dashboard.cluster_view import ClusterView
 from isvc.dashboard.views.rows import Place
-from isvc.diagnosis.snapshot import reads
+from isvc.insight.diagnosis.snapshot import reads
+from isvc.insight.operations import kinds
 from isvc.kube.objects import GVK, Object
 from isvc.kube.resource import Resource
-from isvc.operations import kinds
 
 SERVICE: Final = "/services/{kind}/{namespace}/{name}"
 OBJECT: Final = "/objects/{type}/{namespace}/{name}"

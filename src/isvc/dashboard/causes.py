@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from isvc.dashboard.views.rows import Place
-from isvc.diagnosis.diagnose import diagnose
-from isvc.diagnosis.evidence import Evidence
-from isvc.diagnosis.finding import Finding
+from isvc.insight.diagnosis.diagnose import diagnose
+from isvc.insight.diagnosis.evidence import Evidence
+from isvc.insight.diagnosis.finding import Finding
+from isvc.insight.operations.readiness import is_ready
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object
-from isvc.operations.readiness import is_ready
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
 

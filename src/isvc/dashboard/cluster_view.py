@@ -14,13 +14,13 @@ from isvc.dashboard.replicas import ReplicaHistory, service_of_deployment, servi
 from isvc.dashboard.scope import EVERYTHING, Scope
 from isvc.dashboard.views.overview import Overview, Question, overview
 from isvc.dashboard.views.rows import Place, Row, row
-from isvc.diagnosis.dry_runs import DryRuns
-from isvc.diagnosis.evidence import Evidence
-from isvc.diagnosis.gather import gather
-from isvc.diagnosis.snapshot import of_service, reads
+from isvc.insight.diagnosis.dry_runs import DryRuns
+from isvc.insight.diagnosis.evidence import Evidence
+from isvc.insight.diagnosis.gather import gather
+from isvc.insight.diagnosis.snapshot import of_service, reads
+from isvc.insight.operations import kinds
 from isvc.kube.objects import Object, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, PODS, Resource
-from isvc.operations import kinds
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock

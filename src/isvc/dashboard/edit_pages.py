@@ -10,12 +10,12 @@ from isvc.dashboard.cluster_view import ClusterView
 from isvc.dashboard.pages import Page, respond
 from isvc.dashboard.service_pages import MERGED, page_of
 from isvc.dashboard.views_in_use import Views
+from isvc.insight.operations import edits
+from isvc.insight.operations.edits import Edit
+from isvc.insight.operations.failure import NotPossible
+from isvc.insight.operations.history import history
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import Resource
-from isvc.operations import edits
-from isvc.operations.edits import Edit
-from isvc.operations.failure import NotPossible
-from isvc.operations.history import history
 
 
 class EditPages:

@@ -17,10 +17,10 @@ from isvc.dashboard.pages import render, respond
 from isvc.dashboard.service_pages import page_of
 from isvc.dashboard.views.rows import Place
 from isvc.dashboard.views_in_use import Views
+from isvc.insight.operations.logs import Stream, lines, started
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, namespace_of
 from isvc.kube.resource import PODS, Resource
-from isvc.operations.logs import Stream, lines, started
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.failure import ClusterError
 

@@ -13,15 +13,15 @@ from typing import Final
 
 from isvc.dashboard.views.figures import Replicas
 from isvc.dashboard.views.rows import Place
-from isvc.diagnosis.evidence import condition
-from isvc.diagnosis.pods import SERVICE_LABELS, pods_of
-from isvc.diagnosis.snapshot import SERVICE_OF_POD
+from isvc.insight.diagnosis.evidence import condition
+from isvc.insight.diagnosis.pods import SERVICE_LABELS, pods_of
+from isvc.insight.diagnosis.snapshot import SERVICE_OF_POD
+from isvc.insight.operations import kinds
+from isvc.insight.operations.edits import canary_share
 from isvc.kube.conditions import TRUE
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import DEPLOYMENTS, PODS
-from isvc.operations import kinds
-from isvc.operations.edits import canary_share
 from isvc.toolkit.cache import OWNER, Cache
 from isvc.toolkit.clock import Clock
 

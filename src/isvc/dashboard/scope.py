@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from isvc.insight.operations import kinds
 from isvc.kube.errors import ApiError, Forbidden
 from isvc.kube.objects import name_of
 from isvc.kube.resource import NAMESPACES
-from isvc.operations import kinds
 from isvc.toolkit.client import Client
 from isvc.toolkit.self_review import may, own_name
 

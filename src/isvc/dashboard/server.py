@@ -24,8 +24,8 @@ from isvc.dashboard.service_pages import ServicePages
 from isvc.dashboard.sign_in import Sessions, SignIn
 from isvc.dashboard.try_pages import TryPages
 from isvc.dashboard.views_in_use import Views
+from isvc.insight.operations.failure import NotPossible
 from isvc.kube.errors import ApiError
-from isvc.operations.failure import NotPossible
 from isvc.toolkit.failure import ClusterError
 
 log = logging.getLogger(__name__)

@@ -17,14 +17,14 @@ from isvc.dashboard.views.rows import row
 from isvc.dashboard.views.secrets import masked_field, shown
 from isvc.dashboard.views.service import ServicePage, service_page
 from isvc.dashboard.views_in_use import Views
-from isvc.diagnosis.gather import explain
+from isvc.insight.diagnosis.gather import explain
+from isvc.insight.operations.failure import NotPossible
+from isvc.insight.operations.history import history
+from isvc.insight.operations.text import as_yaml
+from isvc.insight.rendering.effective import effective
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import Resource
-from isvc.operations.failure import NotPossible
-from isvc.operations.history import history
-from isvc.operations.text import as_yaml
 from isvc.programs.options import Options
-from isvc.rendering.effective import effective
 from isvc.serving.refused import Refused
 from isvc.toolkit.failure import ClusterError
 

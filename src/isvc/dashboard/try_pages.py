@@ -23,9 +23,9 @@ from isvc.dashboard.pages import Page, pretty, render, respond, wants_json
 from isvc.dashboard.service_pages import around, page_of
 from isvc.dashboard.views.sample import SAMPLES, sample
 from isvc.dashboard.views_in_use import Views
+from isvc.insight.operations.endpoint import Endpoint, endpoint
+from isvc.insight.operations.failure import NotPossible
 from isvc.kube.objects import name_of
-from isvc.operations.endpoint import Endpoint, endpoint
-from isvc.operations.failure import NotPossible
 from isvc.toolkit.clock import Clock, SystemClock
 
 WITHIN: Final = 120.0  # seconds to wait for an answer

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final, NamedTuple
 
-from isvc.diagnosis.gather import examine
-from isvc.diagnosis.sentence import state
+from isvc.insight.diagnosis.gather import examine
+from isvc.insight.diagnosis.sentence import state
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, resource_version_of, uid_of
 from isvc.toolkit.client import Client

@@ -96,7 +96,7 @@ def add_recipe(runtimes: Path, name: str, requirements: Sequence[Path] = ()) -> 
     with tempfile.TemporaryDirectory() as folder:
         own = Path(folder) / "requirements.txt"
         own.write_text(recipe.requirements)
-        command = ["python", "-m", "isvc.modelserver", "--host=127.0.0.1", f"--framework={recipe.framework}"]
+        command = ["python", "-m", "isvc.pods.modelserver", "--host=127.0.0.1", f"--framework={recipe.framework}"]
         files = requirements or [own]
         try:
             return add(

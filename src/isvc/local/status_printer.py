@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isvc.api.resources import INFERENCE_SERVICES
-from isvc.diagnosis.sentence import state
+from isvc.insight.diagnosis.sentence import state
 from isvc.kube.conditions import find
 from isvc.kube.objects import Key, Object, dig
 from isvc.toolkit.clock import Clock

@@ -17,10 +17,10 @@ from urllib.parse import quote
 
 import orjson
 
-from isvc.http1.message import header_lines
 from isvc.toolkit.clock import Clock, parse_timestamp
 from isvc.toolkit.failure import ConfigError
 from isvc.toolkit.kubeconfig import ClusterConfig, ExecPlugin, Impersonation
+from isvc.wire.http1.message import header_lines
 
 REREAD_TOKEN_FILE = 60.0
 RENEW_BEFORE_EXPIRY = 10.0

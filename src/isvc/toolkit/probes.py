@@ -8,11 +8,11 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from isvc.http1.connection import Connection
-from isvc.http1.message import Request, Response
 from isvc.toolkit.access import Access
 from isvc.toolkit.address import Address
 from isvc.toolkit.failure import ClusterError
+from isvc.wire.http1.connection import Connection
+from isvc.wire.http1.message import Request, Response
 
 log = logging.getLogger(__name__)
 

@@ -12,16 +12,16 @@ from urllib.request import getproxies, proxy_bypass
 
 import orjson
 
-from isvc.http1.client_connection import Reply
-from isvc.http1.dial import Proxy
-from isvc.http1.message import encode_request, header_lines
-from isvc.http1.pool import Pool, Streamed
 from isvc.kube.errors import ApiError, Unauthorized, from_status
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.credentials import Credentials
 from isvc.toolkit.failure import ConfigError, Unreachable
 from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.write_limiter import WriteLimiter
+from isvc.wire.http1.client_connection import Reply
+from isvc.wire.http1.dial import Proxy
+from isvc.wire.http1.message import encode_request, header_lines
+from isvc.wire.http1.pool import Pool, Streamed
 
 CONNECTIONS = 32
 WRITES_AT_ONCE = 8

@@ -19,7 +19,7 @@ from isvc.cli import COMMANDS, main
 from isvc.cli.cluster import Cluster
 from isvc.cli.output import print_objects, print_table
 from isvc.cli.seconds import Seconds
-from isvc.operations.kinds import resource_called
+from isvc.insight.operations.kinds import resource_called
 
 SLOW = {"aiohttp", "cryptography", "msgspec", "orjson", "rich", "yaml"}
 

@@ -13,8 +13,8 @@ from isvc.dashboard.try_pages import Answer
 from isvc.dashboard.views.overview import Question, overview
 from isvc.dashboard.views.rows import row
 from isvc.dashboard.views.service import service_page
-from isvc.diagnosis.evidence import Evidence
-from isvc.diagnosis.finding import Finding
+from isvc.insight.diagnosis.evidence import Evidence
+from isvc.insight.diagnosis.finding import Finding
 
 HOSTILE = """</pre><script>alert(1)</script><img src=x onerror="alert(1)">'"><svg/onload=alert(1)>"""
 DANGEROUS = re.compile(r"<script>|<img src=x|<svg/onload|[^\\]onerror=\"")

@@ -9,7 +9,7 @@ import pytest
 from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 from isvc.dashboard.views.overview import PAGE_SIZE, Question, overview
 from isvc.dashboard.views.rows import Row, State, row
-from isvc.diagnosis.finding import Finding, Level
+from isvc.insight.diagnosis.finding import Finding, Level
 
 
 def service(name: str, ready: str = "True", namespace: str = "team", **more: Any) -> dict:

@@ -6,7 +6,7 @@ import pytest
 
 from isvc.dashboard.views.health import Health, health
 from isvc.dashboard.views.tree import MOST_PODS, Node, object_path, tree
-from isvc.diagnosis.evidence import Evidence
+from isvc.insight.diagnosis.evidence import Evidence
 from isvc.kube.objects import Key
 
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from isvc.pods.storage_initializer.schemes import MODULES
 from isvc.serving.refused import Refused
 from isvc.serving.storage.schemes import PREFIXES, check_storage_uri
-from isvc.storage_initializer.schemes import MODULES
 
 
 @pytest.mark.parametrize("prefix", [prefix for prefix in PREFIXES if not prefix.startswith("oci+")])

@@ -12,8 +12,6 @@ import aiohttp
 import orjson
 import pytest
 
-from isvc.http1 import connection as http_connection
-from isvc.http1.connection import MAX_HEAD
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK
 from isvc.toolkit.certificates import issue_authority, issue_serving
@@ -21,6 +19,8 @@ from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.webhook import WebhookServer, allow, connection, conversion, deny, mutating, patched, validating
 from isvc.toolkit.webhook import server as server_module
+from isvc.wire.http1 import connection as http_connection
+from isvc.wire.http1.connection import MAX_HEAD
 
 
 def write_pair(folder, authority) -> None:

@@ -11,8 +11,8 @@ import orjson
 from isvc.apiserver.http.media import encoded
 from isvc.apiserver.http.response import Response, head
 from isvc.apiserver.request import Request
-from isvc.http1 import connection, message
 from isvc.kube.errors import ApiError, BadRequest, InternalError, TooLarge
+from isvc.wire.http1 import connection, message
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ import orjson
 from isvc.apiserver.http.response import Response, Stream, Writer
 from isvc.apiserver.protobuf import encode, encode_event
 from isvc.apiserver.request import Request
-from isvc.http1 import message
-from isvc.http1.message import JSON
 from isvc.kube.errors import NotAcceptable
+from isvc.wire.http1 import message
+from isvc.wire.http1.message import JSON
 
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"

@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from isvc.http1 import message
-from isvc.http1.message import JSON, Writer
 from isvc.kube.errors import ApiError
+from isvc.wire.http1 import message
+from isvc.wire.http1.message import JSON, Writer
 
 __all__ = ["JSON", "Response", "Stream", "Writer", "head"]
 

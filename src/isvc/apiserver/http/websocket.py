@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from isvc.apiserver.request import Request
-from isvc.http1 import websocket
-from isvc.http1.message import Upgrade, Writer
-from isvc.http1.tunnel import Tunnel
 from isvc.kube.errors import BadRequest
+from isvc.wire.http1 import websocket
+from isvc.wire.http1.message import Upgrade, Writer
+from isvc.wire.http1.tunnel import Tunnel
 
 _MAX_MESSAGE = 1 << 12  # a client that watches has nothing to say
 

@@ -13,9 +13,9 @@ from isvc.apiserver.verbs import read
 from isvc.apiserver.verbs.logs import choose_container
 from isvc.apiserver.verbs.node_streams import switched
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.http1 import message
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object, dig
+from isvc.wire.http1 import message
 
 _PASSED_ON = ("upgrade", "x-stream-protocol-version", "sec-websocket-key", "sec-websocket-protocol",
               "sec-websocket-version")  # fmt: skip

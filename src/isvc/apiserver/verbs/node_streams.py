@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from isvc.apiserver.verbs.node import endpoint
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.http1.message import encode_request, header_lines
 from isvc.kube.errors import BadRequest, InternalError, NotFound, ServiceUnavailable
+from isvc.wire.http1.message import encode_request, header_lines
 
 _CONNECT_SECONDS = 10.0
 _MAX_REFUSAL = 1 << 16

@@ -18,10 +18,10 @@ from isvc.apiserver.verbs.backends import Backend
 from isvc.apiserver.verbs.node import copy
 from isvc.apiserver.verbs.node_streams import Streams, dial, switch, switched
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.http1 import message
-from isvc.http1.client_connection import Broken, ClientConnection, Reply
-from isvc.http1.end_to_end import end_to_end
 from isvc.kube.errors import BadRequest, ServiceUnavailable
+from isvc.wire.http1 import message
+from isvc.wire.http1.client_connection import Broken, ClientConnection, Reply
+from isvc.wire.http1.end_to_end import end_to_end
 
 _WITHOUT_BODY = (204, 304)
 _SET_HERE = ("content-type", "content-length", "date", "cache-control", "location")

@@ -22,9 +22,9 @@ from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, e
 from isvc.apiserver.verbs import listing
 from isvc.apiserver.verbs.list_options import check_watch
 from isvc.apiserver.verbs.pipeline import Api, from_stored, refresh
-from isvc.http1 import message
 from isvc.kube.errors import ApiError, BadRequest, Gone
 from isvc.kube.objects import Object
+from isvc.wire.http1 import message
 
 MAX_BACKLOG = 1 << 20  # bytes on their way to one client
 MAX_QUEUED = 4096  # events that one client is behind

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from isvc.diagnosis.evidence import condition
+from isvc.insight.diagnosis.evidence import condition
 from isvc.kube.conditions import FALSE, TRUE
 from isvc.kube.objects import Object, dig
 from isvc.serving import http_routes

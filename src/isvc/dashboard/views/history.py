@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isvc.dashboard.views.secrets import masked
+from isvc.insight.operations.history import History, summary
+from isvc.insight.operations.text import difference
 from isvc.kube.objects import dig
-from isvc.operations.history import History, summary
-from isvc.operations.text import difference
 from isvc.serving.revisions import generation_of
 
 

@@ -10,13 +10,13 @@ from typing import Final
 from isvc.api.annotations import is_stopped
 from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.dashboard.views.secrets import masked_text
-from isvc.diagnosis.evidence import condition
-from isvc.diagnosis.finding import Finding, Level
+from isvc.insight.diagnosis.evidence import condition
+from isvc.insight.diagnosis.finding import Finding, Level
+from isvc.insight.operations.kinds import SHORT
+from isvc.insight.operations.readiness import is_ready
 from isvc.kube.conditions import FALSE
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.resource import Resource
-from isvc.operations.kinds import SHORT
-from isvc.operations.readiness import is_ready
 
 
 class State(StrEnum):

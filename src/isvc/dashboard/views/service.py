@@ -10,8 +10,8 @@ from isvc.dashboard.views.health import Health
 from isvc.dashboard.views.rows import Row, row
 from isvc.dashboard.views.secrets import masked_text
 from isvc.dashboard.views.tree import Node, tree
-from isvc.diagnosis.evidence import Evidence, when
-from isvc.diagnosis.finding import Finding
+from isvc.insight.diagnosis.evidence import Evidence, when
+from isvc.insight.diagnosis.finding import Finding
 from isvc.kube.conditions import FALSE, TRUE
 from isvc.kube.objects import Object, dig, uid_of
 from isvc.kube.resource import Resource

@@ -9,8 +9,8 @@ from typing import Final
 
 from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.dashboard.views.health import Health, health, worst
-from isvc.diagnosis.evidence import Evidence, state_of
-from isvc.diagnosis.traffic_causes import parents
+from isvc.insight.diagnosis.evidence import Evidence, state_of
+from isvc.insight.diagnosis.traffic_causes import parents
 from isvc.kube.objects import GVK, Object, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.serving.llm.labels import COMPONENT, LLM

@@ -8,10 +8,10 @@ import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
-from isvc.http2.server import ServerConnection
-from isvc.http2.stream import Stream
 from isvc.local.gateway.proxy import Proxy
 from isvc.local.gateway.requests.http2 import Http2Request
+from isvc.wire.http2.server import ServerConnection
+from isvc.wire.http2.stream import Stream
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _SECONDS_TO_END: Final = 5.0

@@ -1,6 +1,6 @@
 """The kinds of storage that models can be downloaded from without a ClusterStorageContainer.
 
-Each prefix has a module in `isvc.storage_initializer.schemes`, which does the download.
+Each prefix has a module in `isvc.pods.storage_initializer.schemes`, which does the download.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import orjson
 
-from isvc.http1 import connection
-from isvc.http1.message import Request, Response
 from isvc.kube.errors import ApiError, BadRequest, InternalError, TooLarge
+from isvc.wire.http1 import connection
+from isvc.wire.http1.message import Request, Response
 
 BODY_LIMIT = 7 * 2**20  # controller-runtime's: two objects of 3 MB and some
 IDLE_SECONDS = 120.0  # longer than Go's 90, so that it is the client who hangs up

@@ -21,8 +21,6 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from isvc.http1.connection import Connection as BaseConnection
-from isvc.http1.message import Request, Response
 from isvc.kube.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.webhook import admission
@@ -30,6 +28,8 @@ from isvc.toolkit.webhook import connection as connections
 from isvc.toolkit.webhook.admission import AdmissionHandler, AdmissionRequest, AdmissionResponse
 from isvc.toolkit.webhook.connection import Connection, error_response
 from isvc.toolkit.webhook.conversion import ConversionHandler, convert
+from isvc.wire.http1.connection import Connection as BaseConnection
+from isvc.wire.http1.message import Request, Response
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
+from isvc.insight.simulation.platform import Platform
 from isvc.kube.objects import name_of
-from isvc.simulation.platform import Platform
 
 
 def with_healthy_children(observed: Observed) -> Observed:

@@ -11,8 +11,8 @@ from tests.unit.local.gateway.frames import PSEUDO, RawClient, raw_client, statu
 from tests.unit.local.gateway.grpc_echo import echoing
 from tests.unit.local.gateway.raw import exchange, named, upper
 
-from isvc.http2.client import Pool
-from isvc.http2.stream import Headers, Stream
+from isvc.wire.http2.client import Pool
+from isvc.wire.http2.stream import Headers, Stream
 
 HEAD: Headers = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"h.test"), (b":path", b"/a?b=c")]
 

@@ -26,8 +26,8 @@ from tests.unit.local.gateway.frames import PSEUDO, RawClient, raw_client, statu
 from tests.unit.local.gateway.raw import exchange, named
 from tests.unit.local.gateway.test_smuggling import Backend
 
-from isvc.http2.connection import Connection
-from isvc.http2.server import ServerConnection
+from isvc.wire.http2.connection import Connection
+from isvc.wire.http2.server import ServerConnection
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from isvc.http2.stream import Stream
 from isvc.local.gateway.forwarding.headers import response_headers
 from isvc.local.gateway.forwarding.websockets import pass_on_websocket
 from isvc.local.gateway.requests.answers import BEGUN
 from isvc.local.gateway.requests.http2 import Http2Request
 from isvc.local.gateway.routes.rules import Filters
+from isvc.wire.http2.stream import Stream
 
 Body = bytes | aiohttp.StreamReader | Stream | None
 

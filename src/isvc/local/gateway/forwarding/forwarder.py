@@ -16,8 +16,6 @@ from typing import Final
 import aiohttp
 from aiohttp import web
 
-from isvc.http2.client import Pool
-from isvc.http2.stream import Refused
 from isvc.local.gateway.endpoints import pools
 from isvc.local.gateway.endpoints.backends import Backends, Endpoint, Line, Unavailable
 from isvc.local.gateway.endpoints.picker import Picker
@@ -31,6 +29,8 @@ from isvc.local.gateway.requests.answers import BEGUN, SERVICE, broken_off, refu
 from isvc.local.gateway.requests.http2 import Http2Request
 from isvc.local.gateway.requests.target import Target
 from isvc.local.gateway.routes.rules import Backend, Rule
+from isvc.wire.http2.client import Pool
+from isvc.wire.http2.stream import Refused
 
 log = logging.getLogger("isvc.gateway")
 

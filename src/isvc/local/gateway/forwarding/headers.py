@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from aiohttp import web
 from multidict import CIMultiDict, MultiMapping
 
-from isvc.http1.end_to_end import end_to_end
 from isvc.local.gateway.requests.target import Target
 from isvc.local.gateway.routes.rules import Filters, HeaderChange
+from isvc.wire.http1.end_to_end import end_to_end
 
 
 def request_headers(request: web.BaseRequest, target: Target, filters: Iterable[Filters]) -> CIMultiDict[str]:

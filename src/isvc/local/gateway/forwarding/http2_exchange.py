@@ -8,13 +8,13 @@ import contextlib
 from aiohttp import web
 from multidict import CIMultiDict
 
-from isvc.http2.client import Pool
-from isvc.http2.stream import Broken, Headers, Stream
 from isvc.local.gateway.endpoints.backends import Endpoint
 from isvc.local.gateway.forwarding.exchange import Body, Outgoing, Unwanted
 from isvc.local.gateway.forwarding.headers import response_headers
 from isvc.local.gateway.requests.answers import BEGUN
 from isvc.local.gateway.requests.http2 import Http2Request, encoded
+from isvc.wire.http2.client import Pool
+from isvc.wire.http2.stream import Broken, Headers, Stream
 
 
 async def exchange_http2(pool: Pool, request: web.BaseRequest, endpoint: Endpoint, out: Outgoing) -> web.StreamResponse:

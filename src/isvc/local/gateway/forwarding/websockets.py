@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.http import HttpVersion11, StreamWriter
 from multidict import CIMultiDict
 
-from isvc.http1.tunnel import Tunnel
+from isvc.wire.http1.tunnel import Tunnel
 
 HANDSHAKE: Final = {"Connection": "Upgrade", "Upgrade": "websocket"}
 

@@ -13,9 +13,9 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from isvc.http1.end_to_end import HOP_BY_HOP
-from isvc.http2.connection import Connection
-from isvc.http2.stream import Headers, Stream
+from isvc.wire.http1.end_to_end import HOP_BY_HOP
+from isvc.wire.http2.connection import Connection
+from isvc.wire.http2.stream import Headers, Stream
 
 HTTP2: Final = HttpVersion(2, 0)
 # What gRPC calls the refusals of the gateway.

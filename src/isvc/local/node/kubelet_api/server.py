@@ -17,8 +17,6 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from isvc.http1 import connection
-from isvc.http1.message import Request, Response, Stream, Upgrade, Writer
 from isvc.kube.objects import Object
 from isvc.local.node.containers.container import Container, NotRunning
 from isvc.local.node.kubelet_api import exit_status
@@ -28,6 +26,8 @@ from isvc.local.node.processes.process import CannotStart
 from isvc.local.node.streams import command_streams, port_forward
 from isvc.local.node.streams.command_streams import Streams, UpgradeRefused, Wanted
 from isvc.local.node.streams.port_forward import CannotConnect
+from isvc.wire.http1 import connection
+from isvc.wire.http1.message import Request, Response, Stream, Upgrade, Writer
 
 log = logging.getLogger("isvc.node")
 

@@ -41,18 +41,20 @@ class ImageTableError(Exception):
 
 
 def _model_server(*flags: str) -> Program:
-    return Program((sys.executable, "-m", "isvc.modelserver", "--host=127.0.0.1", *flags))
+    return Program((sys.executable, "-m", "isvc.pods.modelserver", "--host=127.0.0.1", *flags))
 
 
-STORAGE_INITIALIZER = Program((sys.executable, "-m", "isvc.storage_initializer"))
-_VLLM = Program((sys.executable, "-m", "isvc.llmserver"), {"ISVC_MODEL_DIR": "/mnt/models"}, stands_for="vllm")
+STORAGE_INITIALIZER = Program((sys.executable, "-m", "isvc.pods.storage_initializer"))
+_VLLM = Program((sys.executable, "-m", "isvc.pods.llmserver"), {"ISVC_MODEL_DIR": "/mnt/models"}, stands_for="vllm")
 # The gateway knows at once that a pod ends: there is no load balancer to wait for.
-_ROUTER = Program((sys.executable, "-m", "isvc.router", "--host=127.0.0.1", "--port={port}", "--drain-seconds=0"))
+_ROUTER = Program((sys.executable, "-m", "isvc.pods.router", "--host=127.0.0.1", "--port={port}", "--drain-seconds=0"))
 _PICKER = Program((sys.executable, "-m", "isvc.local.pod_programs.endpoint_picker"), stands_for="epp")
 _PREFILL_SIDECAR = Program((sys.executable, "-m", "isvc.local.pod_programs.prefill_sidecar"), stands_for="pd-sidecar")
 _LATENCY_PREDICTOR = Program((sys.executable, "-m", "isvc.local.pod_programs.latency_predictor"))
 _EVENT_DISPLAY = Program((sys.executable, "-m", "isvc.local.pod_programs.event_display"))
-_AGENT = Program((sys.executable, "-m", "isvc.agent", "--host=127.0.0.1", "--port={port:9081}", "--drain-seconds=0"))
+_AGENT = Program(
+    (sys.executable, "-m", "isvc.pods.agent", "--host=127.0.0.1", "--port={port:9081}", "--drain-seconds=0")
+)
 
 BUILT_IN: dict[str, Program] = {
     "kserve/sklearnserver": _model_server("--framework=sklearn"),

@@ -31,7 +31,7 @@ from isvc.local.node.sandbox.policy import Policy
 
 log = logging.getLogger("isvc.node")
 
-_PROGRAM: Final = (sys.executable, "-m", "isvc.modelserver")
+_PROGRAM: Final = (sys.executable, "-m", "isvc.pods.modelserver")
 _FRAMEWORKS: Final = frozenset({"sklearn", "xgboost", "lightgbm"})
 # Variables that are read by the interpreter or when a module is imported, which a fork has behind it.
 _READ_AT_IMPORT: Final = ("PYTHON", "LD_", "OPENBLAS_", "MKL_", "BLIS_", "KMP_", "GOMP_", "SKLEARN_", "SCIPY_", "NPY_")

@@ -26,7 +26,7 @@ import orjson
 from isvc.local.node.sandbox.policy import Policy, confined
 
 MESSAGE = 1 << 18  # bytes
-_SERVER = ("isvc.modelserver.program", "isvc.modelserver.app", "isvc.modelserver.formats")
+_SERVER = ("isvc.pods.modelserver.program", "isvc.pods.modelserver.app", "isvc.pods.modelserver.formats")
 _FRAMEWORKS = {"sklearn": ("joblib", "sklearn"), "xgboost": ("xgboost",), "lightgbm": ("lightgbm",)}
 _IN_SPARE_TIME = {
     "sklearn": tuple(f"sklearn.{name}" for name in ("pipeline", "svm", "tree", "ensemble", "linear_model", "compose"))
@@ -148,9 +148,9 @@ def _prepare(request: dict[str, Any], output: int, report: int) -> None:
 
 
 def _serve(arguments: list[str]) -> int:
-    from isvc.modelserver.program import main as serve
+    from isvc.pods.modelserver.program import main as serve
 
-    sys.argv = ["isvc.modelserver", *arguments]
+    sys.argv = ["isvc.pods.modelserver", *arguments]
     _set_threads(int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()  # all forks would draw the same numbers

@@ -11,12 +11,12 @@ from typing import Final
 
 import orjson
 
-from isvc.http1.message import Request, Upgrade
-from isvc.http1.tunnel import Tunnel
 from isvc.kube.objects import Object
 from isvc.local.node.streams import spdy
 from isvc.local.node.streams.channel import Channel
 from isvc.local.node.streams.spdy_headers import Malformed
+from isvc.wire.http1.message import Request, Upgrade
+from isvc.wire.http1.tunnel import Tunnel
 
 log = logging.getLogger("isvc.node")
 
@@ -57,7 +57,7 @@ class UpgradeRefused(Exception):
 
 
 def upgrade(request: Request, wanted: Wanted, serve: Serve) -> Upgrade:
-    from isvc.http1 import websocket  # 50 ms, which only those pay who get into a pod
+    from isvc.wire.http1 import websocket  # 50 ms, which only those pay who get into a pod
 
     if websocket.is_handshake(request.headers):
         try:
@@ -82,7 +82,7 @@ def spdy_protocol(request: Request, known: Sequence[str]) -> str:
 
 
 async def _over_websocket(tunnel: Tunnel, wanted: Wanted, serve: Serve) -> None:
-    from isvc.http1.websocket import WebSocket
+    from isvc.wire.http1.websocket import WebSocket
 
     socket = WebSocket(tunnel, MAX_MESSAGE)
 

@@ -11,8 +11,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from isvc.http1.message import Request, Upgrade
-from isvc.http1.tunnel import Tunnel
 from isvc.local.node.streams import spdy
 from isvc.local.node.streams.channel import Channel
 from isvc.local.node.streams.command_streams import (
@@ -22,6 +20,8 @@ from isvc.local.node.streams.command_streams import (
     over,
     spdy_protocol,
 )
+from isvc.wire.http1.message import Request, Upgrade
+from isvc.wire.http1.tunnel import Tunnel
 
 _PROTOCOL: Final = "portforward.k8s.io"
 _TUNNELLED: Final = f"{spdy.PROTOCOL}+{_PROTOCOL}"
@@ -38,7 +38,7 @@ Connect = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWr
 
 def upgrade(request: Request, ports: Sequence[int], connect: Connect) -> Upgrade:
     """`ports` are those in the request, which only WebSocket channels need."""
-    from isvc.http1 import websocket
+    from isvc.wire.http1 import websocket
 
     if not websocket.is_handshake(request.headers):
         chosen = spdy_protocol(request, [_PROTOCOL])
@@ -61,7 +61,7 @@ async def _over_spdy(tunnel: Tunnel, connect: Connect) -> None:
 
 
 async def _over_tunnelled_spdy(tunnel: Tunnel, connect: Connect) -> None:
-    from isvc.http1.websocket import WebSocket
+    from isvc.wire.http1.websocket import WebSocket
 
     socket, forwarder = WebSocket(tunnel, MAX_MESSAGE), _Forwarder(connect)
     session = forwarder.session = spdy.SpdySession(socket.receive, socket.send, forwarder.opened)
@@ -71,7 +71,7 @@ async def _over_tunnelled_spdy(tunnel: Tunnel, connect: Connect) -> None:
 
 
 async def _over_channels(tunnel: Tunnel, ports: Sequence[int], connect: Connect) -> None:
-    from isvc.http1.websocket import WebSocket
+    from isvc.wire.http1.websocket import WebSocket
 
     socket = WebSocket(tunnel, MAX_MESSAGE)
 

@@ -17,7 +17,7 @@ from isvc.local.node.processes.logs import Log
 from isvc.local.node.processes.process import Process, Reaper
 from isvc.local.node.programs.warm import ForkedServer, WarmServers, framework_of
 
-SERVER = [sys.executable, "-m", "isvc.modelserver", "--host=127.0.0.1"]
+SERVER = [sys.executable, "-m", "isvc.pods.modelserver", "--host=127.0.0.1"]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
 
 

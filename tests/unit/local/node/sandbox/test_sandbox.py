@@ -204,7 +204,7 @@ def test_a_container_writes_to_its_own_volumes(own: Path) -> None:
 
 def test_the_storage_initializer_reads_what_it_copies(own: Path, tmp_path: Path) -> None:
     model = tmp_path / "my model"
-    command = [sys.executable, "-m", "isvc.storage_initializer", f"file://{tmp_path}/my%20model", "/mnt"]
+    command = [sys.executable, "-m", "isvc.pods.storage_initializer", f"file://{tmp_path}/my%20model", "/mnt"]
     made = policy_of(own, STORAGE_INITIALIZER, command)
     assert model in made.readable
     assert made.connects is None

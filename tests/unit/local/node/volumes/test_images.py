@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.storage_initializer.sites import site
-from tests.unit.storage_initializer.test_oci import layer, push
+from tests.unit.pods.storage_initializer.sites import site
+from tests.unit.pods.storage_initializer.test_oci import layer, push
 
 from isvc.local.node.environment import Missing
 from isvc.local.node.processes.process import Reaper

@@ -1,0 +1,103 @@
+"""From evidence to findings: the root cause first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from isvc.insight.diagnosis import container_causes as container
+from isvc.insight.diagnosis import edit_causes as edits
+from isvc.insight.diagnosis import service_causes as service
+from isvc.insight.diagnosis import traffic_causes as traffic
+from isvc.insight.diagnosis import workload_causes as workload
+from isvc.insight.diagnosis.evidence import Evidence, condition
+from isvc.insight.diagnosis.finding import Finding, Level
+from isvc.kube.conditions import TRUE
+from isvc.kube.objects import dig
+
+Cause = Callable[[Evidence], Iterator[Finding]]
+
+CONTAINERS: Final[tuple[Cause, ...]] = (
+    container.image,
+    container.configuration,
+    container.unschedulable,
+    container.memory,
+    container.download,
+    container.crash,
+    container.probe,
+)
+
+#: What keeps a service from being ready, from what stops everything to what may pass: each group hides those after it.
+BLOCKING: Final[tuple[tuple[Cause, ...], ...]] = (
+    (service.namespace_deleted, service.deleted, service.stopped),
+    (service.bad_config, service.not_planned),
+    (service.name_taken, service.child_refused),
+    (workload.pods_refused,),
+    CONTAINERS,
+    (traffic.gateway, traffic.route_refused),
+    (workload.knative,),
+    (service.not_reconciled, container.starting),
+    (workload.autoscaler,),
+)
+SUSPICIOUS: Final[tuple[Cause, ...]] = (
+    workload.old_revision,
+    workload.too_few,
+    workload.autoscaler,
+    workload.at_limit,
+    traffic.gateway,
+    service.bad_config,
+    service.not_reconciled,
+    edits.children_outdated,
+    edits.pods_outdated,
+)
+
+
+def diagnose(evidence: Evidence) -> list[Finding]:
+    """What keeps a service from being ready, or is odd about one that is. Empty if all is well."""
+    found = _odd(evidence) if evidence.is_ready and not _is_going(evidence) else _blocking(evidence)
+    return [replace(each, chain=(*_conditions(evidence), *each.chain)) for each in _distinct(found)]
+
+
+def _blocking(evidence: Evidence) -> list[Finding]:
+    """The findings of the first group that has one which blocks; else what is being waited for."""
+    waiting: list[Finding] = []
+    for group in BLOCKING:
+        found = [each for cause in group for each in cause(evidence)]
+        if blocking := [each for each in found if each.level is Level.BLOCKS]:
+            return [*blocking, *evidence.suspicions]
+        waiting = waiting or found
+    return [*(waiting or service.condition_says(evidence)), *evidence.suspicions]
+
+
+def _odd(evidence: Evidence) -> list[Finding]:
+    """What is odd about a service that is ready. Where pods are missing, also why."""
+    found = [each for cause in SUSPICIOUS for each in cause(evidence)]
+    if found:
+        found += [each for cause in (workload.pods_refused, *CONTAINERS) for each in cause(evidence)]
+    return [replace(each, level=Level.WARNS) for each in (*found, *evidence.suspicions)]
+
+
+def _is_going(evidence: Evidence) -> bool:
+    return any(True for cause in (service.namespace_deleted, service.deleted) for _ in cause(evidence))
+
+
+def _conditions(evidence: Evidence) -> tuple[str, ...]:
+    """The start of every chain: the condition that is not True."""
+    ready = condition(evidence.service, "Ready")
+    if not ready or ready.get("status") == TRUE:
+        return ()
+    others = dig(evidence.service, "status", "conditions") or ()
+    failing = [each for each in others if each.get("status") != TRUE and not each.get("severity")]
+    failing.sort(key=lambda each: (each["type"] in ("Ready", "IngressReady"), each["status"] != "False"))
+    shown = failing[0] if failing else ready
+    reason = f" ({shown['reason']})" if shown.get("reason") else ""
+    return (f"{evidence.kind} {evidence.name}: {shown['type']} is {shown['status']}{reason}",)
+
+
+def _distinct(findings: list[Finding]) -> list[Finding]:
+    """Each cause once, as several pods of a workload fail alike."""
+    seen: dict[str, Finding] = {}
+    for finding in findings:
+        seen.setdefault(finding.cause, finding)
+    return list(seen.values())

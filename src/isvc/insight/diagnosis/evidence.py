@@ -1,0 +1,137 @@
+"""All that is known about one service when it is diagnosed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from isvc.engine.plan import Child
+from isvc.insight.diagnosis.finding import Finding
+from isvc.kube.conditions import TRUE, find
+from isvc.kube.objects import Key, Object, dig, name_of, uid_of
+
+
+class Outdated(NamedTuple):
+    """An object, and the fields that would change."""
+
+    live: Object
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A service and what belongs to it.
+
+    `owned`     objects that it controls, directly or through others
+    `pods`      its pods, the newest first
+    `events`    those of its namespace
+    `planned`   the children that its controller would have it have
+    `refused`   why the API server would not create one of them, by kind and name
+    `taken`     why one of them cannot be had: somebody else's object has its name
+    `problem`   why planning came to a halt, if it did
+    `config`    what is wrong with the configuration, if anything is
+    `gateways`  the gateways that routes name; None for one that does not exist
+    `sources`   what else the service is planned from: the configuration, its runtime, presets
+    `outdated`  children and pods that would be something else if they were written now
+    `recently`  the time after which a change is so young that what it says may pass
+    """
+
+    service: Object
+    namespace: Object | None = None
+    owned: Sequence[Object] = ()
+    pods: Sequence[Object] = ()
+    events: Sequence[Object] = ()
+    planned: Sequence[Child] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    taken: Sequence[str] = ()
+    problem: Finding | None = None
+    suspicions: Sequence[Finding] = ()
+    config: str = ""
+    gateways: Mapping[Key, Object | None] = field(default_factory=dict)
+    sources: Sequence[Object] = ()
+    outdated: Sequence[Outdated] = ()
+    recently: str = "9999"
+
+    @property
+    def kind(self) -> str:
+        return str(self.service.get("kind"))
+
+    @property
+    def name(self) -> str:
+        return name_of(self.service)
+
+    @property
+    def is_ready(self) -> bool:
+        return condition(self.service, "Ready").get("status") == TRUE
+
+    def of_kind(self, kind: str) -> list[Object]:
+        return [obj for obj in self.owned if obj.get("kind") == kind]
+
+    def events_of(self, obj: Object) -> Iterator[Object]:
+        """Warnings about an object, the latest first."""
+        found = [
+            event
+            for event in self.events
+            if event.get("type") == "Warning" and dig(event, "involvedObject", "uid") == uid_of(obj)
+        ]
+        return iter(sorted(found, key=when, reverse=True))
+
+    def chain_to(self, obj: Object) -> tuple[str, ...]:
+        """From the service to one of the objects that it owns, link by link."""
+        links = [obj]
+        by_uid = {uid_of(each): each for each in self.owned}
+        while (owner := by_uid.get(_owner(links[-1]))) is not None:
+            links.append(owner)
+        return tuple(said(link) for link in reversed(links))
+
+
+def condition(obj: Object, kind: str) -> Object:
+    return find(dig(obj, "status", "conditions") or (), kind) or {}
+
+
+def last_written(obj: Object) -> str:
+    """When somebody last wrote to an object, its status aside."""
+    entries = dig(obj, "metadata", "managedFields") or ()
+    times = [str(each.get("time") or "") for each in entries if not each.get("subresource")]
+    return max(times, default="") or str(dig(obj, "metadata", "creationTimestamp") or "")
+
+
+def said(obj: Object) -> str:
+    """An object on one line, with what it says about itself."""
+    state = state_of(obj)
+    return f"{obj.get('kind')} {name_of(obj)}{f': {state}' if state else ''}"
+
+
+def state_of(obj: Object) -> str:
+    """What an object says about itself; nothing, if it has nothing to say."""
+    status = obj.get("status") or {}
+    match obj.get("kind"):
+        case "Deployment":
+            wanted = dig(obj, "spec", "replicas")
+            counted = f"{status.get('availableReplicas', 0)} of {1 if wanted is None else wanted} replicas available"
+            worst = next((c for c in status.get("conditions") or () if _is_bad(c)), None)
+            return counted + (f" ({worst.get('reason')})" if worst else "")
+        case "ReplicaSet":
+            return f"{status.get('readyReplicas', 0)} of {dig(obj, 'spec', 'replicas') or 0} ready"
+        case "Pod":
+            return f"{status.get('phase') or 'not seen by a node yet'}"
+        case _:
+            failing = next((c for c in status.get("conditions") or () if c.get("status") == "False"), None)
+            return f"{failing.get('type')} is False ({failing.get('reason')})" if failing else ""
+
+
+def _is_bad(each: Object) -> bool:
+    return each.get("status") == ("True" if each.get("type") == "ReplicaFailure" else "False")
+
+
+def _owner(obj: Object) -> str:
+    references = dig(obj, "metadata", "ownerReferences") or ()
+    return next((str(each.get("uid")) for each in references if each.get("controller")), "")
+
+
+def when(event: Object) -> str:
+    """The last time that an event happened."""
+    return str(
+        event.get("lastTimestamp") or event.get("eventTime") or dig(event, "metadata", "creationTimestamp") or ""
+    )

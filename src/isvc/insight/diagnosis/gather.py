@@ -1,0 +1,121 @@
+"""Reads what a diagnosis needs from a cluster: the one part of it that is not pure. Nothing is ever changed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
+from isvc.engine.apply import is_taken, taken
+from isvc.engine.plan import Child
+from isvc.insight.diagnosis.diagnose import diagnose
+from isvc.insight.diagnosis.dry_runs import DryRuns, outdated_children, outdated_pods, refusals
+from isvc.insight.diagnosis.evidence import Evidence
+from isvc.insight.diagnosis.finding import Finding, Place
+from isvc.insight.diagnosis.plans import inferencegraph, inferenceservice, llmisvc, trainedmodel
+from isvc.insight.diagnosis.plans.intent import Intent
+from isvc.insight.diagnosis.pods import pods_of
+from isvc.insight.diagnosis.snapshot import OWNED, Snapshot, take
+from isvc.insight.diagnosis.traffic_causes import parents
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Key, Object, namespace_of, uid_of
+from isvc.kube.owners import controller_of
+from isvc.kube.resource import EVENTS, PODS
+from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock, timestamp
+from isvc.toolkit.failure import ClusterError
+
+LOG_LINES: Final = 8
+LONGEST_LINE: Final = 2000
+RECENT: Final = timedelta(minutes=2)
+_INTENTS: Final[Mapping[str, Callable[[Client, Snapshot, Object], Awaitable[Intent]]]] = {
+    INFERENCE_SERVICES.kind: inferenceservice.intent,
+    LLM_INFERENCE_SERVICES.kind: llmisvc.intent,
+    INFERENCE_GRAPHS.kind: inferencegraph.intent,
+    TRAINED_MODELS.kind: trainedmodel.intent,
+}
+
+
+async def examine(client: Client, service: Object, snapshot: Snapshot | None = None) -> list[Finding]:
+    """What is wrong with a service, the root cause first and with the last log lines of a container it leads to."""
+    snapshot = snapshot or await take(client, namespace_of(service))
+    return await explain(client, await gather(client, service, snapshot))
+
+
+async def explain(client: Client, evidence: Evidence) -> list[Finding]:
+    """The findings that follow from the evidence, and the last log lines of a container that the first leads to."""
+    findings = diagnose(evidence)
+    if findings and findings[0].place is not None:
+        log = await _log(client, findings[0].place, namespace_of(evidence.service))
+        findings[0] = replace(findings[0], log=log)
+    return findings
+
+
+async def gather(client: Client, service: Object, snapshot: Snapshot, dry_runs: DryRuns | None = None) -> Evidence:
+    """`dry_runs` that remember spare the API server the same questions, where a service is looked at often."""
+    dry_runs = dry_runs or DryRuns(client)
+    planned = _INTENTS.get(str(service.get("kind")))
+    intent = await planned(client, snapshot, service) if planned else Intent()
+    evidence = Evidence(
+        service=service,
+        namespace=snapshot.namespace,
+        owned=_owned(service, snapshot),
+        pods=pods_of(service, snapshot.objects.get(PODS, ())),
+        events=snapshot.objects.get(EVENTS, ()),
+        planned=intent.children,
+        taken=_taken(service, snapshot, intent.children),
+        problem=intent.problem,
+        suspicions=intent.suspicions,
+        config=intent.config,
+        sources=snapshot.found(intent.sources),
+        recently=timestamp(SystemClock().now() - RECENT),
+        gateways=_gateways(snapshot),
+    )
+    if evidence.problem or evidence.taken:
+        return evidence
+    if not evidence.is_ready:
+        return replace(evidence, refused=await refusals(dry_runs, snapshot, intent.children))
+    children = await outdated_children(dry_runs, service, snapshot, intent.children)
+    pods = await outdated_pods(dry_runs, snapshot, evidence.pods, evidence.sources)
+    return replace(evidence, outdated=(*children, *pods))
+
+
+def _owned(service: Object, snapshot: Snapshot) -> list[Object]:
+    """What the service controls, and what that controls."""
+    candidates = [obj for resource in (*OWNED, PODS) for obj in snapshot.objects.get(resource, ())]
+    owned: dict[str, Object] = {}
+    owners = {uid_of(service)}
+    while True:
+        found = {uid_of(obj): obj for obj in candidates if (controller_of(obj) or {}).get("uid") in owners}
+        if found.keys() == owned.keys():
+            return list(owned.values())
+        owned, owners = found, {uid_of(service), *found}
+
+
+def _taken(service: Object, snapshot: Snapshot, children: Sequence[Child]) -> list[str]:
+    found = ((child, snapshot.live(child)) for child in children)
+    return [taken(child.resource, live) for child, live in found if live and is_taken(service, child, live)]
+
+
+def _gateways(snapshot: Snapshot) -> dict[Key, Object | None]:
+    """The gateways that routes name, as far as gateways can be read."""
+    if GATEWAYS in snapshot.unread or GATEWAYS in snapshot.absent:
+        return {}
+    there: dict[Key, Object | None] = {Key.of(gateway): gateway for gateway in snapshot.objects.get(GATEWAYS, ())}
+    named = {key: None for route in snapshot.objects.get(HTTP_ROUTES, ()) for key in parents(route)}
+    return {**named, **there}
+
+
+async def _log(client: Client, place: Place, namespace: str) -> tuple[str, ...]:
+    path = f"{PODS.path(namespace, place.pod)}/log"
+    params = {"container": place.container, "tailLines": str(LOG_LINES)}
+    if place.previous:
+        params["previous"] = "true"
+    try:
+        lines = [line[:LONGEST_LINE].decode(errors="replace").rstrip() async for line in client.lines(path, params)]
+    except (ApiError, ClusterError):  # no node, no log
+        return ()
+    return tuple(line for line in lines if line)[-LOG_LINES:]

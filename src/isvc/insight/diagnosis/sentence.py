@@ -1,0 +1,22 @@
+"""The state of a service in one sentence, to be read after its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isvc.insight.diagnosis.finding import Finding, Level
+from isvc.kube.conditions import is_true
+from isvc.kube.objects import Object, dig
+
+
+def state(service: Object, findings: Sequence[Finding]) -> str:
+    """Whether it is ready, and what keeps it from that, or is odd about it."""
+    first = findings[0] if findings else None
+    if is_true(dig(service, "status", "conditions") or (), "Ready"):
+        ready = f"is ready at {dig(service, 'status', 'url')}"
+        return f"{ready}, but {first.message}" if first else ready
+    if first is None:
+        return "is starting"
+    if first.level is Level.BLOCKS:
+        return "is stopped" if first.cause == "Stopped" else f"is not ready: {first.message}"
+    return f"is starting: {first.message}"

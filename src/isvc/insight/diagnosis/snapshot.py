@@ -1,0 +1,236 @@
+"""A namespace, read once: what controllers would have in their caches, and what else explains a service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    CLUSTER_STORAGE_CONTAINERS,
+    INFERENCE_GRAPHS,
+    INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICE_CONFIGS,
+    LLM_INFERENCE_SERVICES,
+    SERVING_RUNTIMES,
+    TRAINED_MODELS,
+)
+from isvc.engine.plan import Child
+from isvc.insight.diagnosis.pods import SERVICE_LABELS
+from isvc.kube.errors import Forbidden, NotFound
+from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    INGRESSES,
+    NAMESPACES,
+    PODS,
+    REPLICA_SETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
+from isvc.serving.config import CONFIG_MAP
+from isvc.serving.thirdparty import (
+    GATEWAY_CLASSES,
+    GATEWAYS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INFERENCE_POOLS_V1ALPHA2,
+    KNATIVE_SERVICES,
+    LEADER_WORKER_SETS,
+    OPENTELEMETRY_COLLECTORS,
+    SCALED_OBJECTS,
+    VIRTUAL_SERVICES,
+)
+from isvc.toolkit.cache import OWNER, Cache, Reader
+from isvc.toolkit.client import Client
+from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.reads import Read
+from isvc.toolkit.store import Indexer
+
+Source: TypeAlias = tuple[Resource, Key]
+
+SYSTEM_NAMESPACE: Final = "kserve"
+SERVICE_OF_POD: Final = "service"  # an index: the names of services that pods' labels say they belong to
+#: Kinds whose objects a service may own, which lead from it to its pods.
+OWNED: Final = (
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    SERVICES,
+    INGRESSES,
+    HTTP_ROUTES,
+    KNATIVE_SERVICES,
+    VIRTUAL_SERVICES,
+    SCALED_OBJECTS,
+    OPENTELEMETRY_COLLECTORS,
+    LEADER_WORKER_SETS,
+    INFERENCE_POOLS,
+    INFERENCE_POOLS_V1ALPHA2,
+)
+_OF_THE_NAMESPACE: Final = (
+    *OWNED,
+    PODS,
+    EVENTS,
+    SERVING_RUNTIMES,
+    SERVICE_ACCOUNTS,
+    INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICE_CONFIGS,
+    INFERENCE_GRAPHS,
+    TRAINED_MODELS,
+)
+_SERVICES: Final = (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, INFERENCE_GRAPHS, TRAINED_MODELS)
+#: Kinds of which each service has some of its own, and there may be thousands.
+_OF_MANY_SERVICES: Final = frozenset({*OWNED, PODS, EVENTS, *_SERVICES} - {TRAINED_MODELS})
+_OF_THE_CLUSTER: Final = (CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, GATEWAYS, GATEWAY_CLASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`absent` kinds are not installed, `unread` ones not to be read by this user."""
+
+    namespace: Object | None
+    system_namespace: str
+    objects: dict[Resource, list[Object]]
+    absent: frozenset[Resource] = frozenset()
+    unread: frozenset[Resource] = frozenset()
+    cache: Reader | None = None  # knows objects that are not in `objects`
+
+    def reader(self, reads: Iterable[Read]) -> MemoryReader:
+        """The snapshot as a controller with these reads would find it in its cache."""
+        found = ((resource, obj) for resource, objects in self.objects.items() for obj in objects)
+        return MemoryReader(found, reads=reads, absent=self.absent)
+
+    def live(self, child: Child) -> Object | None:
+        """A child as it is now, if it is there and can be read."""
+        return self._named(child.resource, Key.of(child.manifest))
+
+    def found(self, sources: Iterable[Source]) -> list[Object]:
+        """The objects that these name, as far as they can be read."""
+        return [obj for resource, key in sources if (obj := self._named(resource, key)) is not None]
+
+    def _named(self, resource: Resource, key: Key) -> Object | None:
+        if self.cache is not None and resource in self.objects:
+            return self.cache.get(resource, key.name, key.namespace)
+        return next((obj for obj in self.objects.get(resource, ()) if Key.of(obj) == key), None)
+
+
+@dataclass(slots=True)
+class _Lists:
+    client: Client
+    objects: dict[Resource, list[Object]] = field(default_factory=dict)
+    absent: set[Resource] = field(default_factory=set)
+    unread: set[Resource] = field(default_factory=set)
+
+    async def add(self, resource: Resource, namespace: str = "", fields: str = "") -> None:
+        try:
+            found = (await self.client.list(resource, namespace, fields=fields)).items
+        except NotFound:
+            self.absent.add(resource)
+        except Forbidden:
+            self.unread.add(resource)
+        else:
+            self.objects.setdefault(resource, []).extend(found)
+
+
+async def take(client: Client, namespace: str, system: str = "") -> Snapshot:
+    """Reads a namespace, and of the rest of the cluster what services in it depend on.
+
+    The configuration is looked for in all namespaces, unless `system` says where it is.
+    """
+    lists = _Lists(client)
+    await lists.add(CONFIG_MAPS, system, f"metadata.name={CONFIG_MAP}")
+    if not system:
+        system = next(map(namespace_of, lists.objects.get(CONFIG_MAPS, ())), SYSTEM_NAMESPACE)
+    if CONFIG_MAPS in lists.unread:
+        await lists.add(CONFIG_MAPS, system, f"metadata.name={CONFIG_MAP}")
+    jobs = [lists.add(resource, namespace) for resource in _OF_THE_NAMESPACE]
+    jobs += [lists.add(resource) for resource in _OF_THE_CLUSTER]
+    if system != namespace:
+        jobs.append(lists.add(LLM_INFERENCE_SERVICE_CONFIGS, system))
+    found, *_ = await asyncio.gather(_namespace(client, namespace), *jobs)
+    return Snapshot(found, system, lists.objects, frozenset(lists.absent), frozenset(lists.unread))
+
+
+def reads(namespaces: Sequence[str] | None = None) -> tuple[Read, ...]:
+    """What a cache has to hold for `of_service`, of services in these namespaces or in all of them."""
+    config = Read(CONFIG_MAPS, fields=f"metadata.name={CONFIG_MAP}", optional=True)
+    of_services = [Read(kind, optional=True, indexers=_INDEXERS.get(kind, {})) for kind in _OF_THE_NAMESPACE]
+    if namespaces is not None:
+        presets = Read(LLM_INFERENCE_SERVICE_CONFIGS, SYSTEM_NAMESPACE, optional=True)
+        of_services = [replace(read, namespace=each) for read in of_services for each in namespaces]
+        of_services += [presets] if namespaces else []
+        config = replace(config, namespace=SYSTEM_NAMESPACE)
+    return (*of_services, *(Read(kind, optional=True) for kind in (*_OF_THE_CLUSTER, NAMESPACES)), config)
+
+
+def of_service(cache: Cache, service: Object) -> Snapshot:
+    """What one service depends on, from a cache: no request, and no matter how much else is in its namespace."""
+    namespace = namespace_of(service)
+    objects: dict[Resource, list[Object]] = {CONFIG_MAPS: cache.list(CONFIG_MAPS)}
+    system = next(map(namespace_of, objects[CONFIG_MAPS]), SYSTEM_NAMESPACE)
+    owned = _owned(cache, service)
+    for resource in _OF_THE_NAMESPACE:
+        if resource in _OF_MANY_SERVICES:
+            objects[resource] = owned.get(resource, [])
+        else:
+            objects[resource] = cache.list(resource, namespace)
+    if service.get("kind") != INFERENCE_SERVICES.kind:  # graphs and models refer to services
+        objects[INFERENCE_SERVICES] = cache.list(INFERENCE_SERVICES, namespace)
+    for resource in _OF_THE_CLUSTER:
+        objects[resource] = cache.list(resource)
+    if system != namespace:
+        objects[LLM_INFERENCE_SERVICE_CONFIGS] += cache.list(LLM_INFERENCE_SERVICE_CONFIGS, system)
+    unread = frozenset(resource for resource in objects if cache.forbids(resource))
+    absent = frozenset(resource for resource in objects if not cache.serves(resource)) - unread
+    return Snapshot(cache.get(NAMESPACES, namespace), system, objects, absent, unread, cache)
+
+
+def _owned(cache: Cache, service: Object) -> dict[Resource, list[Object]]:
+    """The service, what it controls, what that controls, its pods, and the events of all of them."""
+    kind = next(resource for resource in _SERVICES if resource.kind == service.get("kind"))
+    found: dict[Resource, dict[str, Object]] = {kind: {uid_of(service): service}}
+    last = [uid_of(service)]
+    while last:
+        owners, last = last, []
+        for resource in (*OWNED, PODS):
+            known = found.setdefault(resource, {})
+            for obj in (each for owner in owners for each in cache.by_index(resource, OWNER, owner)):
+                if uid_of(obj) not in known:
+                    known[uid_of(obj)] = obj
+                    last.append(uid_of(obj))
+    for pod in cache.by_index(PODS, SERVICE_OF_POD, name_of(service)):
+        if namespace_of(pod) == namespace_of(service):
+            found[PODS][uid_of(pod)] = pod
+    uids = [uid for each in found.values() for uid in each]
+    found[EVENTS] = {uid_of(each): each for uid in uids for each in cache.by_index(EVENTS, _INVOLVED, uid)}
+    return {resource: list(each.values()) for resource, each in found.items()}
+
+
+def _named_services(pod: Object) -> Iterable[str]:
+    """The names that a pod's labels say it belongs to."""
+    return {labels[label] for label in SERVICE_LABELS if label in (labels := labels_of(pod))}
+
+
+def _involved(event: Object) -> Iterable[str]:
+    return (str(dig(event, "involvedObject", "uid")),)
+
+
+_INVOLVED: Final = "involved"
+_INDEXERS: Final[Mapping[Resource, Mapping[str, Indexer]]] = {
+    PODS: {SERVICE_OF_POD: _named_services},
+    EVENTS: {_INVOLVED: _involved},
+}
+
+
+async def _namespace(client: Client, name: str) -> Object | None:
+    try:
+        return await client.get(NAMESPACES, name)
+    except (NotFound, Forbidden):
+        return None

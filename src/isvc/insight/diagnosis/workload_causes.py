@@ -1,0 +1,135 @@
+"""Causes in Deployments, ReplicaSets, Knative Services and autoscalers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from isvc.insight.diagnosis.evidence import Evidence, condition
+from isvc.insight.diagnosis.finding import Finding, Level
+from isvc.insight.diagnosis.service_causes import refusal
+from isvc.kube.conditions import TRUE
+from isvc.kube.objects import Object, annotations_of, dig, name_of
+
+_REVISION = "deployment.kubernetes.io/revision"
+
+
+def pods_refused(evidence: Evidence) -> Iterator[Finding]:
+    """The API server takes no pods from a ReplicaSet: a quota, a webhook, a policy."""
+    for replica_set in evidence.of_kind("ReplicaSet"):
+        wanted, there = dig(replica_set, "spec", "replicas") or 0, dig(replica_set, "status", "replicas") or 0
+        if wanted <= there:
+            continue
+        for event in evidence.events_of(replica_set):
+            if event.get("reason") == "FailedCreate":
+                yield _pods_refused(evidence, replica_set, str(event.get("message") or ""))
+                break
+    for deployment in evidence.of_kind("Deployment"):
+        failure = condition(deployment, "ReplicaFailure")
+        if failure.get("status") == TRUE:
+            yield _pods_refused(evidence, deployment, str(failure.get("message") or ""))
+
+
+def _pods_refused(evidence: Evidence, workload: Object, message: str) -> Finding:
+    found = refusal(f"pods of {workload.get('kind')} {name_of(workload)} cannot be created", message)
+    return replace(found, chain=evidence.chain_to(workload))
+
+
+def knative(evidence: Evidence) -> Iterator[Finding]:
+    """What a Knative Service says about its revision or its route."""
+    for service in evidence.of_kind("Service"):
+        if not str(service.get("apiVersion")).startswith("serving.knative.dev/"):
+            continue
+        for kind in ("ConfigurationsReady", "RoutesReady", "Ready"):
+            found = condition(service, kind)
+            if found.get("status") == "False":
+                message = (
+                    f"Knative Service {name_of(service)} is not ready: {found.get('message') or found.get('reason')}"
+                )
+                yield Finding(
+                    "KnativeNotReady",
+                    message,
+                    "correct the service, and it makes a new revision",
+                    chain=evidence.chain_to(service),
+                )
+                break
+
+
+def autoscaler(evidence: Evidence) -> Iterator[Finding]:
+    """An autoscaler that cannot read its metric scales nothing. It keeps no pod from being ready."""
+    for scaler in (*evidence.of_kind("HorizontalPodAutoscaler"), *evidence.of_kind("ScaledObject")):
+        for kind in ("ScalingActive", "AbleToScale", "Ready"):
+            found = condition(scaler, kind)
+            if (
+                str(found.get("lastTransitionTime") or "") > evidence.recently
+            ):  # there are no metrics of pods that just started
+                continue
+            if found.get("status") == "False" and found.get("reason") != "ScalingDisabled":
+                message = (
+                    f"{scaler['kind']} {name_of(scaler)} does not scale: {found.get('message') or found.get('reason')}"
+                )
+                remedy = (
+                    "repair what serves that metric (metrics-server, an adapter), or set the autoscaler class to none"
+                )
+                yield Finding(
+                    "NoMetrics",
+                    message,
+                    remedy,
+                    Level.WARNS,
+                    evidence.chain_to(scaler),
+                )
+                break
+
+
+def at_limit(evidence: Evidence) -> Iterator[Finding]:
+    for scaler in evidence.of_kind("HorizontalPodAutoscaler"):
+        limited = condition(scaler, "ScalingLimited")
+        most = dig(scaler, "spec", "maxReplicas")
+        if limited.get("status") == TRUE and limited.get("reason") == "TooManyReplicas":
+            message = f"HorizontalPodAutoscaler {name_of(scaler)} wants more than its {most} replicas"
+            yield Finding("AutoscalerAtLimit", message, "raise maxReplicas", Level.WARNS, evidence.chain_to(scaler))
+
+
+def too_few(evidence: Evidence) -> Iterator[Finding]:
+    """Fewer replicas are available than wanted, although the service is ready."""
+    for deployment in evidence.of_kind("Deployment"):
+        wanted = dig(deployment, "spec", "replicas")
+        wanted, there = 1 if wanted is None else wanted, dig(deployment, "status", "availableReplicas") or 0
+        if there < wanted and evidence.is_ready:
+            message = f"Deployment {name_of(deployment)} has {there} of {wanted} replicas available"
+            yield Finding(
+                "FewerReplicas",
+                message,
+                "see why its other pods are not ready",
+                Level.WARNS,
+                evidence.chain_to(deployment),
+            )
+
+
+def old_revision(evidence: Evidence) -> Iterator[Finding]:
+    """Pods of an earlier template serve, because those of the newest are not ready."""
+    for deployment in evidence.of_kind("Deployment"):
+        sets = [each for each in evidence.of_kind("ReplicaSet") if _belongs(each, deployment)]
+        sets.sort(key=lambda each: int(annotations_of(each).get(_REVISION) or 0))
+        if len(sets) < 2 or not evidence.is_ready:
+            continue
+        *earlier, newest = sets
+        serving = [each for each in earlier if dig(each, "status", "readyReplicas")]
+        if serving and not dig(newest, "status", "readyReplicas"):
+            which = ", ".join(annotations_of(each).get(_REVISION, "?") for each in serving)
+            message = (
+                f"an earlier version of Deployment {name_of(deployment)} serves (revision {which}), "
+                f"because revision {annotations_of(newest).get(_REVISION, '?')} does not become ready"
+            )
+            yield Finding(
+                "OldRevisionServes",
+                message,
+                "see why its new pods are not ready",
+                Level.WARNS,
+                evidence.chain_to(newest),
+            )
+
+
+def _belongs(replica_set: Object, deployment: Object) -> bool:
+    references = dig(replica_set, "metadata", "ownerReferences") or ()
+    return any(each.get("uid") == dig(deployment, "metadata", "uid") for each in references)

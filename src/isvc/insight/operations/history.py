@@ -1,0 +1,82 @@
+"""A service and the specs that it had before, and how it is given one of them again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+from isvc.insight.operations import kinds
+from isvc.insight.operations.failure import NotPossible
+from isvc.kube.changed_fields import changed_fields
+from isvc.kube.objects import Object, name_of, namespace_of
+from isvc.kube.resource import CONTROLLER_REVISIONS, Resource
+from isvc.serving.revisions import HISTORY_LABEL, revisions_of
+from isvc.toolkit.client import Client, PatchKind
+
+_FIELDS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """`earlier` are ControllerRevisions, oldest first."""
+
+    resource: Resource
+    service: Object
+    earlier: list[Object]
+
+    @property
+    def specs(self) -> list[Object]:
+        """Of each revision, and last the one of now."""
+        return [each["data"].get("spec") or {} for each in self.earlier] + [self.service.get("spec") or {}]
+
+    def chosen(self, number: int | None) -> Object:
+        """The revision of that number; without one, the last whose spec is not that of now."""
+        name = name_of(self.service)
+        if number is not None:
+            for each in self.earlier:
+                if each["revision"] == number:
+                    return each
+            known = ", ".join(str(each["revision"]) for each in self.earlier) or "none"
+            raise NotPossible(f"{name} has no revision {number}; there are: {known}")
+        now = self.specs[-1]
+        others = [each for each in self.earlier if (each["data"].get("spec") or {}) != now]
+        if not others:
+            raise NotPossible(f"{name} has no earlier spec: it has not changed since its history is kept")
+        return others[-1]
+
+
+async def history_of(client: Client, name: str, namespace: str) -> History:
+    resource, service = await kinds.find(client, name, namespace)
+    return await history(client, resource, service)
+
+
+async def history(client: Client, resource: Resource, service: Object) -> History:
+    if resource not in (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES):
+        raise NotPossible(f"no history is kept of a {resource.kind}")
+    labels = f"{HISTORY_LABEL}={resource.kind.lower()}"
+    listed = await client.list(CONTROLLER_REVISIONS, namespace_of(service), labels=labels)
+    return History(resource, service, revisions_of(service, listed.items))
+
+
+def summary(before: Any, after: Any) -> str:
+    """Which fields changed from one spec to the next."""
+    paths = [*changed_fields(before, after, "spec")]
+    more = f" and {len(paths) - _FIELDS_SHOWN} more" if len(paths) > _FIELDS_SHOWN else ""
+    return ", ".join(paths[:_FIELDS_SHOWN]) + more
+
+
+def undo_patch(history: History, revision: Object) -> list[Object]:
+    """The JSON patch that gives the service that spec; refused if the service has changed since it was read."""
+    version = history.service["metadata"]["resourceVersion"]
+    return [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "replace", "path": "/spec", "value": revision["data"].get("spec") or {}},
+    ]
+
+
+async def undo(client: Client, history: History, revision: Object) -> None:
+    service = history.service
+    await client.patch(
+        history.resource, name_of(service), undo_patch(history, revision), namespace_of(service), kind=PatchKind.JSON
+    )

@@ -1,0 +1,92 @@
+"""All checks, in the order in which they are reported."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from isvc.insight.preflight.finding import Finding, error, ok, warning
+from isvc.insight.preflight.kinds import check_projects, check_version
+from isvc.insight.preflight.others import check_leases, check_managers, check_webhooks
+from isvc.insight.preflight.permissions import check_permissions
+from isvc.kube.errors import Forbidden, NotFound
+from isvc.kube.objects import Object
+from isvc.kube.resource import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    ENDPOINT_SLICES,
+    LEASES,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    SERVICES,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    Resource,
+)
+from isvc.serving.config import CONFIG_MAP, Config
+from isvc.serving.config.configmap import ConfigError
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock
+
+
+async def preflight(client: Client, system_namespace: str) -> list[Finding]:
+    """Reads the cluster; what the caller may not read is a finding, too."""
+    reader = _Reader(client)
+    crds, deployments, leases, services, slices, mutating, validating = await asyncio.gather(
+        reader.list(CUSTOM_RESOURCE_DEFINITIONS),
+        reader.list(DEPLOYMENTS),
+        reader.list(LEASES, system_namespace),
+        reader.list(SERVICES),
+        reader.list(ENDPOINT_SLICES),
+        reader.list(MUTATING_WEBHOOK_CONFIGURATIONS),
+        reader.list(VALIDATING_WEBHOOK_CONFIGURATIONS),
+    )
+    unreadable = reader.unreadable
+    findings = [check_version(await client.server_version())]
+    findings += _if_read(unreadable, (CUSTOM_RESOURCE_DEFINITIONS,), lambda: check_projects(crds))
+    findings += await _configuration(client, system_namespace)
+    findings += _if_read(unreadable, (DEPLOYMENTS,), lambda: check_managers(deployments))
+    findings += check_leases(leases, SystemClock().now())
+    findings += _if_read(
+        unreadable, (SERVICES, ENDPOINT_SLICES), lambda: check_webhooks([*mutating, *validating], services, slices)
+    )
+    findings += await check_permissions(client, system_namespace)
+    findings += (
+        warning("access", f"you may not list {resource}", "what depends on it was not checked")
+        for resource in unreadable
+    )
+    return findings
+
+
+class _Reader:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.unreadable: list[Resource] = []
+
+    async def list(self, resource: Resource, namespace: str = "") -> list[Object]:
+        try:
+            return (await self._client.list(resource, namespace)).items
+        except Forbidden:
+            self.unreadable.append(resource)
+        except NotFound:
+            pass
+        return []
+
+
+def _if_read(
+    unreadable: list[Resource], needed: tuple[Resource, ...], check: Callable[[], Iterator[Finding]]
+) -> list[Finding]:
+    """Nothing is concluded from what could not be read."""
+    return [] if any(resource in unreadable for resource in needed) else [*check()]
+
+
+async def _configuration(client: Client, namespace: str) -> list[Finding]:
+    try:
+        found = await client.get(CONFIG_MAPS, CONFIG_MAP, namespace)
+        Config.parse(found.get("data") or {})
+    except NotFound:
+        return [ok("configuration", f"there is no ConfigMap {namespace}/{CONFIG_MAP} yet")]
+    except Forbidden:
+        return [warning("access", f"you may not read ConfigMap {namespace}/{CONFIG_MAP}", "it was not checked")]
+    except ConfigError as problem:
+        return [error("configuration", f"ConfigMap {namespace}/{CONFIG_MAP}: {problem}", "correct the section")]
+    return [ok("configuration", f"ConfigMap {namespace}/{CONFIG_MAP} can be read")]

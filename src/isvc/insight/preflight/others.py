@@ -1,0 +1,98 @@
+"""Checks what is in the way: another KServe that runs, leases that are held, webhooks that point nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from isvc.api.resources import GROUP
+from isvc.insight.preflight.finding import Finding, error, ok, warning
+from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
+from isvc.kube.resource import SERVICE_NAME_LABEL
+from isvc.programs import isvc_manager, llmisvc_manager
+from isvc.toolkit.clock import parse_timestamp
+
+#: Labels of the Deployments that KServe, or an earlier isvc, runs as.
+_MANAGERS: Final = (
+    "kserve-controller-manager",
+    "llmisvc-controller-manager",
+    "llminferenceservice-kserve-controller-manager",
+)
+_LEASES: Final = (isvc_manager.PROGRAM.lease, llmisvc_manager.PROGRAM.lease)
+
+
+def check_managers(deployments: list[Object]) -> Iterator[Finding]:
+    running = [each for each in deployments if _is_manager(each)]
+    for deployment in running:
+        images = ", ".join(
+            str(each.get("image")) for each in dig(deployment, "spec", "template", "spec", "containers") or ()
+        )
+        place = f"Deployment {namespace_of(deployment)}/{name_of(deployment)}"
+        if dig(deployment, "spec", "replicas") == 0:
+            yield ok("other managers", f"{place} ({images}) is scaled to 0")
+        else:
+            remedy = "scale it to 0 before another manager starts: two would write the same children"
+            yield warning("other managers", f"{place} runs {images}", remedy)
+    if not running:
+        yield ok("other managers", "no other KServe runs here")
+
+
+def _is_manager(deployment: Object) -> bool:
+    return name_of(deployment) in _MANAGERS or labels_of(deployment).get("control-plane") in _MANAGERS
+
+
+def check_leases(leases: list[Object], now: datetime) -> Iterator[Finding]:
+    for lease in leases:
+        holder = dig(lease, "spec", "holderIdentity")
+        if name_of(lease) in _LEASES and holder and _is_held(lease, now):
+            place = f"Lease {namespace_of(lease)}/{name_of(lease)}"
+            yield warning("leases", f"{place} is held by {holder}", "a manager waits until it is given up or expires")
+
+
+def _is_held(lease: Object, now: datetime) -> bool:
+    renewed = dig(lease, "spec", "renewTime")
+    seconds = int(dig(lease, "spec", "leaseDurationSeconds") or 15)
+    return bool(renewed) and now < parse_timestamp(str(renewed)) + timedelta(seconds=seconds)
+
+
+def check_webhooks(configurations: list[Object], services: list[Object], slices: list[Object]) -> Iterator[Finding]:
+    """Webhooks whose Service is not there, or has no pod that is ready."""
+    known = {Key.of(service) for service in services}
+    ready = {_service_of(each) for each in slices if any(_is_ready(end) for end in each.get("endpoints") or ())}
+    for configuration in configurations:
+        for webhook in configuration.get("webhooks") or ():
+            service = dig(webhook, "clientConfig", "service")
+            if service is None:
+                continue
+            key = Key(str(service.get("namespace")), str(service.get("name")))
+            why = "does not exist" if key not in known else "has no ready endpoint" if key not in ready else ""
+            if why:
+                yield _nowhere(configuration, webhook, f"Service {key} {why}")
+
+
+def _nowhere(configuration: Object, webhook: Object, why: str) -> Finding:
+    title = f"{configuration['kind']} {name_of(configuration)}"
+    message = f"{title} asks {webhook.get('name')}, and {why}"
+    if webhook.get("failurePolicy") == "Ignore":
+        return warning("webhooks", message, f"delete the {configuration['kind']}, or start what serves it")
+    return error(
+        "webhooks",
+        f"{message}: {_refused(webhook)} are refused",
+        f"delete the {configuration['kind']}, or start what serves it",
+    )
+
+
+def _refused(webhook: Object) -> str:
+    kinds = [kind for rule in webhook.get("rules") or () for kind in rule.get("resources") or ()]
+    groups = {group for rule in webhook.get("rules") or () for group in rule.get("apiGroups") or ()}
+    ours = f" of {GROUP}" if groups == {GROUP} else ""
+    return f"writes of {', '.join(kinds) or 'its kinds'}{ours}"
+
+
+def _service_of(endpoints: Object) -> Key:
+    return Key(namespace_of(endpoints), labels_of(endpoints).get(SERVICE_NAME_LABEL, ""))
+
+
+def _is_ready(endpoint: Object) -> bool:
+    return dig(endpoint, "conditions", "ready") is not False and bool(endpoint.get("addresses"))

@@ -1,0 +1,166 @@
+"""What a service on a cluster runs with once everything is merged, and the source of each field.
+
+An InferenceService is planned anew in a simulation, as if it had no children yet: the pod of its predictor is what the
+service, its runtime and the configuration make together. An LLMInferenceService is merged from presets, the
+configurations it refers to, and itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import orjson
+
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, LLM_INFERENCE_SERVICES, SERVING_RUNTIMES
+from isvc.controllers.llmisvc.observe import Environment, Observer
+from isvc.controllers.llmisvc.observed import Merged
+from isvc.insight.rendering.applied import LAST_APPLIED
+from isvc.insight.rendering.live import load_cluster
+from isvc.insight.rendering.problems import unready
+from isvc.insight.rendering.sources import Field, Layer, fields
+from isvc.insight.simulation.kinds import KINDS
+from isvc.insight.simulation.simulation import Simulation
+from isvc.kube.errors import NotFound
+from isvc.kube.objects import Key, Object, annotations_of, dig, namespace_of, uid_of
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, Resource
+from isvc.programs.options import Options
+from isvc.serving.containers import MODEL_SERVER
+from isvc.serving.credentials import NotLookedUp
+from isvc.serving.refused import Refused
+from isvc.serving.thirdparty import KNATIVE_SERVICES
+from isvc.toolkit.cache import OWNER
+from isvc.toolkit.client import Client
+
+SERVICE, CONFIG, DEFAULT, CONTROLLER = "service", "config", "default", "controller"
+_PREDICTOR: Final = "predictor"
+
+
+async def effective(client: Client, resource: Resource, service: Object, options: Options) -> list[Field]:
+    """Raises `Refused` for a service that cannot be planned. The cluster is read, and not written to."""
+    namespaces = frozenset({namespace_of(service)})
+    simulation = (await load_cluster(client, options, namespaces=namespaces)).simulation
+    if resource == LLM_INFERENCE_SERVICES:
+        return await effective_llm(simulation, service)
+    return await _predictor(simulation, resource, service)
+
+
+# -- InferenceServices ----------------------------------------------------------------------------------------------
+
+
+async def _predictor(simulation: Simulation, resource: Resource, service: Object) -> list[Field]:
+    _forget_children(simulation, service)
+    simulation.enqueue(resource, service)
+    await simulation.settle()
+    key = Key.of(service)
+    planned = [
+        manifest
+        for (kind, namespace, _), manifest in simulation.server.written.items()
+        if kind in (DEPLOYMENTS, KNATIVE_SERVICES) and namespace == key.namespace and _is_predictors(manifest, service)
+    ]
+    if not planned:
+        raise Refused(unready(simulation, resource, service) or f"{key} is stopped")
+    pod: Object = dig(planned[0], "spec", "template", "spec") or {}
+    live = simulation.objects.get(resource, key.name, key.namespace) or service
+    layers = [*_layers_of_service(live), *_layers_of_runtime(simulation, live)]
+    return [_with_default(field) for field in fields(pod, layers, CONTROLLER)]
+
+
+def _forget_children(simulation: Simulation, service: Object) -> None:
+    for kind in KINDS:
+        for key in list(simulation.objects.keys(kind, OWNER, uid_of(service))):
+            simulation.objects.remove(kind, key.name, key.namespace)
+            simulation.server.missed[kind, key.namespace, key.name] = None
+
+
+def _is_predictors(manifest: Object, service: Object) -> bool:
+    labels = dig(manifest, "spec", "template", "metadata", "labels") or {}
+    owned = any(each.get("uid") == uid_of(service) for each in manifest["metadata"].get("ownerReferences") or ())
+    return owned and labels.get("component") in (_PREDICTOR, None)
+
+
+def _layers_of_service(service: Object) -> list[Layer]:
+    """What its author wrote, where that is on record, and what admission added from the configuration."""
+    whole = _as_pod(dig(service, "spec", _PREDICTOR) or {})
+    try:
+        written = orjson.loads(annotations_of(service).get(LAST_APPLIED) or "null")
+    except orjson.JSONDecodeError:
+        written = None
+    if not isinstance(written, dict):
+        return [Layer(SERVICE, whole)]
+    return [Layer(SERVICE, _as_pod(dig(written, "spec", _PREDICTOR) or {})), Layer(CONFIG, whole)]
+
+
+def _as_pod(predictor: Object) -> Object:
+    """A predictor as the pod that it says, its model as the container that serves it."""
+    model = predictor.get("model")
+    own = [{**model, "name": MODEL_SERVER}] if isinstance(model, dict) else []
+    return {**predictor, "containers": [*own, *(predictor.get("containers") or ())]}
+
+
+def _layers_of_runtime(simulation: Simulation, service: Object) -> list[Layer]:
+    status, namespace = service.get("status") or {}, namespace_of(service)
+    for field, kind in (
+        ("servingRuntimeName", SERVING_RUNTIMES),
+        ("clusterServingRuntimeName", CLUSTER_SERVING_RUNTIMES),
+    ):
+        if name := status.get(field):
+            runtime = simulation.objects.get(kind, str(name), namespace)
+            return [Layer(f"runtime {name}", (runtime or {}).get("spec") or {})]
+    return []
+
+
+#: What Kubernetes would fill in, and the controller says first.
+_DEFAULTS: Final = {
+    "dnsPolicy": "ClusterFirst",
+    "restartPolicy": "Always",
+    "schedulerName": "default-scheduler",
+    "terminationGracePeriodSeconds": 30,
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "imagePullPolicy": "IfNotPresent",
+    "securityContext": {},
+    "timeoutSeconds": 1,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "failureThreshold": 3,
+}
+
+
+def _with_default(field: Field) -> Field:
+    last = field.path.rpartition(".")[2]
+    is_default = field.source == CONTROLLER and last in _DEFAULTS and _DEFAULTS[last] == field.value
+    return field._replace(source=DEFAULT) if is_default else field
+
+
+# -- LLMInferenceServices -------------------------------------------------------------------------------------------
+
+
+async def effective_llm(simulation: Simulation, service: Object) -> list[Field]:
+    observer = Observer(simulation.objects, simulation.options.system_namespace, Environment())
+    merged = await _merged(simulation, observer, service)
+    configs = [
+        Layer(f"{'preset' if each.source == 'Preset' else 'config'} {each.name}", config.get("spec") or {})
+        for each in reversed(merged.applied)
+        if (config := observer.config(each.namespace, each.name)) is not None
+    ]
+    return list(fields(merged.spec, [Layer(SERVICE, service.get("spec") or {}), *configs], DEFAULT))
+
+
+async def _merged(simulation: Simulation, observer: Observer, service: Object) -> Merged:
+    config = observer.configuration()
+    reads = observer.reads(Key.of(service))
+    while True:
+        try:
+            return observer.merge(service, config, reads)
+        except NotLookedUp as missing:
+            found = {name: await _config_map(simulation, name, namespace_of(service)) for name in missing.names}
+            maps = {Key(namespace_of(service), name): each for name, each in found.items()}
+            reads = replace(reads, config_maps={**reads.config_maps, **maps})
+
+
+async def _config_map(simulation: Simulation, name: str, namespace: str) -> Object | None:
+    try:
+        return await simulation.client.get(CONFIG_MAPS, name, namespace)
+    except NotFound:
+        return None

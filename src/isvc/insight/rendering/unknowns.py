@@ -1,0 +1,55 @@
+"""What cannot be known without a cluster, and is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from isvc.insight.simulation.kinds import resource_of
+from isvc.insight.simulation.platform import CONTROLLER
+from isvc.insight.simulation.simulation import Simulation
+from isvc.kube.objects import Object
+from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS, Resource
+from isvc.serving import thirdparty
+from isvc.serving.config import Config
+from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
+
+_PROJECTS: Final = {
+    thirdparty.KNATIVE_SERVICES: "Knative Serving",
+    thirdparty.VIRTUAL_SERVICES: "Istio",
+    thirdparty.HTTP_ROUTES: "the Gateway API",
+    thirdparty.SCALED_OBJECTS: "KEDA",
+    thirdparty.OPENTELEMETRY_COLLECTORS: "the OpenTelemetry operator",
+    thirdparty.INFERENCE_POOLS: "the Gateway API inference extension",
+    thirdparty.LEADER_WORKER_SETS: "LeaderWorkerSet",
+}
+_GATEWAY_CLASS: Final = "assumed"
+_ASKED_FOR: Final = (SECRETS, SERVICE_ACCOUNTS)
+
+
+def assumed(simulation: Simulation, children: list[Object]) -> Iterator[str]:
+    """Sentences for people."""
+    kinds = {resource_of(child) for child in children}
+    for resource, project in _PROJECTS.items():
+        if resource in kinds:
+            yield f"{project} is assumed to be installed"
+    for resource, namespace, name in simulation.server.missed:
+        if resource in _ASKED_FOR:
+            yield f"{resource.kind} {namespace}/{name} is not given: it is assumed not to exist"
+
+
+def default_gateway(config: Object) -> list[Object]:
+    """The gateway that a configuration names which can be parsed, and its class, which an installation has."""
+    ingress = Config.parse(config.get("data") or {}).ingress
+    place = ingress.kserve_ingress_gateway or "kserve/kserve-ingress-gateway"
+    namespace, _, name = place.rpartition("/")
+    listener = {"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}}}
+    gateway = {"gatewayClassName": _GATEWAY_CLASS, "listeners": [listener]}
+    return [
+        _object(GATEWAY_CLASSES, {"name": _GATEWAY_CLASS}, {"controllerName": CONTROLLER}),
+        _object(GATEWAYS, {"name": name, "namespace": namespace or "kserve"}, gateway),
+    ]
+
+
+def _object(resource: Resource, metadata: Object, spec: Object) -> Object:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}

@@ -1,0 +1,104 @@
+"""Chats and completions: a request into runs of llama.cpp, their results into one answer or a stream of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from isvc.pods.llmserver.catalogue import Catalogue
+from isvc.pods.llmserver.errors import ApiError
+from isvc.pods.llmserver.event_stream import EventStream
+from isvc.pods.llmserver.generation import Generator, Part, Run
+from isvc.pods.llmserver.protocol import ChatRequest, CompletionRequest, Sampling, inputs
+from isvc.pods.llmserver.responses import Envelope, Usage, chat_choice, text_choice, total_usage
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request, ready to run."""
+
+    asked: Sampling
+    runs: list[Run]
+    envelope: Envelope
+    choice: Callable[[Json, int, int], Json]  # llama.cpp's choice, its index and the characters before it → ours
+
+    @property
+    def answers(self) -> int:
+        return self.asked.n or 1
+
+
+def chat(asked: ChatRequest, catalogue: Catalogue) -> Job:
+    model = catalogue.choose(asked.model)
+    body = {**asked.llama(), **model.settings}
+    runs = [Run("/v1/chat/completions", _seeded(body, i), model.adapter) for i in range(asked.n or 1)]
+    return Job(
+        asked,
+        runs,
+        Envelope.new("chat.completion", model.name),
+        lambda choice, index, _: chat_choice(choice, index, asked.top_logprobs),
+    )
+
+
+def completion(asked: CompletionRequest, catalogue: Catalogue) -> Job:
+    model = catalogue.choose(asked.model)
+    body = {**asked.llama(), **model.settings}
+    runs = [
+        Run("/v1/completions", {**_seeded(body, i), "prompt": prompt}, model.adapter)
+        for prompt in inputs(asked.prompt, "prompt")
+        for i in range(asked.n or 1)
+    ]
+    return Job(
+        asked,
+        runs,
+        Envelope.new("text_completion", model.name),
+        lambda choice, index, before: text_choice(choice, index, asked.logprobs, before),
+    )
+
+
+async def answer(job: Job, generator: Generator, request: web.Request) -> web.StreamResponse:
+    if job.asked.stream:
+        return await _stream(job, generator, request)
+    found, usages = await generator.whole(job.runs)
+    choices = [job.choice(choice, index, 0) for index, choice in enumerate(found)]
+    body = job.envelope.whole(choices, total_usage(usages, job.answers))
+    return web.Response(body=orjson.dumps(body), content_type="application/json")
+
+
+async def _stream(job: Job, generator: Generator, request: web.Request) -> web.StreamResponse:
+    """Sends the status only with the first part, so that a refusal still gets a status of its own."""
+    stream = EventStream(request)
+    lengths, usages = [0] * len(job.runs), [Usage()] * len(job.runs)
+
+    async def send(part: Part) -> None:
+        if part.usage:
+            usages[part.index] = part.usage
+        if part.choice:
+            choice = job.choice(part.choice, part.index, lengths[part.index])
+            lengths[part.index] += len(choice.get("text") or "")
+            await stream.send(job.envelope.part([choice]))
+
+    async with aclosing(generator.parts(job.runs)) as parts:
+        first = await anext(parts)
+        await stream.open()
+        try:
+            await send(first)
+            async for part in parts:
+                await send(part)
+            if job.asked.include_usage:
+                await stream.send(job.envelope.part([], total_usage(usages, job.answers)))
+        except ApiError as error:
+            await stream.send(error.body())
+    await stream.close()
+    return stream.response
+
+
+def _seeded(body: Json, number: int) -> Json:
+    """The body for one of n answers; each has a seed of its own, or they would all be the same."""
+    return {**body, "seed": (body["seed"] + number) % 2**32} if "seed" in body else body

@@ -1,0 +1,98 @@
+"""`isvc-storage-initializer SRC DEST [SRC DEST …]`: bring each model, or say clearly why not."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn
+
+from isvc.pods.storage_initializer import schemes
+from isvc.pods.storage_initializer.archive import unpack_single
+from isvc.pods.storage_initializer.errors import NoSpace, StorageError
+from isvc.pods.storage_initializer.placement import staged
+from isvc.pods.storage_initializer.redaction import RedactingFormatter, Redaction
+from isvc.pods.storage_initializer.settings import Settings
+
+log = logging.getLogger("isvc.storage-initializer")
+
+USAGE: Final = "usage: isvc-storage-initializer SRC DEST [SRC DEST ...]"
+TERMINATION_LOG: Final = "/dev/termination-log"
+LONGEST_MESSAGE: Final = 4096
+NO_SPACE: Final = (28, 122, 27)  # ENOSPC, EDQUOT, EFBIG
+
+
+def main() -> NoReturn:
+    _log_without_secrets()
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        status = run(sys.argv[1:], os.environ)
+    except _Terminated as ended:
+        status = ended.status
+    logging.shutdown()
+    os._exit(status)  # at once: threads may still wait for a server that does not answer
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Bring all models; the exit status. The last error is also where Kubernetes looks for it."""
+    if not arguments or len(arguments) % 2 or arguments[0] in ("-h", "--help"):
+        log.error(USAGE)
+        return 0 if "--help" in arguments or "-h" in arguments else 2
+    redact = Redaction.of(arguments, environment)
+    try:
+        settings = Settings.read(environment)
+        for source, destination in zip(arguments[::2], arguments[1::2], strict=True):
+            bring(source, Path(destination), settings)
+    except StorageError as error:
+        return _fail(redact(str(error)), error.exit_status, environment)
+    except OSError as error:
+        status = NoSpace.exit_status if error.errno in NO_SPACE else 1
+        reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        return _fail(redact(reason), status, environment)
+    except Exception as error:
+        log.exception("unexpected")
+        return _fail(redact(f"{type(error).__name__}: {error}"), 1, environment)
+    return 0
+
+
+def bring(source: str, destination: Path, settings: Settings) -> None:
+    log.info("bringing %s to %s", source, destination)
+    started = time.monotonic()
+    with staged(destination) as folder:
+        schemes.fetch(source, folder, settings)
+        unpack_single(folder)
+    log.info("%s is in %s after %.1f s", source, destination, time.monotonic() - started)
+
+
+def _fail(message: str, status: int, environment: Mapping[str, str]) -> int:
+    log.error(message)
+    path = Path(environment.get("TERMINATION_MESSAGE_PATH") or TERMINATION_LOG)
+    if path.exists() or "TERMINATION_MESSAGE_PATH" in environment:
+        try:
+            path.write_bytes(message.encode(errors="backslashreplace")[:LONGEST_MESSAGE])
+        except OSError as error:
+            log.warning("cannot write %s: %s", path, error)
+    return status
+
+
+def _log_without_secrets() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    redact = Redaction.of(sys.argv[1:], os.environ)
+    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(message)s", redact))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.captureWarnings(True)
+
+
+class _Terminated(BaseException):
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Leave through the usual exits, so that what is unfinished is removed."""
+    raise _Terminated(128 + number)

@@ -1,0 +1,52 @@
+"""Azure blobs, through Azure's client library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from isvc.pods.storage_initializer.errors import NotFound, need
+from isvc.pods.storage_initializer.schemes import azure
+from isvc.pods.storage_initializer.settings import Settings
+from isvc.pods.storage_initializer.tls import export_ca_bundle
+from isvc.pods.storage_initializer.transfer import Body, Digest, RemoteFile, download
+
+
+def fetch(uri: str, folder: Path, settings: Settings) -> None:
+    export_ca_bundle(settings)
+    blob = need("azure.storage.blob", "azure")
+    place = azure.parse(uri, settings)
+    with azure.explained(uri):
+        service = blob.BlobServiceClient(place.account_url, credential=azure.credential(settings))
+        container = service.get_container_client(place.container)
+        found = [item for item in container.list_blobs(name_starts_with=place.prefix or None) if item.size]
+    files = [
+        RemoteFile(path, partial(_open, container, item), item.size)
+        for item in found
+        if (path := _relative(item.name, place.prefix)) and settings.wants(path)
+    ]
+    if not files:
+        raise NotFound(f"{uri}: there is no blob")
+    download(uri, files, folder, side_by_side=settings.number("AZURE_MAX_FILE_CONCURRENCY", 4))
+
+
+def _relative(name: str, prefix: str) -> str:
+    """Inside the folder that the URI names, or the one blob that it names."""
+    if name == prefix:
+        return name.rpartition("/")[2]
+    folder = f"{prefix}/" if prefix else ""
+    return name.removeprefix(folder) if name.startswith(folder) else ""
+
+
+@contextmanager
+def _open(container: Any, item: Any, offset: int) -> Iterator[Body]:
+    with azure.explained(item.name):
+        unchanged = need("azure.core", "azure").MatchConditions.IfNotModified
+        # Azure has no range that starts where a blob ends.
+        options = {"offset": offset} if offset else {}
+        stream = container.download_blob(item.name, etag=item.etag, match_condition=unchanged, **options)
+    md5 = item.content_settings.content_md5
+    yield Body(azure.chunks(stream, item.name), offset, item.size, Digest.md5(bytes(md5)) if md5 else None)

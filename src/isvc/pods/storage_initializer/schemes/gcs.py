@@ -1,0 +1,109 @@
+"""Google Cloud Storage, through Google's client library."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from isvc.pods.storage_initializer.errors import Denied, Interrupted, NotFound, from_http_status, need
+from isvc.pods.storage_initializer.progress import reaching
+from isvc.pods.storage_initializer.settings import Settings
+from isvc.pods.storage_initializer.tls import export_ca_bundle
+from isvc.pods.storage_initializer.transfer import CHUNK, Body, Digest, RemoteFile, download
+
+_ENDPOINT: Final = "https://storage.googleapis.com"
+PATIENCE = 30.0  # seconds
+_HOST: Final = urlsplit(_ENDPOINT).netloc
+
+
+def fetch(uri: str, folder: Path, settings: Settings) -> None:
+    export_ca_bundle(settings)
+    bucket_name, _, prefix = uri.removeprefix("gs://").partition("/")
+    host = urlsplit(settings.get("STORAGE_EMULATOR_HOST") or _ENDPOINT).netloc
+    with _explained(uri, host), reaching(host, uri):
+        bucket = _client().bucket(bucket_name)
+        patience = _patience()
+        # A folder's name is no object's: look for what is in it first.
+        inside = f"{prefix.rstrip('/')}/" if prefix else ""
+        found = [blob for blob in bucket.list_blobs(prefix=inside or None, **patience) if not blob.name.endswith("/")]
+        if not found and prefix:
+            found = [blob for blob in (bucket.get_blob(prefix, **patience),) if blob]
+            inside = prefix[: -len(prefix.rpartition("/")[2])] if prefix else ""
+    files = [
+        RemoteFile(path, partial(_open, blob), blob.size)
+        for blob in found
+        if (path := blob.name.removeprefix(inside)) and settings.wants(path)
+    ]
+    if not files:
+        raise NotFound(f"{uri}: there is no object")
+    download(uri, files, folder, side_by_side=settings.number("GCS_MAX_FILE_CONCURRENCY", 4))
+
+
+def _patience() -> dict[str, Any]:
+    """How long to try for a first answer. Google's own two minutes are long for somebody who waits."""
+    retry = need("google.cloud.storage.retry", "gcs").DEFAULT_RETRY
+    return {"timeout": 10, "retry": retry.with_timeout(PATIENCE)}
+
+
+def _client() -> Any:
+    """With the credentials of the environment, or as a stranger, which is enough for public buckets."""
+    storage = need("google.cloud.storage", "gcs")
+    exceptions = need("google.auth.exceptions", "gcs")
+    try:
+        return storage.Client()
+    except exceptions.DefaultCredentialsError:
+        return storage.Client.create_anonymous_client()
+
+
+@contextmanager
+def _open(blob: Any, offset: int) -> Iterator[Body]:
+    where = f"gs://{blob.bucket.name}/{blob.name}"
+    with _explained(where):
+        stream = blob.open("rb", chunk_size=8 * CHUNK, if_generation_match=blob.generation)
+        stream.seek(offset)
+    with stream:
+        yield Body(_chunks(stream, where), offset, blob.size, _digest(blob))
+
+
+def _chunks(stream: Any, where: str) -> Iterator[bytes]:
+    with _explained(where):
+        while chunk := stream.read(CHUNK):
+            yield chunk
+
+
+def _digest(blob: Any) -> Digest | None:
+    """Objects that were put together from parts have only a CRC."""
+    if blob.md5_hash:
+        return Digest.md5(base64.b64decode(blob.md5_hash))
+    if blob.crc32c:
+        return Digest("crc32c", base64.b64decode(blob.crc32c), need("google_crc32c", "gcs").Checksum)
+    return None
+
+
+@contextmanager
+def _explained(where: str, host: str = _HOST) -> Iterator[None]:
+    """Google's errors as ours."""
+    api, auth = need("google.api_core.exceptions", "gcs"), need("google.auth.exceptions", "gcs")
+    requests = need("requests.exceptions", "gcs")
+    try:
+        yield
+    except api.GoogleAPICallError as error:
+        raise from_http_status(error.code or 500, where, error.message) from error
+    except auth.TransportError as error:
+        raise Interrupted(f"{where}: {host} cannot be reached: {_first_cause(error)}") from error
+    except auth.GoogleAuthError as error:
+        raise Denied(f"{where}: {error}") from error
+    except (api.RetryError, requests.RequestException, OSError) as error:
+        raise Interrupted(f"{where}: {host} cannot be reached: {_first_cause(error)}") from error
+
+
+def _first_cause(error: BaseException) -> str:
+    """What the system said, which the libraries wrap three and four times."""
+    while inner := getattr(error, "cause", None) or error.__cause__ or error.__context__:
+        error = inner
+    return str(error) or type(error).__name__

@@ -1,0 +1,125 @@
+"""Models of the Hugging Face Hub, through its own library, which knows its caches and transfer protocols.
+
+What the Hub keeps outside Git carries a SHA-256, which is compared once a file is here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from isvc.pods.storage_initializer.errors import (
+    Damaged,
+    Denied,
+    NotFound,
+    StorageError,
+    Unreachable,
+    from_http_status,
+    need,
+)
+from isvc.pods.storage_initializer.progress import reaching, watched
+from isvc.pods.storage_initializer.settings import Settings
+from isvc.pods.storage_initializer.tls import export_ca_bundle
+from isvc.pods.storage_initializer.transfer import place
+
+log = logging.getLogger("isvc.storage-initializer")
+
+ADDRESS: Final = re.compile(r"hf://(?P<owner>[^/:]+)/(?P<model>[^/:]+)(?::(?P<revision>[^:]+))?/?")
+
+_TIMEOUT: Final = 10.0  # seconds to wait for the Hub's answer
+
+
+class Model(NamedTuple):
+    repository: str
+    revision: str | None
+
+
+def fetch(uri: str, folder: Path, settings: Settings) -> None:
+    model = parse(uri)
+    export_ca_bundle(settings)
+    hub = need("huggingface_hub", "huggingface")
+    token = settings.get("HF_TOKEN") or None
+    host = urlsplit(need("huggingface_hub.constants", "huggingface").ENDPOINT).netloc
+    with _explained(uri, host):
+        with reaching(host, uri):
+            info = hub.HfApi(token=token).model_info(
+                model.repository, revision=model.revision, files_metadata=True, timeout=_TIMEOUT
+            )
+        log.info("%s is at commit %s, %d files", uri, info.sha, len(info.siblings))
+        hub.utils.disable_progress_bars()
+        wanted = [sibling for sibling in info.siblings if settings.wants(sibling.rfilename)]
+        targets = [place(folder, sibling.rfilename) for sibling in wanted]  # the library would write anywhere
+        with watched(folder, uri, sum(sibling.size or 0 for sibling in wanted)):
+            download = partial(
+                hub.hf_hub_download,
+                model.repository,
+                revision=info.sha,  # one commit, even if the branch moves meanwhile
+                local_dir=folder,
+                token=token,
+            )
+            _in_parallel(download, [each.rfilename for each in wanted], settings.number("HF_MAX_FILE_CONCURRENCY", 4))
+    shutil.rmtree(folder / ".cache", ignore_errors=True)
+    if not wanted:
+        raise NotFound(f"{uri}: there is no file")
+    for target, sibling in zip(targets, wanted, strict=True):
+        _check(target, sibling)
+
+
+def parse(uri: str) -> Model:
+    """`hf://owner/model[:revision]`"""
+    found = ADDRESS.fullmatch(uri)
+    if not found:
+        raise StorageError(f"{uri}: expected hf://owner/model or hf://owner/model:revision")
+    return Model(f"{found['owner']}/{found['model']}", found["revision"])
+
+
+def _in_parallel(download: Callable[[str], object], names: list[str], workers: int) -> None:
+    """The first failure ends it."""
+    pool = ThreadPoolExecutor(max(workers, 1), thread_name_prefix="download")
+    try:
+        for _ in pool.map(download, names):
+            pass
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _check(file: Path, sibling: Any) -> None:
+    if sibling.size is not None and file.stat().st_size != sibling.size:
+        raise Damaged(f"{sibling.rfilename}: {file.stat().st_size} bytes arrived where {sibling.size} were announced")
+    if sibling.lfs:
+        with file.open("rb") as content:
+            found = hashlib.file_digest(content, "sha256").hexdigest()
+        if found != sibling.lfs.sha256:
+            raise Damaged(f"{sibling.rfilename}: its sha256 is not the one that the Hub announced")
+
+
+@contextmanager
+def _explained(uri: str, host: str) -> Iterator[None]:
+    """The library's errors as ours."""
+    errors = need("huggingface_hub.errors", "huggingface")
+    try:
+        yield
+    except errors.GatedRepoError as error:
+        raise Denied(f"{uri}: the model is gated, and the token may not read it") from error
+    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
+        raise NotFound(f"{uri}: no such model or revision, or it is private and needs a token") from error
+    except errors.HfHubHTTPError as error:
+        raise from_http_status(getattr(error.response, "status_code", 500), uri) from error
+    except (errors.LocalEntryNotFoundError, ConnectionError, TimeoutError, *_transport_errors()) as error:
+        raise Unreachable(f"{uri}: {host} cannot be reached: {error or type(error).__name__}") from error
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """What the library's HTTP client raises; which client that is depends on the library's version."""
+    clients = {"httpx2": "TransportError", "httpx": "TransportError", "requests": "RequestException"}
+    return tuple(getattr(sys.modules[name], error) for name, error in clients.items() if name in sys.modules)

@@ -1,0 +1,90 @@
+"""llama.cpp as a child process: cancellation reaches it, and its death costs a reload and no more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+from tests.llm import smollm
+from tests.waiting import until
+
+from isvc.pods.llmserver.engine import Engine
+from isvc.pods.llmserver.errors import EngineFailed, ServerError, Unavailable
+
+SETTINGS = {
+    "model": str(smollm()),
+    "sequences": 2,
+    "context": 1024,
+    "batch": 256,
+    "threads": 1,
+    "prompt_cache_mib": 0,
+    "embeds_only": False,
+    "chat_template": None,
+    "loras": [],
+}
+LONG = {"prompt": "Once upon a time", "max_tokens": 1000, "ignore_eos": True}
+SHORT = {"prompt": "The capital of France is", "max_tokens": 1, "temperature": 0}
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    engine = Engine(SETTINGS)
+    await engine.start()
+    yield engine
+    await engine.stop()
+
+
+async def test_closing_a_stream_ends_the_generation(engine):
+    async def busy() -> list[dict]:
+        return [slot for slot in await engine.get("/slots") if slot["is_processing"]]
+
+    async def idle() -> bool:
+        return not await busy()
+
+    async with aclosing(engine.stream("/v1/completions", LONG)) as events:
+        await anext(events)
+        assert len(await busy()) == 1
+    await until(idle, "llama.cpp has stopped generating")
+    assert all(slot.get("n_prompt_tokens", 0) < LONG["max_tokens"] for slot in await engine.get("/slots"))
+
+
+async def test_llama_is_started_again_when_it_dies(engine):
+    async def killed() -> None:
+        async with aclosing(engine.stream("/v1/completions", LONG)) as events:
+            async for _ in events:
+                os.kill(engine._process.pid, signal.SIGKILL)
+
+    keeper = asyncio.create_task(engine.keep_running())
+    with pytest.raises(EngineFailed):
+        await killed()
+    await until(lambda: not engine.ready, "the death is noticed")
+    with pytest.raises(Unavailable):
+        await engine.post("/v1/completions", SHORT)
+    await until(lambda: engine.ready, "the model is loaded again")
+    assert (await engine.post("/v1/completions", SHORT))["choices"][0]["text"] == " Paris"
+    await engine.stop()
+    await keeper
+
+
+async def test_llama_is_started_again_when_it_is_stuck():
+    engine = Engine(SETTINGS, stuck_after=1)
+    await engine.start()
+    process = engine._process
+    assert process is not None
+    keeper = asyncio.create_task(engine.keep_running())
+    os.kill(process.pid, signal.SIGSTOP)
+    await until(lambda: engine._process is not process and engine.ready, "another process answers")
+    assert (await engine.post("/v1/completions", SHORT))["choices"][0]["text"] == " Paris"
+    await engine.stop()
+    await keeper
+
+
+async def test_a_damaged_model_is_a_sentence(tmp_path):
+    damaged = tmp_path / "damaged.gguf"
+    damaged.write_bytes(smollm().read_bytes()[:100_000])
+    with pytest.raises(ServerError, match=r"llama\.cpp cannot load .*damaged\.gguf"):
+        await Engine({**SETTINGS, "model": str(damaged)}).start()

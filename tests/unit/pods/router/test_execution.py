@@ -1,0 +1,70 @@
+"""What the recorded answers cannot show: chances, circles, and steps that are let go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import orjson
+import pytest
+
+from isvc.pods.router.errors import RoutingError
+from isvc.pods.router.execution import Answer, run
+from isvc.pods.router.graph import Graph, decode
+
+
+def _root(kind: str, *steps: dict[str, Any]) -> Graph:
+    return decode(orjson.dumps({"nodes": {"root": {"routerType": kind, "steps": steps}}}).decode())
+
+
+async def _name(url: str, body: bytes) -> Answer:
+    return Answer(orjson.dumps({"from": url}), 200)
+
+
+async def test_a_splitter_follows_its_weights() -> None:
+    graph = _root("Splitter", {"serviceUrl": "a", "weight": 80}, {"serviceUrl": "b", "weight": 20})
+    answers = Counter([(await run(graph, b"{}", _name)).body for _ in range(2000)])
+    assert set(answers) == {b'{"from":"a"}', b'{"from":"b"}'}
+    assert 0.14 < answers[b'{"from":"b"}'] / 2000 < 0.26  # seven standard deviations to either side
+
+
+async def test_a_circle_of_nodes_is_an_error() -> None:
+    graph = _root("Sequence", {"nodeName": "root"})
+    with pytest.raises(RoutingError, match="circle"):
+        await run(graph, b"{}", _name)
+
+
+async def test_an_ensemble_lets_go_of_the_others_when_one_fails() -> None:
+    cancelled = asyncio.Event()
+    waiting = asyncio.Event()
+
+    async def call(url: str, body: bytes) -> Answer:
+        if url == "broken":
+            await waiting.wait()
+            raise RoutingError("broken")
+        waiting.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    graph = _root("Ensemble", {"serviceUrl": "slow"}, {"serviceUrl": "broken"})
+    with pytest.raises(RoutingError, match="broken"):
+        await run(graph, b"{}", call)
+    assert cancelled.is_set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [("Ensemble", {"serviceUrl": "a"}), ("Sequence", {"serviceUrl": "a", "mapPredictionsToInstances": True})],
+)
+async def test_what_is_nested_too_deeply_is_an_error(kind: str, step: dict[str, Any]) -> None:
+    nested = b'{"predictions":[%s]}' % (b"[" * 300 + b"]" * 300)
+
+    async def call(url: str, body: bytes) -> Answer:
+        return Answer(nested, 200)
+
+    with pytest.raises(RoutingError, match="Recursion limit"):
+        await run(_root(kind, step), nested, call)

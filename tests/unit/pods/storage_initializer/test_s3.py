@@ -1,0 +1,165 @@
+"""Downloads from a server that speaks S3."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+from tests.unit.pods.storage_initializer.sites import Answer, site
+
+from isvc.pods.storage_initializer.errors import StorageError
+from isvc.pods.storage_initializer.program import run
+from isvc.pods.storage_initializer.schemes import s3
+from isvc.pods.storage_initializer.settings import Settings
+from isvc.pods.storage_initializer.transfer import Body
+
+KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "password", "AWS_DEFAULT_REGION": "us-east-1"}
+PARTS = bytes(range(256)) * 24_000  # over the 5 MiB that a part has at least
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def store(endpoint: str) -> Any:
+    client = boto3.client(
+        "s3", endpoint_url=endpoint, aws_access_key_id="user", aws_secret_access_key="password", region_name="us-east-1"
+    )
+    client.create_bucket(Bucket="models")
+    for key, content in {
+        "iris/model.joblib": b"weights",
+        "iris/config/settings.json": b"{}",
+        "iris/empty.txt": b"",
+        "iris-v2/model.joblib": b"other",
+        "single.bin": PARTS,
+    }.items():
+        client.put_object(Bucket="models", Key=key, Body=content)
+    client.put_object(Bucket="models", Key="iris/folder/", Body=b"")
+    upload = client.create_multipart_upload(Bucket="models", Key="parts/model.bin")["UploadId"]
+    target = {"Bucket": "models", "Key": "parts/model.bin", "UploadId": upload}
+    pieces = [PARTS, b"the end"]
+    tags = [client.upload_part(**target, PartNumber=n, Body=p)["ETag"] for n, p in enumerate(pieces, 1)]
+    listed = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
+    client.complete_multipart_upload(**target, MultipartUpload={"Parts": listed})
+    return client
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def bring(uri: str, dest: Path, endpoint: str, **environment: str) -> tuple[int, str]:
+    message = dest.parent / "termination-log"
+    variables = {"TERMINATION_MESSAGE_PATH": str(message), "AWS_ENDPOINT_URL": endpoint, **KEYS, **environment}
+    status = run([uri, str(dest)], variables)
+    return status, message.read_text() if message.exists() else ""
+
+
+@pytest.mark.parametrize("uri", ["s3://models/iris", "s3://models/iris/"])
+def test_a_folder(store: Any, endpoint: str, tmp_path: Path, uri: str) -> None:
+    assert bring(uri, tmp_path / "model", endpoint) == (0, "")
+    expected = {"model.joblib": b"weights", "config/settings.json": b"{}", "empty.txt": b""}
+    assert contents(tmp_path / "model") == expected
+
+
+def test_one_object(store: Any, endpoint: str, tmp_path: Path) -> None:
+    assert bring("s3://models/single.bin", tmp_path / "model", endpoint) == (0, "")
+    assert contents(tmp_path / "model") == {"single.bin": PARTS}
+
+
+def test_an_object_of_several_parts_has_no_checksum_but_a_length(store: Any, endpoint: str, tmp_path: Path) -> None:
+    assert bring("s3://models/parts", tmp_path / "model", endpoint) == (0, "")
+    assert contents(tmp_path / "model") == {"model.bin": PARTS + b"the end"}
+
+
+def test_patterns_choose_files(store: Any, endpoint: str, tmp_path: Path) -> None:
+    chosen = {"STORAGE_ALLOW_PATTERNS": '["*.json", "*.joblib"]', "STORAGE_IGNORE_PATTERNS": "config/*"}
+    assert bring("s3://models/iris", tmp_path / "model", endpoint, **chosen)[0] == 0
+    assert contents(tmp_path / "model") == {"model.joblib": b"weights"}
+
+
+def test_the_storage_config_secret(store: Any, endpoint: str, tmp_path: Path) -> None:
+    secret = f'{{"type": "s3", "endpoint_url": "{endpoint}", "access_key_id": "user", "secret_access_key": "x"}}'
+    variables = {"STORAGE_CONFIG": secret, "STORAGE_OVERRIDE_CONFIG": '{"region": "us-east-1"}'}
+    assert run(["s3://models/iris", str(tmp_path / "model")], variables) == 0
+    assert "model.joblib" in contents(tmp_path / "model")
+
+
+@pytest.mark.parametrize("uri", ["s3://models/nothing", "s3://no-bucket/iris"])
+def test_nothing_there(store: Any, endpoint: str, tmp_path: Path, uri: str) -> None:
+    status, message = bring(uri, tmp_path / "model", endpoint)
+    assert status == 3
+    assert uri in message
+    assert not (tmp_path / "model").exists()
+
+
+def test_no_server(tmp_path: Path) -> None:
+    quick = {"S3_MAX_ATTEMPTS": "1", "S3_CONNECT_TIMEOUT": "2"}
+    status, message = bring("s3://models/iris", tmp_path / "model", "http://127.0.0.1:9", **quick)
+    assert status == 5
+    assert "s3://models/iris" in message
+
+
+def test_goes_on_where_the_connection_broke(store: Any, endpoint: str, tmp_path: Path) -> None:
+    """Between us and the store is one that breaks the first download of an object."""
+
+    def forward(answer: Answer) -> bool:
+        upstream = http.client.HTTPConnection(endpoint.removeprefix("http://"))
+        upstream.request("GET", answer.path, headers=dict(answer.headers))
+        response = upstream.getresponse()
+        content = response.read()
+        downloads = [path for path, _ in between.requests if path.startswith("/models/single.bin")]
+        answer.send_response(response.status)
+        for name, value in response.headers.items():
+            answer.send_header(name, value)
+        answer.end_headers()
+        answer.wfile.write(content[:2_500_000] if len(downloads) == 1 else content)
+        answer.close_connection = True
+        return True
+
+    with site() as between:
+        between.spoil = forward
+        assert bring("s3://models/single.bin", tmp_path / "model", between.address) == (0, "")
+    ranges = [headers.get("range") for path, headers in between.requests if path.startswith("/models/single.bin")]
+    assert ranges == [None, "bytes=2500000-"]
+    assert contents(tmp_path / "model") == {"single.bin": PARTS}
+
+
+def test_reads_from_an_offset(store: Any, endpoint: str) -> None:
+    settings = Settings.read({**KEYS, "AWS_ENDPOINT_URL": endpoint})
+    client = s3._client(settings)
+    found = next(s3._objects(client, "models", "single.bin"))
+    with s3._open(client, "models", found, len(PARTS) - 3) as body:
+        assert isinstance(body, Body)
+        assert b"".join(body.chunks) == PARTS[-3:]
+
+
+def test_tls_settings(tmp_path: Path) -> None:
+    assert s3._verify(Settings.read({})) is True
+    assert s3._verify(Settings.read({"S3_VERIFY_SSL": "0"})) is False
+    bundle = tmp_path / "cabundle.crt"
+    bundle.write_text("certificates")
+    mounted = {"CA_BUNDLE_CONFIGMAP_NAME": "roots", "CA_BUNDLE_VOLUME_MOUNT_POINT": str(tmp_path)}
+    assert s3._verify(Settings.read(mounted)) == str(bundle)
+    with pytest.raises(StorageError, match="do not exist"):
+        s3._verify(Settings.read({"AWS_CA_BUNDLE": "/nowhere.crt"}))
+
+
+def test_client_settings() -> None:
+    config = s3._config(Settings.read({"S3_USER_VIRTUAL_BUCKET": "true", "S3_USE_ACCELERATE": "true"}))
+    assert config.s3 == {"addressing_style": "virtual", "use_accelerate_endpoint": True}
+    legacy = {"AWS_ENDPOINT_URL": "https://s3.amazonaws.com", "AWS_DEFAULT_REGION": "eu-west-1"}
+    assert s3._config(Settings.read(legacy)).s3 == {"addressing_style": "virtual"}
