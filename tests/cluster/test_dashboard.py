@@ -25,7 +25,8 @@ from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli.dashboard import Wanted, start
-from isvc.dashboard import live, scoped_views, user_views
+from isvc.dashboard.cluster import scoped_views, user_views
+from isvc.dashboard.pages import live
 from isvc.kube.objects import dig
 from isvc.kube.resource import NAMESPACES, SERVICE_ACCOUNTS, Resource
 from isvc.toolkit.client import Client

@@ -20,8 +20,8 @@ from yarl import URL
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli.dashboard import Wanted, start
-from isvc.dashboard import live, try_pages
-from isvc.dashboard.live import Event, stream
+from isvc.dashboard.pages import live, try_it
+from isvc.dashboard.pages.live import Event, stream
 from isvc.toolkit.client import PatchKind
 
 SCRIPT = "<script>alert(1)</script>"
@@ -129,7 +129,7 @@ async def has_address(reader: Reader) -> bool:
 
 
 async def test_answers_of_a_hostile_model_server(reader, monkeypatch):
-    monkeypatch.setattr(try_pages, "MOST_STREAMED", 50_000)
+    monkeypatch.setattr(try_it, "MOST_STREAMED", 50_000)
     assert "more than 4 MiB" in await reader.ask("flood")
     assert "it leads to http://169.254.169.254/secrets" in await reader.ask("elsewhere")
     assert "Answer" in await reader.ask("binary")
@@ -141,7 +141,7 @@ async def test_answers_of_a_hostile_model_server(reader, monkeypatch):
 
 
 async def test_streams_of_a_hostile_model_server(reader, monkeypatch):
-    monkeypatch.setattr(try_pages, "MOST_STREAMED", 50_000)
+    monkeypatch.setattr(try_it, "MOST_STREAMED", 50_000)
     chatter = await reader.chat("chatter")
     assert "the rest is left out" in chatter
     assert len(chatter) < 100_000

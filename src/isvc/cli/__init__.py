@@ -62,9 +62,9 @@ class Commands(click.Group):
         except (click.exceptions.Exit, click.ClickException, BrokenPipeError):
             raise  # click ends quietly where nobody reads the output any more
         except Exception as error:
-            from isvc.cli.failures import sentence
+            from isvc.cli.failures import describe_error
 
-            if said := sentence(error):
+            if said := describe_error(error):
                 raise click.ClickException(said) from None
             raise
 

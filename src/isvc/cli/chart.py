@@ -26,14 +26,14 @@ class RefusedValues(Exception):
 
 
 def folder() -> Path:
-    """The chart as it ships in the package, or as it lies in the checkout."""
+    """Returns the folder of the chart: as it ships in the package, else as it lies in the checkout."""
     shipped = Path(__file__).with_name("shipped_chart")
     return shipped if shipped.exists() else Path(__file__).parents[3] / "charts" / "isvc"
 
 
 def render(namespace: str, chosen: Mapping[str, Any]) -> list[Object]:
-    """The chart's objects in the order of its files, with these values laid over its own; raises RefusedValues."""
-    chart, values = folder(), complete(chosen)
+    """Renders the chart's objects in the order of its files, these values over its own; raises RefusedValues."""
+    chart, values = folder(), complete_values(chosen)
     version = importlib.metadata.version("isvc")
     release = {"Name": RELEASE, "Namespace": namespace, "Service": "isvc"}
     root = untyped({"Values": values, "Release": release, "Chart": {"AppVersion": version, "Version": version}})
@@ -45,19 +45,19 @@ def render(namespace: str, chosen: Mapping[str, Any]) -> list[Object]:
     ]
 
 
-def merged(values: Any, chosen: Any) -> Any:
-    """Values as Helm lays them over each other: maps key by key, where null removes a key; anything else as a whole."""
+def merge_values(values: Any, chosen: Any) -> Any:
+    """Lays values over others as Helm does: maps key by key, where null removes a key; anything else as a whole."""
     if not isinstance(values, dict) or not isinstance(chosen, Mapping):
         return chosen
-    both = {**values, **{key: merged(values.get(key), value) for key, value in chosen.items()}}
+    both = {**values, **{key: merge_values(values.get(key), value) for key, value in chosen.items()}}
     return {key: value for key, value in both.items() if value is not None}
 
 
-def complete(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """All values: these laid over the chart's own. Raises RefusedValues if the chart's schema does not allow them."""
+def complete_values(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Lays these values over the chart's own. Raises RefusedValues if the chart's schema does not allow them."""
     import fastjsonschema
 
-    values: dict[str, Any] = merged(next(_load_all((folder() / "values.yaml").read_text())), chosen)
+    values: dict[str, Any] = merge_values(next(_load_all((folder() / "values.yaml").read_text())), chosen)
     schema = orjson.loads((folder() / "values.schema.json").read_bytes())
     try:
         fastjsonschema.compile(schema, use_default=False)(values, name_prefix="values")

@@ -29,7 +29,7 @@ class Cluster:
     all_namespaces: bool = False
 
     def config(self) -> ClusterConfig:
-        """As kubectl finds it. Where nothing is configured, an `isvc up` that runs here is what is meant."""
+        """Finds the cluster as kubectl does. Where nothing is configured, it is the `isvc up` that runs here."""
         from isvc.toolkit import kubeconfig
 
         path = self.kubeconfig or (_running_here() if self._is_unconfigured() else "")
@@ -41,17 +41,17 @@ class Cluster:
         return Client.connect(self.config())
 
     def scope(self, client: Client) -> str:
-        """The namespace to look into: the one asked for, else the context's; empty for all of them."""
+        """Returns the namespace to look into: the one asked for, else the context's; empty for all of them."""
         return "" if self.all_namespaces else self.namespace or client.config.namespace
 
     def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """Runs `work` with a connected client, to its end or to Ctrl-C."""
 
-        async def connected() -> T:
+        async def connect_and_work() -> T:
             async with self.connect() as client:
                 return await work(client)
 
-        return asyncio.run(connected())
+        return asyncio.run(connect_and_work())
 
     def _is_unconfigured(self) -> bool:
         return not (
@@ -69,7 +69,9 @@ def cluster_options(
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def wrapped(kubeconfig: str, context: str, namespace: str, all_namespaces: bool = False, **rest: Any) -> Any:
+        def call_with_cluster(
+            kubeconfig: str, context: str, namespace: str, all_namespaces: bool = False, **rest: Any
+        ) -> Any:
             return function(cluster=Cluster(kubeconfig, context, namespace, all_namespaces), **rest)
 
         options = [
@@ -80,16 +82,16 @@ def cluster_options(
         if all_namespaces:
             options.insert(1, click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces."))
         for option in reversed(options):
-            wrapped = option(wrapped)
-        return wrapped
+            call_with_cluster = option(call_with_cluster)
+        return call_with_cluster
 
     return decorate
 
 
 def _namespaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from isvc.cli.complete import namespaces
+    from isvc.cli.complete import complete_namespaces
 
-    return namespaces(ctx, param, incomplete)
+    return complete_namespaces(ctx, param, incomplete)
 
 
 def _running_here() -> str:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 PATIENCE: Final = 3.0  # seconds
 
 
-def services(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names, or KIND/NAME once there is a slash."""
+def complete_services(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Completes names of services, or KIND/NAME once there is a slash."""
     cluster = _cluster(ctx)
 
-    async def listed(client: Client) -> list[str]:
+    async def list_names(client: Client) -> list[str]:
         from isvc.insight.operations import kinds
         from isvc.kube.objects import name_of
 
@@ -32,17 +32,17 @@ def services(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
         found = await kinds.list_all(client, cluster.scope(client), (resource,) if resource else ())
         return [f"{kind}{slash}{name_of(each)}" for each in found]
 
-    return _asked(cluster, listed, incomplete)
+    return _complete(cluster, list_names, incomplete)
 
 
-def namespaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    async def listed(client: Client) -> list[str]:
+def complete_namespaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    async def list_names(client: Client) -> list[str]:
         from isvc.kube.objects import name_of
         from isvc.kube.resource import NAMESPACES
 
         return [name_of(each) for each in (await client.list(NAMESPACES)).items]
 
-    return _asked(_cluster(ctx), listed, incomplete)
+    return _complete(_cluster(ctx), list_names, incomplete)
 
 
 def _cluster(ctx: click.Context) -> Cluster:
@@ -50,8 +50,8 @@ def _cluster(ctx: click.Context) -> Cluster:
     return Cluster(**given, all_namespaces=bool(ctx.params.get("all_namespaces")))
 
 
-def _asked(cluster: Cluster, work: Callable[[Client], Awaitable[list[str]]], incomplete: str) -> list[str]:
-    from isvc.cli.failures import sentence
+def _complete(cluster: Cluster, work: Callable[[Client], Awaitable[list[str]]], incomplete: str) -> list[str]:
+    from isvc.cli.failures import describe_error
 
     async def in_time(client: Client) -> list[str]:
         async with asyncio.timeout(PATIENCE):
@@ -60,7 +60,7 @@ def _asked(cluster: Cluster, work: Callable[[Client], Awaitable[list[str]]], inc
     try:
         found = cluster.run(in_time)
     except Exception as error:
-        if isinstance(error, TimeoutError) or sentence(error):
+        if isinstance(error, TimeoutError) or describe_error(error):
             return []
         raise
     return sorted({name for name in found if name.startswith(incomplete)})

@@ -107,12 +107,12 @@ async def _serve(client: Client, wanted: Wanted, *, open_browser: bool) -> None:
 
 
 async def start(client: Client, wanted: Wanted, first_look: float = 0.0) -> Dashboard:
-    """A dashboard that listens, and has read what its own user may see, if that takes no more than so many seconds."""
+    """Starts a dashboard that listens; waits up to `first_look` seconds until it has read what its user may see."""
     from isvc.dashboard import sign_in
-    from isvc.dashboard.scoped_views import ScopedViews
+    from isvc.dashboard.cluster.scoped_views import ScopedViews
+    from isvc.dashboard.cluster.user_views import UserViews
+    from isvc.dashboard.cluster.views_in_use import Views
     from isvc.dashboard.server import Dashboard, Settings
-    from isvc.dashboard.user_views import UserViews
-    from isvc.dashboard.views_in_use import Views
 
     port = free_port(wanted)
     settings = Settings(wanted.host, port, wanted.allow_edit, _tls(wanted))
@@ -124,7 +124,7 @@ async def start(client: Client, wanted: Wanted, first_look: float = 0.0) -> Dash
         views = users = UserViews(client.config, wanted.namespaces)
         entrance = sign_in.FormSignIn(sessions, "Your token for the cluster", users.accepts)
     elif wanted.password_file:
-        entrance = sign_in.FormSignIn(sessions, "Password", sign_in.password(_password(wanted.password_file)))
+        entrance = sign_in.FormSignIn(sessions, "Password", sign_in.password_check(_password(wanted.password_file)))
     dashboard = Dashboard(settings, views, entrance, sessions)
     try:
         await dashboard.start()
@@ -136,7 +136,7 @@ async def start(client: Client, wanted: Wanted, first_look: float = 0.0) -> Dash
 
 
 def free_port(wanted: Wanted) -> int:
-    """The port to listen on; refuses one that was asked for and is taken."""
+    """Returns the port to listen on; refuses one that was asked for and is taken."""
     from isvc.local.node.pods.ports import Ports
     from isvc.local.stack import PortBusy, port_or_free
 

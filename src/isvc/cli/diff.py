@@ -68,10 +68,10 @@ def _compare(cluster: Cluster, files: tuple[str, ...], system_namespace: str) ->
 
 
 def _sentence(error: Exception) -> str:
-    from isvc.cli.failures import sentence
+    from isvc.cli.failures import describe_error
     from isvc.insight.rendering.documents import DocumentError
 
-    said = str(error) if isinstance(error, DocumentError | click.ClickException) else sentence(error)
+    said = str(error) if isinstance(error, DocumentError | click.ClickException) else describe_error(error)
     if not said:
         raise error
     return said

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
-from isvc.cli.complete import services
+from isvc.cli.complete import complete_services
 from isvc.cli.output import JSON, YAML, output_option, print_table, print_value
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _COLOURS = {"service": "green", "default": "bright_black", "controller": "bright
 
 
 @click.command()
-@click.argument("name", shell_complete=services)
+@click.argument("name", shell_complete=complete_services)
 @cluster_options()
 @click.option(
     "--system-namespace", default="kserve", show_default=True, help="Where the configuration and presets are."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
-from isvc.cli.complete import services
+from isvc.cli.complete import complete_services
 from isvc.cli.output import JSON, YAML, output_option, print_value
 from isvc.cli.progress import Progress
 
@@ -22,7 +22,7 @@ NOT_READY = 1
 
 
 @click.command()
-@click.argument("name", required=False, shell_complete=services)
+@click.argument("name", required=False, shell_complete=complete_services)
 @cluster_options(all_namespaces=True)
 @click.option("--system-namespace", default="", help="Where the configuration and presets are.  [default: looked for]")
 @output_option(JSON, YAML)
@@ -35,21 +35,21 @@ def command(cluster: Cluster, name: str | None, system_namespace: str, output: s
     The first line is the root cause. Exits with 1 if a service is not ready.
     """
     with Progress("looking at children, pods and events"):
-        explained, looked_at = cluster.run(lambda client: _explained(client, cluster, name, system_namespace))
+        explained, looked_at = cluster.run(lambda client: _explain(client, cluster, name, system_namespace))
     if output:
         print_value([_value(service, findings) for service, findings in explained], output)
     elif not explained:
         click.echo("every service is ready" if looked_at else "no services found", err=not looked_at)
     for service, findings in [] if output else explained:
-        click.echo("\n".join(text(service, findings)))
+        click.echo("\n".join(describe(service, findings)))
     if any(not _is_ready(service) for service, _ in explained):
         sys.exit(NOT_READY)
 
 
-async def _explained(
+async def _explain(
     client: Client, cluster: Cluster, name: str | None, system: str
 ) -> tuple[list[tuple[Object, list[Finding]]], int]:
-    """The service that is named, or those that are not ready, with what was found; and how many were looked at."""
+    """Returns the named service, or all that are not ready, with their findings; and how many were looked at."""
     from isvc.insight.diagnosis.gather import examine
     from isvc.insight.diagnosis.snapshot import take
     from isvc.insight.operations import kinds
@@ -68,8 +68,8 @@ async def _explained(
     return found, len(services)
 
 
-def text(service: Object, findings: list[Finding]) -> Iterator[str]:
-    """The findings as people read them; the first line says what is wrong."""
+def describe(service: Object, findings: list[Finding]) -> Iterator[str]:
+    """Yields the findings as people read them; the first line says what is wrong."""
     yield headline(service, findings)
     for index, finding in enumerate(findings):
         if index:
@@ -84,7 +84,7 @@ def text(service: Object, findings: list[Finding]) -> Iterator[str]:
 
 
 def headline(service: Object, findings: list[Finding]) -> str:
-    """A service and the first of its findings, on one line."""
+    """Returns a service and the first of its findings, on one line."""
     from isvc.insight.diagnosis.finding import Level
     from isvc.kube.objects import Key
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from isvc.insight.operations.failure import NotPossible
+from isvc.insight.operations import NotPossible
 from isvc.kube.errors import ApiError, Forbidden, Unauthorized
 from isvc.toolkit.failure import ClusterError
 
 
-def sentence(error: Exception) -> str:
-    """What the user reads, or nothing for an error that nobody expects."""
+def describe_error(error: Exception) -> str:
+    """Returns what the user reads, or nothing for an error that nobody expects."""
     match error:
         case Unauthorized():
             return "the cluster does not accept these credentials; log in again, or choose another --context"
@@ -17,7 +17,7 @@ def sentence(error: Exception) -> str:
         case ApiError():
             return error.message
         case ExceptionGroup():  # of tasks that ran side by side: what ended them
-            said = [sentence(each) for each in error.exceptions]
+            said = [describe_error(each) for each in error.exceptions]
             return said[0] if all(said) else ""
         case OSError() if error.strerror:
             return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
-from isvc.cli.complete import services
+from isvc.cli.complete import complete_services
 from isvc.cli.output import WIDE, output_option, print_objects, print_table
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _COLOURS = {"True": "green", "False": "red", "Unknown": "yellow"}
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=services)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_services)
 @cluster_options(all_namespaces=True)
 @output_option()
 def command(cluster: Cluster, names: tuple[str, ...], output: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
-from isvc.cli.complete import services
+from isvc.cli.complete import complete_services
 from isvc.cli.output import JSON, YAML, output_option, print_objects, print_table
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", shell_complete=services)
+@click.argument("name", shell_complete=complete_services)
 @cluster_options()
 @output_option(JSON, YAML)
 def command(cluster: Cluster, name: str, output: str | None) -> None:
@@ -27,9 +27,9 @@ def command(cluster: Cluster, name: str, output: str | None) -> None:
     """
 
     async def read(client: Client) -> History:
-        from isvc.insight.operations.history import history_of
+        from isvc.insight.operations.history import find_history
 
-        return await history_of(client, name, cluster.scope(client))
+        return await find_history(client, name, cluster.scope(client))
 
     from isvc.insight.operations.readiness import is_seen
 

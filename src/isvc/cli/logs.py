@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
-from isvc.cli.complete import services
+from isvc.cli.complete import complete_services
 
 if TYPE_CHECKING:
     from isvc.insight.operations.logs import Stream
@@ -18,7 +18,7 @@ _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_cyan", "bright
 
 
 @click.command()
-@click.argument("name", shell_complete=services)
+@click.argument("name", shell_complete=complete_services)
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is logged from now on, also by new pods.")
 @click.option("--tail", default=20, show_default=True, help="Lines of each container to begin with; -1 for all.")
 @click.option("-c", "--container", default="", help="Only this container.")

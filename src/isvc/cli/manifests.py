@@ -40,10 +40,10 @@ def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tup
 
     chosen: dict[str, Any] = {}
     for each in (*(yaml.safe_load(path.read_text()) for path in values), *map(_setting, settings)):
-        chosen = chart.merged(chosen, each or {})
+        chosen = chart.merge_values(chosen, each or {})
     try:
         if kinds:
-            certificates = chart.complete(chosen)["certificates"]
+            certificates = chart.complete_values(chosen)["certificates"]
             certificate = "llmisvc-serving-cert" if certificates["source"] == "cert-manager" else ""
             objects = cluster_manifests.kinds(namespace, certificate=certificate, authority=certificates["caBundle"])
         else:

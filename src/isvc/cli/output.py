@@ -21,7 +21,7 @@ def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
 
 def print_remarks(warnings: Iterable[object], problems: Iterable[object]) -> None:
-    """What else there is to say, beside what is printed."""
+    """Prints warnings and problems to stderr, beside what is printed."""
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     for problem in problems:
@@ -29,7 +29,7 @@ def print_remarks(warnings: Iterable[object], problems: Iterable[object]) -> Non
 
 
 def print_value(value: Any, form: str) -> None:
-    """One value as JSON or YAML."""
+    """Prints one value as JSON or YAML."""
     if form == JSON:
         import orjson
 
@@ -41,7 +41,7 @@ def print_value(value: Any, form: str) -> None:
 
 
 def print_objects(objects: Sequence[Object], form: str) -> None:
-    """Objects as kubectl prints them: one alone, several as a List; `name` gives kind/name lines."""
+    """Prints objects as kubectl does: one alone, several as a List; `name` gives kind/name lines."""
     if form == NAME:
         for each in objects:
             click.echo(qualified_name(each))
@@ -59,7 +59,7 @@ def qualified_name(obj: Object) -> str:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as what is in them; the last one may be of any length."""
+    """Prints columns as wide as what is in them; the last one may be of any length."""
     lines = [tuple(header), *map(tuple, rows)]
     widths = [max(len(click.unstyle(cell)) for cell in column) for column in zip(*lines, strict=True)]
     for line in lines:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
-from isvc.cli.complete import services
+from isvc.cli.complete import complete_services
 from isvc.cli.progress import Progress
 from isvc.cli.seconds import Seconds
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", shell_complete=services)
+@click.argument("name", shell_complete=complete_services)
 @click.option("-d", "--data", metavar="FILE", help="The request: a JSON file, - for stdin, or JSON itself.")
 @click.option("-p", "--prompt", help="Instead of -d: what to say to a language model.")
 @click.option("--path", default="", help="Path to send it to.  [default: found from the request's fields]")
@@ -71,11 +71,11 @@ async def _predict(
     client: Client, cluster: Cluster, name: str, body: dict[str, Any], path: str, repeat: int, within: float
 ) -> None:
     from isvc.insight.operations import kinds
-    from isvc.insight.operations.endpoint import endpoint
+    from isvc.insight.operations.endpoint import find_endpoint
 
     _, service = await kinds.find(client, name, cluster.scope(client))
-    target = endpoint(service, body, path)
-    body = target.completed(body)
+    target = find_endpoint(service, body, path)
+    body = target.complete(body)
     latencies = []
     for turn in range(repeat):
         started = time.monotonic()
@@ -103,7 +103,7 @@ async def _stream(target: Endpoint, body: dict[str, Any], within: float) -> None
 
 
 def _show(answer: bytes) -> None:
-    """JSON as it came, indented on a terminal."""
+    """Prints JSON as it came, indented on a terminal."""
     import orjson
 
     try:

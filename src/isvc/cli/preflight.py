@@ -40,7 +40,7 @@ def command(cluster: Cluster, takeover: bool, output: str | None) -> None:
 
 
 def _take_over(cluster: Cluster, *, quiet: bool) -> int:
-    """How many pods would restart if the managers started now; which children they would write is printed."""
+    """Prints which children the managers would write if they started now; returns how many pods would restart."""
     from isvc.cli.diff import print_differences
     from isvc.insight.rendering.differences import Differences, compare
     from isvc.programs.options import Options

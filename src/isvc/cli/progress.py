@@ -33,7 +33,7 @@ class Progress:
         with self._lock:
             self._text = text
             if self._status is not None:
-                self._status.update(_escaped(text))
+                self._status.update(_escape(text))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -51,11 +51,11 @@ class Progress:
         console = Console(stderr=True)
         with self._lock:
             if self._timer is not None:
-                self._status = console.status(_escaped(self._text))
+                self._status = console.status(_escape(self._text))
                 self._status.start()
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)

@@ -71,7 +71,7 @@ def command(
 
 
 def _print(objects: list[Object], form: str) -> None:
-    """YAML as documents, one after another, which reads better than a List."""
+    """Prints YAML as documents, one after another, which reads better than a List."""
     if form != YAML:
         print_objects(objects, form)
         return

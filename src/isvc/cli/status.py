@@ -40,7 +40,7 @@ def command() -> None:
 
 
 async def _lines(client: Client) -> list[str]:
-    """Every service, and what keeps it from being ready: the same diagnosis as that of `isvc explain`."""
+    """Describes every service and what keeps it from being ready, by the same diagnosis as `isvc explain`."""
     from isvc.insight.diagnosis.gather import examine
     from isvc.insight.diagnosis.snapshot import take
     from isvc.insight.operations import kinds

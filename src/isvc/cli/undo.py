@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
-from isvc.cli.complete import services
+from isvc.cli.complete import complete_services
 
 if TYPE_CHECKING:
     from isvc.insight.operations.history import History
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", shell_complete=services)
+@click.argument("name", shell_complete=complete_services)
 @cluster_options()
 @click.option("--to-revision", type=int, help="A revision that `isvc history` lists.  [default: the last one]")
 @click.option("--dry-run", is_flag=True, help="Show the change, and do not make it.")
@@ -29,8 +29,8 @@ def command(cluster: Cluster, name: str, to_revision: int | None, dry_run: bool)
     async def undo(client: Client) -> None:
         from isvc.insight.operations import history as operations
 
-        history = await operations.history_of(client, name, cluster.scope(client))
-        revision = history.chosen(to_revision)
+        history = await operations.find_history(client, name, cluster.scope(client))
+        revision = history.revision(to_revision)
         click.echo(_difference(history, revision), nl=False)
         if not dry_run:
             await operations.undo(client, history, revision)

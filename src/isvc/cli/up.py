@@ -107,7 +107,7 @@ def command(
 
 
 def _check_sandbox() -> None:
-    """Refuse to start without the sandbox that was asked for, and say what this kernel leaves out."""
+    """Refuses to start without the sandbox that was asked for, and says what this kernel leaves out."""
     from isvc.local.node.sandbox.policy import shortcomings, why_not
 
     if reason := why_not():
@@ -171,7 +171,7 @@ async def _with_dashboard(stack: Stack, running: Running, wanted: Wanted) -> Run
 
 
 async def _train(home: Home) -> None:
-    """The models of the examples, made by a program of their own when they are not there."""
+    """Makes the models of the examples where they are missing, in a program of its own."""
     from isvc.local.examples import folder, missing
 
     models = folder(home.claims)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
-from isvc.cli.complete import services
+from isvc.cli.complete import complete_services
 from isvc.cli.progress import Progress
 from isvc.cli.seconds import Seconds
 
@@ -38,7 +38,7 @@ TIMED_OUT, NEVER = 1, 2
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=services)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_services)
 @click.option("--timeout", type=Seconds(), default="5m", show_default=True, help="How long to wait.")
 @cluster_options()
 def command(cluster: Cluster, names: tuple[str, ...], timeout: float) -> None:
@@ -58,7 +58,7 @@ async def _wait(client: Client, cluster: Cluster, names: tuple[str, ...], deadli
 
 
 async def _wait_for(client: Client, namespace: str, name: str, deadline: float, progress: Progress) -> int:
-    from isvc.cli.explain import headline, text
+    from isvc.cli.explain import describe, headline
     from isvc.insight.diagnosis.finding import Level
     from isvc.insight.diagnosis.gather import examine
     from isvc.insight.operations import kinds
@@ -75,10 +75,10 @@ async def _wait_for(client: Client, namespace: str, name: str, deadline: float, 
         now, cause = time.monotonic(), first.cause if first else ""
         blocked, since = cause, since if cause == blocked else now
         if cause in FINAL or (cause and cause not in PASSING and now - since >= SETTLED):
-            click.echo("\n".join(text(service, findings[:1])), err=True)
+            click.echo("\n".join(describe(service, findings[:1])), err=True)
             return NEVER
         if now >= deadline:
-            click.echo("\n".join(text(service, findings[:1])), err=True)
+            click.echo("\n".join(describe(service, findings[:1])), err=True)
             return TIMED_OUT
         progress.update(click.unstyle(headline(service, findings)))
         await asyncio.sleep(LOOK_EVERY)

@@ -33,7 +33,7 @@ def is_loopback(host: str) -> bool:
 
 
 def refusal(method: str, headers: Mapping[str, str], *, only_loopback: bool) -> str:
-    """Why a request is not answered; nothing if it is."""
+    """Says why a request is not answered; returns nothing if it is."""
     host = headers.get("Host", "")
     if only_loopback and not is_loopback(host):
         return "this dashboard answers to localhost alone"

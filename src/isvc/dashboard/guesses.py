@@ -58,7 +58,7 @@ class Guesses:
 
 
 def network(address: str) -> str:
-    """Who is behind an address: with IPv6 one machine has as many addresses as it likes below one prefix."""
+    """Returns who is behind an address: with IPv6 one machine has as many addresses as it likes below one prefix."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

@@ -15,16 +15,16 @@ from typing import Final
 from aiohttp import web
 
 from isvc.dashboard import guard
-from isvc.dashboard.edit_pages import EditPages
-from isvc.dashboard.log_pages import LogPages
-from isvc.dashboard.metrics_pages import MetricsPages
-from isvc.dashboard.overview_page import OverviewPage
-from isvc.dashboard.pages import CSRF, EDITS, Page, load_templates, render, respond
-from isvc.dashboard.service_pages import ServicePages
+from isvc.dashboard.cluster.views_in_use import Views
+from isvc.dashboard.pages.edit import EditPages
+from isvc.dashboard.pages.logs import LogPages
+from isvc.dashboard.pages.metrics import MetricsPages
+from isvc.dashboard.pages.overview import OverviewPage
+from isvc.dashboard.pages.rendering import CSRF, EDITS, Page, load_templates, render, respond
+from isvc.dashboard.pages.service import ServicePages
+from isvc.dashboard.pages.try_it import TryPages
 from isvc.dashboard.sign_in import Sessions, SignIn
-from isvc.dashboard.try_pages import TryPages
-from isvc.dashboard.views_in_use import Views
-from isvc.insight.operations.failure import NotPossible
+from isvc.insight.operations import NotPossible
 from isvc.kube.errors import ApiError
 from isvc.toolkit.failure import ClusterError
 
@@ -88,7 +88,7 @@ class Dashboard:
         await self._views.close()
 
     def _application(self) -> web.Application:
-        app = web.Application(middlewares=[self._guarded, _explained, self._signed_in])
+        app = web.Application(middlewares=[self._guard, _explain_failures, self._require_sign_in])
         app.add_routes([web.get("/static/{name}", _asset)])
         for pages in (OverviewPage, ServicePages, LogPages, TryPages, MetricsPages):
             app.add_routes(pages(self._views).routes())
@@ -97,7 +97,7 @@ class Dashboard:
         return app
 
     @web.middleware
-    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         only_loopback = self._settings.is_for_this_machine
         said = guard.refusal(request.method, request.headers, only_loopback=only_loopback)
         response = web.Response(status=HTTPStatus.FORBIDDEN, text=said) if said else await handler(request)
@@ -106,7 +106,7 @@ class Dashboard:
         return response
 
     @web.middleware
-    async def _signed_in(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _require_sign_in(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path.startswith("/static/"):
             return await handler(request)
         if (instead := await self._sign_in.admit(request)) is not None:
@@ -126,8 +126,8 @@ async def _asset(request: web.Request) -> web.StreamResponse:
 
 
 @web.middleware
-async def _explained(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What goes wrong, as a page that says so in one sentence."""
+async def _explain_failures(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turns what goes wrong into a page that says so in one sentence."""
     try:
         return await handler(request)
     except web.HTTPException as error:

@@ -17,8 +17,8 @@ from typing import Final, Protocol
 from aiohttp import web
 
 from isvc.dashboard.guesses import Guesses
-from isvc.dashboard.live import STILL_ADMITTED
-from isvc.dashboard.pages import Page, respond
+from isvc.dashboard.pages.live import STILL_ADMITTED
+from isvc.dashboard.pages.rendering import Page, respond
 
 TOKEN: Final = web.RequestKey("token", str)
 TOKEN_IN_LINK: Final = "token"  # noqa: S105 - the name of a parameter
@@ -31,11 +31,11 @@ _DAY: Final = 86_400
 
 class SignIn(Protocol):
     def link(self, base: str) -> str:
-        """Where to begin."""
+        """Returns the address at which users begin."""
         ...
 
     async def admit(self, request: web.Request) -> web.StreamResponse | None:
-        """What to answer instead of the page; None for a request that is let in."""
+        """Returns what to answer instead of the page; None for a request that is let in."""
         ...
 
 
@@ -61,14 +61,14 @@ class Sessions:
         )
 
     def csrf(self, request: web.Request) -> str:
-        """What forms of this session carry, which no other site can know."""
+        """Returns what forms of this session carry, which no other site can know."""
         return hmac.new(self._key, request.cookies.get(self._name, "").encode(), "sha256").hexdigest()
 
     async def is_own_form(self, request: web.Request) -> bool:
         """Whether a request that changes something comes from a page of ours, or from a program with a token."""
         if _bearer(request):
             return True
-        return _same(str((await request.post()).get("csrf", "")), self.csrf(request))
+        return _is_same(str((await request.post()).get("csrf", "")), self.csrf(request))
 
 
 class LinkSignIn:
@@ -81,14 +81,14 @@ class LinkSignIn:
 
     async def admit(self, request: web.Request) -> web.StreamResponse | None:
         if given := request.query.get(TOKEN_IN_LINK):
-            if not _same(given, self._token):
-                return _refused(request)
+            if not _is_same(given, self._token):
+                return _refusal(request)
             response = _redirect(request.rel_url.raw_path)
             self._sessions.begin(response, "")
             return response
         if bearer := _bearer(request):
-            return None if _same(bearer, self._token) else _refused(request)
-        return None if self._sessions.secret(request) is not None else _refused(request)
+            return None if _is_same(bearer, self._token) else _refusal(request)
+        return None if self._sessions.secret(request) is not None else _refusal(request)
 
 
 class FormSignIn:
@@ -103,7 +103,7 @@ class FormSignIn:
 
     async def admit(self, request: web.Request) -> web.StreamResponse | None:
         if request.path == SIGN_IN and request.method == "POST":
-            return await self._signed_in(request)
+            return await self._begin_session(request)
         if bearer := _bearer(request):
             secret, refusal = bearer, "" if await self._is_right(request, bearer) else WRONG
         elif (known := self._sessions.secret(request)) is not None:
@@ -117,7 +117,7 @@ class FormSignIn:
         request[STILL_ADMITTED] = still_admitted
         return None
 
-    async def _signed_in(self, request: web.Request) -> web.StreamResponse:
+    async def _begin_session(self, request: web.Request) -> web.StreamResponse:
         secret = str((await request.post()).get("secret", "")).strip()
         if not secret or not await self._is_right(request, secret):
             return self._form(request, WRONG)
@@ -134,7 +134,7 @@ class FormSignIn:
         return respond(request, page)
 
 
-def password(expected: str) -> Callable[[str], Awaitable[bool]]:
+def password_check(expected: str) -> Callable[[str], Awaitable[bool]]:
     digest = hashlib.sha256(expected.encode()).digest()
 
     async def accepts(given: str) -> bool:
@@ -152,10 +152,10 @@ def _redirect(path: str) -> web.Response:
     return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": "/" + path.lstrip("/")})
 
 
-def _refused(request: web.Request) -> web.Response:
+def _refusal(request: web.Request) -> web.Response:
     shown = {"status": HTTPStatus.UNAUTHORIZED.value, "message": "open the link that was printed at the start"}
     return respond(request, Page("problem.html", "Not signed in", shown, HTTPStatus.UNAUTHORIZED))
 
 
-def _same(given: str, expected: str) -> bool:
+def _is_same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode(), expected.encode())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from isvc.api.resources import INFERENCE_SERVICES
-from isvc.dashboard.live import Event
-from isvc.dashboard.log_pages import Line
-from isvc.dashboard.pages import render
-from isvc.dashboard.scope import Scope
-from isvc.dashboard.try_pages import Answer
+from isvc.dashboard.cluster.scope import Scope
+from isvc.dashboard.pages.live import Event
+from isvc.dashboard.pages.logs import Line
+from isvc.dashboard.pages.rendering import render
+from isvc.dashboard.pages.try_it import Answer
 from isvc.dashboard.views.overview import Question, overview
 from isvc.dashboard.views.rows import row
 from isvc.dashboard.views.service import service_page

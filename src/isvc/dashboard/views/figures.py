@@ -65,12 +65,12 @@ class Chart:
 
     @property
     def summary(self) -> str:
-        """For those who do not see it."""
+        """Describes the chart to those who do not see it."""
         return f"{self.title}: " + ", ".join(f"{line.name} {line.last}" for line in self.lines)
 
 
-def parsed(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
-    """Samples by name, in Prometheus' text format; what is no such text holds none."""
+def parse_metrics(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """Returns samples by name from Prometheus' text format; what is no such text holds none."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     try:
         for family in text_string_to_metric_families(text):
@@ -85,7 +85,7 @@ def sample(time: float, texts: Iterable[str]) -> Sample:
     buckets: dict[float, float] = {}
     gauges: dict[tuple[str, ...], list[float]] = {}
     for text in texts:
-        metrics = parsed(text)
+        metrics = parse_metrics(text)
         name = next((each for each in LATENCY if f"{each}_bucket" in metrics), "")
         for labels, value in metrics.get(f"{name}_bucket", ()):
             bound = float(labels.get("le", "inf"))
@@ -104,13 +104,13 @@ def sample(time: float, texts: Iterable[str]) -> Sample:
 
 
 def charts(samples: Sequence[Sample], replicas: Sequence[Replicas] = (), now: float = 0.0) -> tuple[Chart, ...]:
-    """Only what is known; a rate or a percentile needs two samples."""
-    found = (*_measured(samples), *_counted(replicas, now))
+    """Returns charts of what is known; a rate or a percentile needs two samples."""
+    found = (*_metric_charts(samples), *_replica_charts(replicas, now))
     return tuple(each for each in found if each.lines)
 
 
-def _counted(replicas: Sequence[Replicas], now: float) -> Iterator[Chart]:
-    """Lines with steps: a number holds until it changes."""
+def _replica_charts(replicas: Sequence[Replicas], now: float) -> Iterator[Chart]:
+    """Yields lines with steps: a number holds until it changes."""
     if not replicas:
         return
     ends = (*(each.time for each in replicas[1:]), max(now, replicas[-1].time))
@@ -121,7 +121,7 @@ def _counted(replicas: Sequence[Replicas], now: float) -> Iterator[Chart]:
     yield _chart("Traffic for the canary", PERCENT, times, {"share": [_float(each.canary) for each in steps]})
 
 
-def _measured(samples: Sequence[Sample]) -> Iterator[Chart]:
+def _metric_charts(samples: Sequence[Sample]) -> Iterator[Chart]:
     pairs = list(pairwise(samples))
     times = [each.time for each in samples]
     later = times[1:]
@@ -160,7 +160,7 @@ def _rate(before: Sample, after: Sample) -> float | None:
 
 
 def _percentile(before: Sample, after: Sample, share: float) -> float | None:
-    """In milliseconds, within the bucket as Prometheus does it; nothing where there were no requests."""
+    """Returns milliseconds, within the bucket as Prometheus does it; nothing where there were no requests."""
     grown = [(bound, after.buckets[bound] - before.buckets.get(bound, 0.0)) for bound in sorted(after.buckets)]
     if not grown or grown[-1][1] <= 0:
         return None

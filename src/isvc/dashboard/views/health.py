@@ -72,7 +72,7 @@ def _of_workload(workload: Object) -> Health:
 
 
 def _of_autoscaler(autoscaler: Object) -> Health:
-    """One without metrics leaves the replicas as they are."""
+    """Counts one without metrics as waiting: it leaves the replicas as they are."""
     if condition(autoscaler, "AbleToScale").get("status") == FALSE:
         return Health.BROKEN
     return Health.WAITING if condition(autoscaler, "ScalingActive").get("status") == FALSE else Health.READY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isvc.dashboard.views.secrets import masked
+from isvc.dashboard.views.secrets import mask
 from isvc.insight.operations.history import History, summary
 from isvc.insight.operations.text import difference
 from isvc.kube.objects import dig
@@ -39,8 +39,8 @@ def history_page(history: History) -> HistoryPage:
             when=str(dig(revision, "metadata", "creationTimestamp") or ""),
             summary=summary(specs[place], specs[place + 1]),
             diff=difference(
-                masked({"spec": specs[place]}),
-                masked({"spec": specs[place + 1]}),
+                mask({"spec": specs[place]}),
+                mask({"spec": specs[place + 1]}),
                 f"revision {numbers[place]}",
                 f"revision {following[place]}",
             ),

@@ -9,7 +9,7 @@ from typing import Final
 
 from isvc.api.annotations import is_stopped
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.dashboard.views.secrets import masked_text
+from isvc.dashboard.views.secrets import mask_text
 from isvc.insight.diagnosis.evidence import condition
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.insight.operations.kinds import SHORT
@@ -48,7 +48,7 @@ class Place:
 
     @property
     def id(self) -> str:
-        """For HTML: names have no underscores."""
+        """Returns the id of the row in HTML: names have no underscores."""
         return f"service_{self.kind}_{self.namespace}_{self.name}"
 
 
@@ -98,9 +98,9 @@ def state(service: Object, findings: Sequence[Finding] | None) -> State:
 
 def cause(service: Object, findings: Sequence[Finding] | None) -> str:
     if findings:
-        return masked_text(findings[0].message)
+        return mask_text(findings[0].message)
     ready = condition(service, "Ready")
-    return masked_text(str(ready.get("message") or ready.get("reason") or ""))
+    return mask_text(str(ready.get("message") or ready.get("reason") or ""))
 
 
 def _model(resource: Resource, service: Object) -> str:

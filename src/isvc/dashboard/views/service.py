@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from isvc.dashboard.views.health import Health
 from isvc.dashboard.views.rows import Row, row
-from isvc.dashboard.views.secrets import masked_text
+from isvc.dashboard.views.secrets import mask_text
 from isvc.dashboard.views.tree import Node, tree
 from isvc.insight.diagnosis.evidence import Evidence, when
 from isvc.insight.diagnosis.finding import Finding
@@ -64,14 +64,14 @@ def service_page(resource: Resource, evidence: Evidence, findings: Sequence[Find
 
 
 def conditions(service: Object) -> tuple[Condition, ...]:
-    """The latest change first: read downwards, they are the way that the service has come."""
+    """Returns conditions, the latest change first: read downwards, they are the way that the service has come."""
     found = [
         Condition(
             _counts_as(each),
             str(each.get("type")),
             str(each.get("status")),
             str(each.get("reason") or ""),
-            masked_text(str(each.get("message") or "")),
+            mask_text(str(each.get("message") or "")),
             str(each.get("lastTransitionTime") or ""),
         )
         for each in dig(service, "status", "conditions") or ()
@@ -86,13 +86,13 @@ def _counts_as(each: Object) -> Health:
 
 
 def events(evidence: Evidence) -> tuple[Happening, ...]:
-    """The latest first."""
+    """Returns the events, the latest first."""
     concerned = {uid_of(each) for each in (evidence.service, *evidence.owned, *evidence.pods)}
     found = [
         Happening(
             str(event.get("type") or ""),
             str(event.get("reason") or ""),
-            masked_text(str(event.get("message") or "")),
+            mask_text(str(event.get("message") or "")),
             f"{dig(event, 'involvedObject', 'kind')} {dig(event, 'involvedObject', 'name')}",
             when(event),
             int(event.get("count") or dig(event, "series", "count") or 1),
@@ -106,5 +106,5 @@ def events(evidence: Evidence) -> tuple[Happening, ...]:
 def _finding(finding: Finding) -> dict[str, Any]:
     values = asdict(finding)
     values.pop("place")
-    texts = {"message": masked_text(finding.message), "log": [masked_text(line) for line in finding.log]}
+    texts = {"message": mask_text(finding.message), "log": [mask_text(line) for line in finding.log]}
     return {**values, **texts, "level": str(finding.level)}

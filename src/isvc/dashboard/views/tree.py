@@ -38,7 +38,7 @@ class Node:
 
 
 def tree(evidence: Evidence) -> tuple[Node, ...]:
-    """The groups below a service, each with what belongs to it."""
+    """Returns the groups below a service, each with what belongs to it."""
     known = {uid_of(each): each for each in (*evidence.owned, *evidence.pods)}
     below: dict[str, list[Object]] = {}
     for each in known.values():
@@ -52,13 +52,18 @@ def tree(evidence: Evidence) -> tuple[Node, ...]:
     if _PREFILL in groups and _WORKLOAD in groups:
         groups["decode"] = groups.pop(_WORKLOAD)
     return tuple(
-        Node("group", _SAID.get(name, name), worst(node.health for node in nodes), children=_told_apart(_sorted(nodes)))
+        Node(
+            "group",
+            _SAID.get(name, name),
+            worst(node.health for node in nodes),
+            children=_distinguish(_worst_first(nodes)),
+        )
         for name, nodes in sorted(groups.items(), key=lambda group: (group[0] == TRAFFIC, group[0]))
     )
 
 
-def _told_apart(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """Objects of one kind and name are of two API groups: InferencePools, while theirs is being renamed."""
+def _distinguish(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Adds the API group to objects of one kind and name: InferencePools, while theirs is being renamed."""
     alike = Counter((node.kind, node.name) for node in nodes)
     return tuple(
         replace(node, says=node.path.split("/")[2].partition(".")[2]) if alike[node.kind, node.name] > 1 else node
@@ -67,7 +72,7 @@ def _told_apart(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _group(obj: Object, service: Object) -> str:
-    """The component that an object is of; routes and what has no component are for the traffic to all of them."""
+    """Returns the component that an object is of; routes and what has no component are for the traffic to all."""
     if obj["kind"] in _ROUTES:
         return TRAFFIC
     if service.get("kind") == INFERENCE_GRAPHS.kind:
@@ -83,11 +88,13 @@ def _node(obj: Object, below: dict[str, list[Object]]) -> Node:
     own = health(obj)
     if own is not Health.READY and found:
         own = worst((own, *(node.health for node in found)))
-    return Node(str(obj["kind"]), name_of(obj), own, state_of(obj), object_path(obj), tuple(_limited(_sorted(found))))
+    return Node(
+        str(obj["kind"]), name_of(obj), own, state_of(obj), object_path(obj), tuple(_limit(_worst_first(found)))
+    )
 
 
 def _is_idle(obj: Object, below: dict[str, list[Object]]) -> bool:
-    """A ReplicaSet of an earlier revision, which has nothing to do any more."""
+    """Whether it is a ReplicaSet of an earlier revision, which has nothing to do any more."""
     return obj["kind"] == _IDLE and not dig(obj, "spec", "replicas") and not below.get(uid_of(obj))
 
 
@@ -108,7 +115,7 @@ def _gateways(evidence: Evidence, route: Object) -> Iterator[Node]:
 
 
 def _backends(evidence: Evidence, route: Object) -> Iterator[Node]:
-    """Where a route leads, with the share of each where a rule has several."""
+    """Yields where a route leads, with the share of each where a rule has several."""
     shares: dict[tuple[str, str], str] = {}
     for rule in dig(route, "spec", "rules") or ():
         references = rule.get("backendRefs") or ()
@@ -123,18 +130,18 @@ def _backends(evidence: Evidence, route: Object) -> Iterator[Node]:
 
 
 def object_path(obj: Object) -> str:
-    """The page with the object's YAML."""
+    """Returns the address of the page with the object's YAML."""
     group, version, kind = GVK.of(obj)
     named = ".".join(part for part in (kind, version, group) if part)
     return f"/objects/{named}/{namespace_of(obj) or '-'}/{name_of(obj)}"
 
 
-def _sorted(nodes: Iterable[Node]) -> tuple[Node, ...]:
+def _worst_first(nodes: Iterable[Node]) -> tuple[Node, ...]:
     order = list(Health)
     return tuple(sorted(nodes, key=lambda node: (order.index(node.health), node.kind, node.name)))
 
 
-def _limited(nodes: Sequence[Node]) -> Iterator[Node]:
+def _limit(nodes: Sequence[Node]) -> Iterator[Node]:
     yield from nodes[:MOST_PODS]
     if len(nodes) > MOST_PODS:
         rest = nodes[MOST_PODS:]

@@ -10,7 +10,7 @@ import orjson
 
 from isvc.api.annotations import STOP
 from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
-from isvc.insight.operations.failure import NotPossible
+from isvc.insight.operations import NotPossible
 from isvc.insight.operations.history import History, undo_patch
 from isvc.kube.objects import Object, dig, name_of, namespace_of, uid_of
 from isvc.kube.resource import Resource
@@ -29,7 +29,7 @@ class Edit:
     kind: PatchKind = PatchKind.MERGE
 
 
-async def make(client: Client, resource: Resource, service: Object, edit: Edit) -> None:
+async def make_edit(client: Client, resource: Resource, service: Object, edit: Edit) -> None:
     name, namespace = name_of(service), namespace_of(service)
     if edit.patch is None:
         await client.delete(resource, name, namespace, uid=uid_of(service))
@@ -48,21 +48,21 @@ def resume(resource: Resource, service: Object) -> Edit:
 
 
 def scale(resource: Resource, service: Object, replicas: int) -> Edit:
-    """Of an InferenceService the predictor: at least so many, and no fewer at most."""
+    """Sets the replicas, of an InferenceService those of the predictor: at least so many, and no fewer at most."""
     if not 0 <= replicas <= MOST_REPLICAS:
         raise NotPossible(f"replicas have to be between 0 and {MOST_REPLICAS}")
     if resource == LLM_INFERENCE_SERVICES:
-        return _patched(resource, service, {"spec": {"replicas": replicas}}, f"scales to {replicas}")
+        return _patch_edit(resource, service, {"spec": {"replicas": replicas}}, f"scales to {replicas}")
     if resource != INFERENCE_SERVICES:
         raise NotPossible(f"a {resource.kind} has no replicas")
     predictor: Object = {"minReplicas": replicas}
     if (dig(service, "spec", "predictor", "maxReplicas") or replicas) < replicas:
         predictor["maxReplicas"] = replicas
-    return _patched(resource, service, {"spec": {"predictor": predictor}}, f"scales to {replicas}")
+    return _patch_edit(resource, service, {"spec": {"predictor": predictor}}, f"scales to {replicas}")
 
 
 def shift_traffic(resource: Resource, service: Object, percent: int) -> Edit:
-    """The share of requests that the canary gets: of `spec.canary`, else of the revision that was rolled out last."""
+    """Sets the canary's share of requests: in `spec.canary`, else that of the revision that was rolled out last."""
     if resource != INFERENCE_SERVICES:
         raise NotPossible(f"a {resource.kind} has no canary")
     if not 0 <= percent <= 100:
@@ -70,12 +70,12 @@ def shift_traffic(resource: Resource, service: Object, percent: int) -> Edit:
     says = f"sends {percent} % of requests to its canary"
     if canaries := dig(service, "spec", "canary"):
         changed = [{**canaries[0], "trafficPercent": percent}, *canaries[1:]]
-        return _patched(resource, service, {"spec": {"canary": changed}}, says)
-    return _patched(resource, service, {"spec": {"predictor": {"canaryTrafficPercent": percent}}}, says)
+        return _patch_edit(resource, service, {"spec": {"canary": changed}}, says)
+    return _patch_edit(resource, service, {"spec": {"predictor": {"canaryTrafficPercent": percent}}}, says)
 
 
 def undo(history: History) -> Edit:
-    revision = history.chosen(None)
+    revision = history.revision(None)
     patch = undo_patch(history, revision)
     kubectl = _kubectl(
         "patch", history.resource, history.service, "--type=json", "-p", orjson.dumps(patch[1:]).decode()
@@ -91,7 +91,7 @@ def delete(resource: Resource, service: Object, confirmed: str) -> Edit:
     return Edit(f"{name_of(service)} is being deleted", _kubectl("delete", resource, service), None)
 
 
-def _patched(resource: Resource, service: Object, patch: Object, says: str) -> Edit:
+def _patch_edit(resource: Resource, service: Object, patch: Object, says: str) -> Edit:
     kubectl = _kubectl("patch", resource, service, "--type=merge", "-p", orjson.dumps(patch).decode())
     return Edit(f"{name_of(service)} {says}", kubectl, patch)
 
@@ -102,6 +102,6 @@ def _kubectl(verb: str, resource: Resource, service: Object, *words: str) -> str
 
 
 def canary_share(service: Object) -> int | None:
-    """The per cent of requests that the canary gets."""
+    """Returns the per cent of requests that the canary gets."""
     found: int | None = dig(service, "spec", "canary", 0, "trafficPercent")
     return dig(service, "spec", "predictor", "canaryTrafficPercent") if found is None else found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isvc.api.resources import INFERENCE_GRAPHS, LLM_INFERENCE_SERVICES
-from isvc.insight.operations.failure import NotPossible
+from isvc.insight.operations import NotPossible
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.resource import SERVICES
@@ -42,18 +42,18 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict)
     direct: bool = True
 
-    def completed(self, body: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"model": self.model, **body} if self.model else body
 
     def curl(self, body: dict[str, Any]) -> str:
-        """The same request as a line for a shell."""
+        """Returns the same request as a line for a shell."""
         import orjson
 
         words = ["curl", *(["-N"] if body.get("stream") else []), self.url, "-H", "Content-Type: application/json"]
         return shlex.join([*words, "-d", orjson.dumps(body).decode()])
 
     async def post(self, client: Client, body: dict[str, Any], within: float, most: int = MOST) -> bytes:
-        """The answer; through the API server where the service's own host cannot be reached from here.
+        """Returns the answer; through the API server where the service's own host cannot be reached from here.
 
         One of more than `most` bytes is refused, and so is one that leads elsewhere.
         """
@@ -63,9 +63,9 @@ class Endpoint:
             return await self._through_api_server(client, body, within, most)
         try:
             async with self._session(within) as session, session.post(self._target(), **self._request(body)) as answer:
-                content = await _read(answer.content.iter_any(), most)
+                content = await _read_at_most(answer.content.iter_any(), most)
                 self._check(answer.status, answer.headers.get("Location", ""), content)
-                return self._bounded(content, most)
+                return self._refuse_long(content, most)
         except aiohttp.ClientConnectorError as error:
             if not self.proxy:
                 raise Unanswered(f"{self.url} cannot be reached: {error}") from None
@@ -74,14 +74,14 @@ class Endpoint:
             raise self._failure(error) from None
 
     async def stream(self, body: dict[str, Any], within: float) -> AsyncGenerator[str, None]:
-        """The text of server-sent events, piece by piece."""
+        """Yields the text of server-sent events, piece by piece."""
         import aiohttp
         from aiohttp.http_exceptions import LineTooLong
 
         try:
             async with self._session(within) as session, session.post(self._target(), **self._request(body)) as answer:
                 if answer.status >= 300:
-                    content = await _read(answer.content.iter_any(), LONGEST_REFUSAL)
+                    content = await _read_at_most(answer.content.iter_any(), LONGEST_REFUSAL)
                     self._check(answer.status, answer.headers.get("Location", ""), content)
                 async for line in answer.content:
                     if text := _piece(line):
@@ -101,7 +101,7 @@ class Endpoint:
             raise Unanswered(f"{self.url} can be asked directly alone, and not from here: use the line for a shell")
         try:
             async with client.posted(self.proxy, orjson.dumps(body), within) as pieces:
-                return self._bounded(await _read(pieces, most), most)
+                return self._refuse_long(await _read_at_most(pieces, most), most)
         except (ApiError, ClusterError) as error:
             refused = f"the request through the API server failed: {' '.join(str(error).split())}"
             raise Unanswered(f"{after}; {refused}" if after else refused) from None
@@ -113,7 +113,7 @@ class Endpoint:
             return Unanswered(f"{self.url} did not answer: {error or 'timeout'}")
         return Unanswered(f"{self.url} cannot be asked: {error}; look at http_proxy and https_proxy")
 
-    def _bounded(self, content: bytes, most: int) -> bytes:
+    def _refuse_long(self, content: bytes, most: int) -> bytes:
         if len(content) > most:
             raise Unanswered(f"{self.url} answered with more than {most >> 20} MiB")
         return content
@@ -125,14 +125,14 @@ class Endpoint:
         return {"data": orjson.dumps(body), "headers": headers, "allow_redirects": False}
 
     def _target(self) -> str:
-        """The URL to connect to: names below localhost are this machine, also where the resolver does not know them."""
+        """Returns the URL to connect to: names below localhost are this machine, whatever the resolver says."""
         import yarl
 
         url = yarl.URL(self.url)
         return str(url.with_host("127.0.0.1")) if (url.host or "").endswith(".localhost") else self.url
 
     def _session(self, within: float) -> Any:
-        """A proxy of the environment is used, but never for this machine."""
+        """Opens a session that uses a proxy of the environment, but never for this machine."""
         import aiohttp
         import yarl
 
@@ -148,8 +148,8 @@ class Endpoint:
             raise Unanswered(f"{self.url} answered {status}: it leads to {location[:200] or 'nowhere'}")
 
 
-def endpoint(service: Object, body: dict[str, Any], path: str = "", *, direct: bool = True) -> Endpoint:
-    """Where to send the request; refuses a service that has no address, and a request of no known protocol."""
+def find_endpoint(service: Object, body: dict[str, Any], path: str = "", *, direct: bool = True) -> Endpoint:
+    """Returns where to send the request; refuses a service without an address and a request of no known protocol."""
     url = str(dig(service, "status", "url") or dig(service, "status", "address", "url") or "").rstrip("/")
     name = name_of(service)
     if not url:
@@ -180,7 +180,7 @@ def _model(service: Object) -> str:
 
 
 def _proxy_path(service: Object, path: str) -> str:
-    """Through the API server to the Service in front of the pods."""
+    """Returns the path through the API server to the Service in front of the pods."""
     name = name_of(service)
     if service["kind"] == LLM_INFERENCE_SERVICES.kind:
         return ""
@@ -203,8 +203,8 @@ def _piece(line: bytes) -> str:
     return str(dig(choice, "delta", "content") or choice.get("text") or "") if isinstance(choice, dict) else ""
 
 
-async def _read(pieces: AsyncIterable[bytes], most: int) -> bytes:
-    """All of a body, or a little more than `most` bytes of it."""
+async def _read_at_most(pieces: AsyncIterable[bytes], most: int) -> bytes:
+    """Reads all of a body, or a little more than `most` bytes of it."""
     found = bytearray()
     async for piece in pieces:
         found += piece

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
-from isvc.insight.operations import kinds
-from isvc.insight.operations.failure import NotPossible
+from isvc.insight.operations import NotPossible, kinds
 from isvc.kube.changed_fields import changed_fields
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, Resource
@@ -27,11 +26,11 @@ class History:
 
     @property
     def specs(self) -> list[Object]:
-        """Of each revision, and last the one of now."""
+        """Returns the spec of each revision, and last the one of now."""
         return [each["data"].get("spec") or {} for each in self.earlier] + [self.service.get("spec") or {}]
 
-    def chosen(self, number: int | None) -> Object:
-        """The revision of that number; without one, the last whose spec is not that of now."""
+    def revision(self, number: int | None) -> Object:
+        """Returns the revision of that number; without one, the last whose spec is not that of now."""
         name = name_of(self.service)
         if number is not None:
             for each in self.earlier:
@@ -46,12 +45,12 @@ class History:
         return others[-1]
 
 
-async def history_of(client: Client, name: str, namespace: str) -> History:
+async def find_history(client: Client, name: str, namespace: str) -> History:
     resource, service = await kinds.find(client, name, namespace)
-    return await history(client, resource, service)
+    return await read_history(client, resource, service)
 
 
-async def history(client: Client, resource: Resource, service: Object) -> History:
+async def read_history(client: Client, resource: Resource, service: Object) -> History:
     if resource not in (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES):
         raise NotPossible(f"no history is kept of a {resource.kind}")
     labels = f"{HISTORY_LABEL}={resource.kind.lower()}"
@@ -60,14 +59,14 @@ async def history(client: Client, resource: Resource, service: Object) -> Histor
 
 
 def summary(before: Any, after: Any) -> str:
-    """Which fields changed from one spec to the next."""
+    """Names the fields that changed from one spec to the next."""
     paths = [*changed_fields(before, after, "spec")]
     more = f" and {len(paths) - _FIELDS_SHOWN} more" if len(paths) > _FIELDS_SHOWN else ""
     return ", ".join(paths[:_FIELDS_SHOWN]) + more
 
 
 def undo_patch(history: History, revision: Object) -> list[Object]:
-    """The JSON patch that gives the service that spec; refused if the service has changed since it was read."""
+    """Returns the JSON patch that restores that spec; refused if the service has changed since it was read."""
     version = history.service["metadata"]["resourceVersion"]
     return [
         {"op": "test", "path": "/metadata/resourceVersion", "value": version},

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
-from isvc.insight.operations.failure import NotPossible
+from isvc.insight.operations import NotPossible
 from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.objects import name_of
 from isvc.kube.resource import Resource
@@ -28,7 +28,7 @@ ALL: Final = tuple(SHORT)
 
 
 def resource_called(word: str) -> Resource | None:
-    """The kind called so: isvc, InferenceService, inferenceservices, inferenceservices.serving.kserve.io."""
+    """Returns the kind called isvc, InferenceService, inferenceservices or inferenceservices.serving.kserve.io."""
     wanted = word.lower()
     for resource, short in SHORT.items():
         if wanted in (short, resource.kind.lower(), resource.plural, str(resource)):
@@ -37,7 +37,7 @@ def resource_called(word: str) -> Resource | None:
 
 
 async def find(client: Client, name: str, namespace: str) -> tuple[Resource, Object]:
-    """The one service that `name` means; `KIND/NAME` tells two of the same name apart."""
+    """Finds the one service that `name` means; `KIND/NAME` tells two of the same name apart."""
     word, slash, rest = name.rpartition("/")
     if not rest:
         raise NotPossible(f"{name!r} names no service")
@@ -60,7 +60,7 @@ async def find(client: Client, name: str, namespace: str) -> tuple[Resource, Obj
 
 
 async def list_all(client: Client, namespace: str, kinds: tuple[Resource, ...] = ()) -> list[Object]:
-    """Every object of the kinds, or of all of them; those that the cluster does not have are left out.
+    """Lists every object of the kinds, or of all of them, but not of those that the cluster does not have.
 
     A cluster that has none of them is another one than was meant, or has no KServe.
     """
@@ -75,7 +75,7 @@ async def list_all(client: Client, namespace: str, kinds: tuple[Resource, ...] =
 
 
 def _raise_unless_answered(answers: Sequence[object]) -> None:
-    """A kind that is not installed, or not this user's to read, is passed over; any other failure is raised.
+    """Passes over a kind that is not installed or not this user's to read; raises any other failure.
 
     If no kind could be read, that is what is raised.
     """

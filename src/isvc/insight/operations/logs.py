@@ -23,11 +23,11 @@ class Stream(NamedTuple):
 
 
 async def streams(client: Client, service: Object) -> list[Stream]:
-    return started(service, (await client.list(PODS, namespace_of(service))).items)
+    return started_streams(service, (await client.list(PODS, namespace_of(service))).items)
 
 
-def started(service: Object, pods: Iterable[Object]) -> list[Stream]:
-    """The containers of a service that have started, those of older pods and init containers first."""
+def started_streams(service: Object, pods: Iterable[Object]) -> list[Stream]:
+    """Returns the containers of a service that have started, those of older pods and init containers first."""
     return [
         Stream(name_of(pod), str(status["name"]), int(status.get("restartCount") or 0), component_of(pod))
         for pod in reversed(pods_of(service, pods))
@@ -40,7 +40,7 @@ def started(service: Object, pods: Iterable[Object]) -> list[Stream]:
 async def lines(
     client: Client, namespace: str, stream: Stream, *, tail: int, follow: bool, since: str = ""
 ) -> AsyncGenerator[str, None]:
-    """What a container has logged: its last `tail` lines, or all if that is negative, since a time if one is given."""
+    """Yields what a container has logged: its last `tail` lines, or all if negative, since a time if one is given."""
     params = {"container": stream.container, **({"tailLines": str(tail)} if tail >= 0 else {})}
     if follow:
         params["follow"] = "true"

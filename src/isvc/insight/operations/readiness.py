@@ -7,7 +7,7 @@ from isvc.kube.objects import Object, dig
 
 
 def is_ready(service: Object) -> bool:
-    """Ready, and for the spec that the service has now."""
+    """Whether the service is ready, and for the spec that it has now."""
     return is_seen(service) and is_true(dig(service, "status", "conditions") or (), "Ready")
 
 

@@ -15,7 +15,7 @@ def as_yaml(value: Any) -> str:
 
 
 def difference(before: Any, after: Any, name_before: str, name_after: str) -> str:
-    """The unified diff of two values as YAML."""
+    """Returns the unified diff of two values as YAML."""
     lines = difflib.unified_diff(
         as_yaml(before).splitlines(keepends=True), as_yaml(after).splitlines(keepends=True), name_before, name_after
     )

@@ -75,7 +75,7 @@ class _Reader:
 def _if_read(
     unreadable: list[Resource], needed: tuple[Resource, ...], check: Callable[[], Iterator[Finding]]
 ) -> list[Finding]:
-    """Nothing is concluded from what could not be read."""
+    """Runs a check unless what it needs could not be read: nothing is concluded then."""
     return [] if any(resource in unreadable for resource in needed) else [*check()]
 
 

@@ -53,16 +53,16 @@ def check_projects(crds: list[Object]) -> Iterator[Finding]:
         problems = [
             problem
             for resource, crd in zip(project.resources, installed, strict=True)
-            if (problem := _unusable(resource, crd))
+            if (problem := _why_unusable(resource, crd))
         ]
         if problems:
             yield error(project.name, problems[0], f"upgrade it, or services cannot use {project.needed_for}")
         else:
-            yield ok(project.name, _installed(installed[0]))
+            yield ok(project.name, _describe_version(installed[0]))
 
 
-def _unusable(resource: Resource, crd: Object) -> str:
-    """Why a kind cannot be used although it is there."""
+def _why_unusable(resource: Resource, crd: Object) -> str:
+    """Says why a kind cannot be used although it is there."""
     if is_being_deleted(crd):
         return f"CRD {resource} is being deleted"
     served = [version["name"] for version in dig(crd, "spec", "versions") or () if version.get("served")]
@@ -71,8 +71,8 @@ def _unusable(resource: Resource, crd: Object) -> str:
     return ""
 
 
-def _installed(crd: Object) -> str:
-    """With its version, where the CRD says it."""
+def _describe_version(crd: Object) -> str:
+    """Says that a kind is installed, with its version where the CRD has one."""
     labels = crd["metadata"].get("labels") or {}
     version = annotations_of(crd).get("gateway.networking.k8s.io/bundle-version") or labels.get(
         "app.kubernetes.io/version"

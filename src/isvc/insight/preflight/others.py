@@ -57,7 +57,7 @@ def _is_held(lease: Object, now: datetime) -> bool:
 
 
 def check_webhooks(configurations: list[Object], services: list[Object], slices: list[Object]) -> Iterator[Finding]:
-    """Webhooks whose Service is not there, or has no pod that is ready."""
+    """Yields webhooks whose Service is not there, or has no pod that is ready."""
     known = {Key.of(service) for service in services}
     ready = {_service_of(each) for each in slices if any(_is_ready(end) for end in each.get("endpoints") or ())}
     for configuration in configurations:
@@ -68,22 +68,22 @@ def check_webhooks(configurations: list[Object], services: list[Object], slices:
             key = Key(str(service.get("namespace")), str(service.get("name")))
             why = "does not exist" if key not in known else "has no ready endpoint" if key not in ready else ""
             if why:
-                yield _nowhere(configuration, webhook, f"Service {key} {why}")
+                yield _dead_webhook(configuration, webhook, f"Service {key} {why}")
 
 
-def _nowhere(configuration: Object, webhook: Object, why: str) -> Finding:
+def _dead_webhook(configuration: Object, webhook: Object, why: str) -> Finding:
     title = f"{configuration['kind']} {name_of(configuration)}"
     message = f"{title} asks {webhook.get('name')}, and {why}"
     if webhook.get("failurePolicy") == "Ignore":
         return warning("webhooks", message, f"delete the {configuration['kind']}, or start what serves it")
     return error(
         "webhooks",
-        f"{message}: {_refused(webhook)} are refused",
+        f"{message}: {_refused_writes(webhook)} are refused",
         f"delete the {configuration['kind']}, or start what serves it",
     )
 
 
-def _refused(webhook: Object) -> str:
+def _refused_writes(webhook: Object) -> str:
     kinds = [kind for rule in webhook.get("rules") or () for kind in rule.get("resources") or ()]
     groups = {group for rule in webhook.get("rules") or () for group in rule.get("apiGroups") or ()}
     ours = f" of {GROUP}" if groups == {GROUP} else ""

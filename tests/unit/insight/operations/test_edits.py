@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
-from isvc.insight.operations import edits
-from isvc.insight.operations.failure import NotPossible
+from isvc.insight.operations import NotPossible, edits
 from isvc.insight.operations.history import History
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from isvc.insight.operations.endpoint import Endpoint, Unanswered, endpoint
-from isvc.insight.operations.failure import NotPossible
+from isvc.insight.operations import NotPossible
+from isvc.insight.operations.endpoint import Endpoint, Unanswered, find_endpoint
 from isvc.toolkit.client import Client
 from isvc.toolkit.kubeconfig import ClusterConfig
 
@@ -33,21 +33,21 @@ def service(kind: str = "InferenceService", **spec: Any) -> dict:
     ],
 )
 def test_the_path_follows_from_kind_and_request(kind, body, path):
-    assert endpoint(service(kind), body).url == f"http://iris.example.com/base{path}"
+    assert find_endpoint(service(kind), body).url == f"http://iris.example.com/base{path}"
 
 
 def test_the_name_of_the_model_is_filled_in_where_openai_wants_one():
-    named = endpoint(service("LLMInferenceService", model={"name": "smol"}), {"messages": []})
-    assert named.completed({"messages": []}) == {"messages": [], "model": "smol"}
-    assert named.completed({"messages": [], "model": "mine"})["model"] == "mine"
-    assert "model" not in endpoint(service(), {"instances": []}).completed({"instances": []})
+    named = find_endpoint(service("LLMInferenceService", model={"name": "smol"}), {"messages": []})
+    assert named.complete({"messages": []}) == {"messages": [], "model": "smol"}
+    assert named.complete({"messages": [], "model": "mine"})["model"] == "mine"
+    assert "model" not in find_endpoint(service(), {"instances": []}).complete({"instances": []})
 
 
 def test_what_cannot_be_sent_is_said():
     with pytest.raises(NotPossible, match="shows no protocol"):
-        endpoint(service(), {"nothing": 1})
+        find_endpoint(service(), {"nothing": 1})
     with pytest.raises(NotPossible, match="has no URL yet"):
-        endpoint({**service(), "status": {}}, {"instances": []})
+        find_endpoint({**service(), "status": {}}, {"instances": []})
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ async def test_answers_streams_and_refusals(url: int):
 
 
 async def test_names_below_localhost_are_this_machine(url: int):
-    target = endpoint(
+    target = find_endpoint(
         {**service("InferenceGraph"), "status": {"url": f"http://iris.localhost:{url}"}}, {"instances": []}
     )
     async with Client.connect(NOBODY) as client:

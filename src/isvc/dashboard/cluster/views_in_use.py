@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeVar
 
 from aiohttp import web
 
-from isvc.dashboard.cluster_view import ClusterView
+from isvc.dashboard.cluster.view import ClusterView
 
 IDLE: Final = 300.0  # seconds after which a view that nobody looks at is closed
 
@@ -29,7 +29,7 @@ class Views(Protocol):
 
 class Usable(Protocol):
     @property
-    def unused(self) -> bool: ...
+    def is_unused(self) -> bool: ...
 
 
 K = TypeVar("K", str, bytes)
@@ -49,12 +49,12 @@ class ViewInUse:
     def open(self) -> asyncio.Task[ClusterView]:
         """Opens the view in the background, so that the first look does not have to wait; again after a failure."""
         if self._view is None or _has_failed(self._view):
-            self._view = asyncio.create_task(self._started(), name="view of the cluster")
+            self._view = asyncio.create_task(self._start(), name="view of the cluster")
         return self._view
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[ClusterView]:
-        """The view, which stays open for as long as it is used."""
+        """Yields the view, which stays open for as long as it is used."""
         if self._closing is not None:
             self._closing.cancel()
         self._users += 1
@@ -66,7 +66,7 @@ class ViewInUse:
                 self._closing = asyncio.get_running_loop().call_later(self._idle, self._close_unused)
 
     @property
-    def unused(self) -> bool:
+    def is_unused(self) -> bool:
         return not self._users
 
     async def close(self) -> None:
@@ -75,7 +75,7 @@ class ViewInUse:
         self._close_unused()
         await asyncio.gather(*self._closed, return_exceptions=True)
 
-    async def _started(self) -> ClusterView:
+    async def _start(self) -> ClusterView:
         view = await self._make()
         try:
             await view.start()
@@ -92,9 +92,9 @@ class ViewInUse:
             self._view = None
 
 
-def surplus(views: dict[K, V], most: int) -> Iterator[V]:
+def pop_unused(views: dict[K, V], most: int) -> Iterator[V]:
     """Takes out views that nobody uses, those of the longest ago first, until no more than `most` are left."""
-    while len(views) > most and (unused := next((key for key, view in views.items() if view.unused), None)):
+    while len(views) > most and (unused := next((key for key, view in views.items() if view.is_unused), None)):
         yield views.pop(unused)
 
 

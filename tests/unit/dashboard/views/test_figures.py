@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.dashboard.views.figures import Chart, Replicas, Sample, charts, parsed, sample
+from isvc.dashboard.views.figures import Chart, Replicas, Sample, charts, parse_metrics, sample
 
 VLLM = """\
 # TYPE vllm:num_requests_waiting gauge
@@ -72,5 +72,5 @@ def test_replicas_are_a_line_with_steps_up_to_now():
     "text", ["", "<html>no metrics</html>", "a{b=", "x 1 2 3 4", "\x00", "# TYPE x histogram\nx nan"]
 )
 def test_what_is_no_metrics_is_passed_over(text):
-    parsed(text)
+    parse_metrics(text)
     assert taken(0, text).buckets == {}

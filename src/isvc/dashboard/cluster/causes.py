@@ -48,16 +48,16 @@ class Causes:
         return self._findings.get(place)
 
     def watch(self, places: Iterable[Place]) -> None:
-        """Somebody looks at these services now."""
+        """Notes that somebody looks at these services now."""
         for place in places:
             if place not in self._watched and place not in self._findings:
-                self.changed(place.namespace)
+                self.diagnose_later(place.namespace)
             self._watched.pop(place, None)
             self._watched[place] = None
         while len(self._watched) > MOST_WATCHED:
             self.forget(next(iter(self._watched)))
 
-    def changed(self, namespace: str) -> None:
+    def diagnose_later(self, namespace: str) -> None:
         self._due.add(namespace)
         self._wake.set()
 

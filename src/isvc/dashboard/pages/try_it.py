@@ -16,16 +16,17 @@ from typing import Any, Final, NamedTuple
 import orjson
 from aiohttp import web
 
-from isvc.dashboard.addressed import SERVICE, addressed_service
-from isvc.dashboard.cluster_view import ClusterView
-from isvc.dashboard.live import Event, stream
-from isvc.dashboard.pages import Page, pretty, render, respond, wants_json
-from isvc.dashboard.service_pages import around, page_of
-from isvc.dashboard.views.sample import SAMPLES, sample
-from isvc.dashboard.views_in_use import Views
-from isvc.insight.operations.endpoint import Endpoint, endpoint
-from isvc.insight.operations.failure import NotPossible
-from isvc.kube.objects import name_of
+from isvc.api.resources import LLM_INFERENCE_SERVICES
+from isvc.dashboard.cluster.view import ClusterView
+from isvc.dashboard.cluster.views_in_use import Views
+from isvc.dashboard.pages.addressed import SERVICE, addressed_service
+from isvc.dashboard.pages.live import Event, stream
+from isvc.dashboard.pages.rendering import Page, pretty, render, respond, wants_json
+from isvc.dashboard.pages.service import page_header, page_of
+from isvc.insight.operations import NotPossible
+from isvc.insight.operations.endpoint import Endpoint, find_endpoint
+from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.resource import Resource
 from isvc.toolkit.clock import Clock, SystemClock
 
 WITHIN: Final = 120.0  # seconds to wait for an answer
@@ -33,6 +34,10 @@ MOST_PREPARED: Final = 100
 MOST_BYTES: Final = 4 << 20  # of an answer
 MOST_SHOWN: Final = 80_000  # characters of it on the page
 MOST_STREAMED: Final = 200_000
+V1: Final = {"instances": [[6.8, 2.8, 4.8, 1.4]]}
+V2: Final = {"inputs": [{"name": "input-0", "shape": [1, 4], "datatype": "FP32", "data": [6.8, 2.8, 4.8, 1.4]}]}
+CHAT: Final = {"messages": [{"role": "user", "content": "Tell me about Paris."}], "max_tokens": 200, "stream": True}
+SAMPLES: Final = {"v1": V1, "v2": V2, "chat": CHAT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +72,15 @@ class TryPages:
     async def _form(self, request: web.Request) -> web.Response:
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
-            body = SAMPLES.get(request.query.get("sample", "")) or sample(resource, service)
+            body = SAMPLES.get(request.query.get("sample", "")) or sample_request(resource, service)
             return respond(request, page_of(view, resource, service, "try.html", {"request": body, "answer": None}))
 
     async def _send(self, request: web.Request) -> web.Response:
         body = await _body(request)
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
-            target = endpoint(service, body, direct=self._views.asks_directly)
-            body = target.completed(body)
+            target = find_endpoint(service, body, direct=self._views.asks_directly)
+            body = target.complete(body)
             if body.get("stream") and "HX-Request" in request.headers and target.direct:
                 number = self._prepare(Prepared(target, body))
                 fragment = render("try_stream.html", path=f"{request.path}/{number}", curl=target.curl(body))
@@ -84,7 +89,9 @@ class TryPages:
             shown = {"request": body, "answer": answer}
             if "HX-Request" in request.headers and not wants_json(request):
                 return web.Response(text=render("answer.html", answer=answer), content_type="text/html")
-            return respond(request, Page("try.html", name_of(service), shown, around=around(view, resource, service)))
+            return respond(
+                request, Page("try.html", name_of(service), shown, around=page_header(view, resource, service))
+            )
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         prepared = self._prepared.pop(request.match_info["number"], None)
@@ -102,7 +109,10 @@ class TryPages:
     async def _answer(self, prepared: Prepared, view: ClusterView) -> Answer:
         started = self._clock.monotonic()
         try:
-            text, failed = _shown(await prepared.target.post(view.client, prepared.body, WITHIN, MOST_BYTES)), False
+            text, failed = (
+                _readable_answer(await prepared.target.post(view.client, prepared.body, WITHIN, MOST_BYTES)),
+                False,
+            )
         except NotPossible as error:
             text, failed = str(error), True
         seconds = self._clock.monotonic() - started
@@ -136,9 +146,17 @@ async def _body(request: web.Request) -> dict[str, Any]:
     return body
 
 
-def _shown(answer: bytes) -> str:
+def _readable_answer(answer: bytes) -> str:
     try:
         text = pretty(orjson.loads(answer))
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):  # nested so deeply that it can be read and not written
         text = answer.decode(errors="replace")
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}\n… {len(text):,} characters in all"
+
+
+def sample_request(resource: Resource, service: Object) -> dict[str, Any]:
+    """Returns a request to begin with, in the protocol that the service most likely speaks."""
+    model = dig(service, "spec", "predictor", "model") or {}
+    if resource == LLM_INFERENCE_SERVICES or dig(model, "modelFormat", "name") == "huggingface":
+        return CHAT
+    return V2 if model.get("protocolVersion") == "v2" else V1

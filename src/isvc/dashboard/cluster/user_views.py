@@ -10,10 +10,10 @@ from typing import Final
 
 from aiohttp import web
 
-from isvc.dashboard.cluster_view import ClusterView
-from isvc.dashboard.scoped_views import ScopedViews
+from isvc.dashboard.cluster.scoped_views import ScopedViews
+from isvc.dashboard.cluster.view import ClusterView
+from isvc.dashboard.cluster.views_in_use import pop_unused
 from isvc.dashboard.sign_in import TOKEN
-from isvc.dashboard.views_in_use import surplus
 from isvc.kube.errors import Forbidden, Unauthorized
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
@@ -58,19 +58,19 @@ class UserViews:
         token = request[TOKEN]
         key = _digest(token)
         views = self._views.pop(key, None) or ScopedViews(Client.connect(self._as(token)), self._namespaces)
-        unused = list(surplus(self._views, MOST_USERS - 1))  # before it is among them, and nobody uses it yet
+        unused = list(pop_unused(self._views, MOST_USERS - 1))  # before it is among them, and nobody uses it yet
         self._views[key] = views
         async with views.use(request) as view:
             for each in unused:
-                await _closed(each)
+                await _close(each)
             yield view
 
     async def close(self) -> None:
         for views in self._views.values():
-            await _closed(views)
+            await _close(views)
 
     def _as(self, token: str) -> ClusterConfig:
-        """The same cluster, and nothing of who we are ourselves."""
+        """Returns the same cluster for another user, with nothing of who we are ourselves."""
         return replace(
             self._config,
             token=token,
@@ -83,7 +83,7 @@ class UserViews:
         )
 
 
-async def _closed(views: ScopedViews) -> None:
+async def _close(views: ScopedViews) -> None:
     await views.close()
     await views.client.close()
 

@@ -10,14 +10,14 @@ from typing import Final
 
 from aiohttp import web
 
-from isvc.dashboard.addressed import SERVICE, addressed_service
-from isvc.dashboard.cluster_view import ClusterView
-from isvc.dashboard.live import Event, stream
-from isvc.dashboard.pages import render, respond
-from isvc.dashboard.service_pages import page_of
+from isvc.dashboard.cluster.view import ClusterView
+from isvc.dashboard.cluster.views_in_use import Views
+from isvc.dashboard.pages.addressed import SERVICE, addressed_service
+from isvc.dashboard.pages.live import Event, stream
+from isvc.dashboard.pages.rendering import render, respond
+from isvc.dashboard.pages.service import page_of
 from isvc.dashboard.views.rows import Place
-from isvc.dashboard.views_in_use import Views
-from isvc.insight.operations.logs import Stream, lines, started
+from isvc.insight.operations.logs import Stream, lines, started_streams
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, namespace_of
 from isvc.kube.resource import PODS, Resource
@@ -120,7 +120,7 @@ class Follower:
 
 
 def _streams(view: ClusterView, service: Object) -> list[Stream]:
-    return started(service, view.cache.list(PODS, namespace_of(service)))
+    return started_streams(service, view.cache.list(PODS, namespace_of(service)))
 
 
 async def _tail(view: ClusterView, service: Object, each: Stream, tail: int) -> list[Line]:

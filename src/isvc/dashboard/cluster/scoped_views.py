@@ -12,9 +12,9 @@ from typing import Final
 
 from aiohttp import web
 
-from isvc.dashboard.cluster_view import ClusterView
-from isvc.dashboard.scope import Scope, may_read_services, readable
-from isvc.dashboard.views_in_use import IDLE, ViewInUse, surplus
+from isvc.dashboard.cluster.scope import Scope, may_read_services, readable_scope
+from isvc.dashboard.cluster.view import ClusterView
+from isvc.dashboard.cluster.views_in_use import IDLE, ViewInUse, pop_unused
 from isvc.kube.selectors import is_label_value
 from isvc.toolkit.client import Client
 
@@ -25,7 +25,7 @@ class ScopedViews:
     asks_directly = True
 
     def __init__(self, client: Client, namespaces: Sequence[str] = (), idle: float | None = IDLE) -> None:
-        """With `namespaces` nothing else is shown; without any, the cluster is asked what may be."""
+        """Shows `namespaces` and nothing else; without any, the cluster is asked what may be shown."""
         self.client = client
         self._only = Scope(tuple(namespaces), chosen=True) if namespaces else None
         self._found = ViewInUse(self._make, idle)
@@ -46,8 +46,8 @@ class ScopedViews:
             yield view
 
     @property
-    def unused(self) -> bool:
-        return all(view.unused for view in (self._found, *self.named.values()))
+    def is_unused(self) -> bool:
+        return all(view.is_unused for view in (self._found, *self.named.values()))
 
     async def close(self) -> None:
         for view in (self._found, *self.named.values()):
@@ -61,7 +61,7 @@ class ScopedViews:
     @asynccontextmanager
     async def view_of(self, namespace: str) -> AsyncIterator[ClusterView]:
         view = self.named.pop(namespace, None) or ViewInUse(lambda: self._make_of(Scope((namespace,))))
-        unused = list(surplus(self.named, MOST_NAMED - 1))  # before it is among them, and nobody uses it yet
+        unused = list(pop_unused(self.named, MOST_NAMED - 1))  # before it is among them, and nobody uses it yet
         self.named[namespace] = view
         async with view.use() as used:
             for each in unused:
@@ -69,7 +69,7 @@ class ScopedViews:
             yield used
 
     async def _make(self) -> ClusterView:
-        return await self._make_of(self._only or await readable(self.client))
+        return await self._make_of(self._only or await readable_scope(self.client))
 
     async def _make_of(self, scope: Scope) -> ClusterView:
         return ClusterView(self.client, scope)

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from isvc.dashboard.causes import Causes
-from isvc.dashboard.changes import Changes
-from isvc.dashboard.reachability import Reachability
-from isvc.dashboard.replicas import ReplicaHistory, service_of_deployment, services_of_pod
-from isvc.dashboard.scope import EVERYTHING, Scope
+from isvc.dashboard.cluster.causes import Causes
+from isvc.dashboard.cluster.reachability import Reachability
+from isvc.dashboard.cluster.replicas import ReplicaHistory, service_of_deployment, services_of_pod
+from isvc.dashboard.cluster.scope import EVERYTHING, Scope
 from isvc.dashboard.views.overview import Overview, Question, overview
 from isvc.dashboard.views.rows import Place, Row, row
 from isvc.insight.diagnosis.dry_runs import DryRuns
@@ -29,6 +28,25 @@ from isvc.toolkit.failure import Unreachable
 MOST_QUESTIONS: Final = 100  # whose answers are kept until something changes
 FIRST_LOOK: Final = 30.0  # seconds
 REMEMBER: Final = 300.0  # seconds for which it is known what the API server would make of a write
+
+
+class Changes:
+    """A count of changes. Waiters that are slow see several changes as one, so nothing is queued for them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._next = asyncio.Event()
+
+    def notify(self) -> None:
+        self.count += 1
+        woken, self._next = self._next, asyncio.Event()
+        woken.set()
+
+    async def since(self, count: int) -> int:
+        """Waits until there are more changes than `count`; returns how many there are."""
+        while self.count <= count:
+            await self._next.wait()
+        return self.count
 
 
 class ClusterView:
@@ -96,14 +114,14 @@ class ClusterView:
         return self.cache.get(resource, place.name, place.namespace) if resource in self._kinds else None
 
     def changes_in(self, namespace: str) -> Changes:
-        """Changes of anything in a namespace."""
+        """Returns the count of changes of anything in a namespace."""
         return self._changes_in.setdefault(namespace, Changes())
 
     async def evidence(self, service: Object) -> Evidence:
         return await gather(self.client, service, of_service(self.cache, service), self.dry_runs)
 
     def forbidden(self) -> tuple[str, ...]:
-        """The kinds that this user may not read."""
+        """Returns the kinds that this user may not read."""
         return tuple(sorted({kind.kind for kind in self._kinds if self.cache.forbids(kind)}))
 
     def _service_changed(self, resource: Resource, before: Object | None, after: Object | None) -> None:
@@ -115,19 +133,19 @@ class ClusterView:
             self.replicas.forget(place)
             self.changes.notify()
         else:
-            self.causes.changed(place.namespace)
-            self.replicas.changed([place])
+            self.causes.diagnose_later(place.namespace)
+            self.replicas.count_later([place])
             self._update(resource, place, after)
 
     def _surroundings_changed(self, before: Object | None, after: Object | None) -> None:
         namespace = namespace_of(after or before or {})
         self._notify(namespace)
-        self.causes.changed(namespace)
+        self.causes.diagnose_later(namespace)
 
     def _replicas_changed(
         self, services: Callable[[Object], list[Place]], before: Object | None, after: Object | None
     ) -> None:
-        self.replicas.changed(place for place in services(after or before or {}) if place in self.rows)
+        self.replicas.count_later(place for place in services(after or before or {}) if place in self.rows)
 
     def _everything_changed(self) -> None:
         for changes in (self.changes, *self._changes_in.values()):

@@ -41,8 +41,8 @@ class Scope:
 EVERYTHING: Final = Scope()
 
 
-async def readable(client: Client) -> Scope:
-    """The whole cluster if the user may list services of any kind there, else the namespaces where that is so."""
+async def readable_scope(client: Client) -> Scope:
+    """Returns the whole cluster if the user may list services of a kind there, else the namespaces where that is so."""
     if await may_read_services(client):
         return EVERYTHING
     slots = asyncio.Semaphore(AT_ONCE)
@@ -64,7 +64,7 @@ async def may_read_services(client: Client, namespace: str = "") -> bool:
 
 
 async def _candidates(client: Client) -> list[str]:
-    """All namespaces; for a user who may not list them, that of the context and the one that it lives in itself."""
+    """Returns all namespaces; for a user who may not list them, the context's and the user's own."""
     try:
         return sorted(map(name_of, (await client.list(NAMESPACES)).items))
     except Forbidden:
@@ -72,7 +72,7 @@ async def _candidates(client: Client) -> list[str]:
 
 
 async def _own_namespace(client: Client) -> list[str]:
-    """That of a service account."""
+    """Returns the namespace of the service account that the user is, if it is one."""
     try:
         name = await own_name(client)
     except ApiError:

@@ -11,15 +11,15 @@ from typing import Final
 
 from aiohttp import web
 
-from isvc.dashboard.addressed import SERVICE, addressed_service
-from isvc.dashboard.cluster_view import ClusterView
-from isvc.dashboard.live import Event, stream
-from isvc.dashboard.pages import render, respond
-from isvc.dashboard.replicas import is_pod_ready, pods_of_service
-from isvc.dashboard.service_pages import page_of
+from isvc.dashboard.cluster.replicas import is_pod_ready, pods_of_service
+from isvc.dashboard.cluster.view import ClusterView
+from isvc.dashboard.cluster.views_in_use import Views
+from isvc.dashboard.pages.addressed import SERVICE, addressed_service
+from isvc.dashboard.pages.live import Event, stream
+from isvc.dashboard.pages.rendering import render, respond
+from isvc.dashboard.pages.service import page_of
 from isvc.dashboard.views.figures import Chart, Sample, charts, sample
 from isvc.dashboard.views.rows import Place
-from isvc.dashboard.views_in_use import Views
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of, uid_of
 from isvc.kube.resource import PODS, Resource
@@ -66,29 +66,29 @@ class MetricsPages:
             yield Event("charts", render("charts.html", shown=await self._charts(view, resource, service)))
 
     async def _charts(self, view: ClusterView, resource: Resource, service: Object) -> tuple[Chart, ...]:
-        samples = await self._taken(view, service)
+        samples = await self._latest_samples(view, service)
         return charts(samples, view.replicas.of(Place.of(resource, service)), view.clock.monotonic())
 
-    async def _taken(self, view: ClusterView, service: Object) -> list[Sample]:
-        """The samples so far, with one of now unless somebody else has just taken it."""
+    async def _latest_samples(self, view: ClusterView, service: Object) -> list[Sample]:
+        """Returns the samples so far, with one of now unless somebody else has just taken it."""
         key = (id(view), uid_of(service))
         samples = self._samples.pop(key, None) or deque(maxlen=MOST_SAMPLES)
         self._samples[key] = samples
         if len(self._samples) > MOST_SERVICES:
             del self._samples[next(iter(self._samples))]
         if not samples or view.clock.monotonic() - samples[-1].time > EVERY - 1:
-            samples.append(await _take(view, service))
+            samples.append(await _take_sample(view, service))
         return list(samples)
 
 
-async def _take(view: ClusterView, service: Object) -> Sample:
+async def _take_sample(view: ClusterView, service: Object) -> Sample:
     ready = [pod for pod in pods_of_service(view.cache, service) if is_pod_ready(pod)]
     texts = await asyncio.gather(*(_scrape(view.client, pod) for pod in ready[:MOST_PODS]))
     return sample(view.clock.monotonic(), filter(None, texts))
 
 
 async def _scrape(client: Client, pod: Object) -> str:
-    """A pod's metrics, through the API server, which decides whether this user may. Nothing if it has none."""
+    """Reads a pod's metrics through the API server, which decides whether this user may. Empty if it has none."""
     container: Object = (dig(pod, "spec", "containers") or [{}])[0]
     noted = annotations_of(pod)
     named = noted.get("prometheus.kserve.io/port") or noted.get("prometheus.io/port")

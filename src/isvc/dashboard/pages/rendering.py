@@ -56,7 +56,7 @@ def load_templates() -> None:
 
 
 def pretty(value: Any) -> str:
-    """JSON to read: indented, but rows of numbers on one line."""
+    """Formats JSON to read: indented, but rows of numbers on one line."""
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
     return _NUMBERS.sub(lambda row: f"[{' '.join(row[1].split())}]", text)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
-from isvc.dashboard.cluster_view import ClusterView
+from isvc.dashboard.cluster.view import ClusterView
 from isvc.dashboard.views.rows import Place
 from isvc.insight.diagnosis.snapshot import reads
 from isvc.insight.operations import kinds
@@ -19,7 +19,7 @@ _BY_KIND: Final[dict[GVK, Resource]] = {read.resource.gvk: read.resource for rea
 
 
 def addressed_service(view: ClusterView, request: web.Request) -> tuple[Resource, Object]:
-    """Raises 404 for what is not there, any more or at all."""
+    """Returns the service that a request names. Raises 404 for what is not there, any more or at all."""
     matched = request.match_info
     resource = kinds.resource_called(matched["kind"])
     service = view.service(Place(matched["kind"], matched["namespace"], matched["name"]))
@@ -29,7 +29,7 @@ def addressed_service(view: ClusterView, request: web.Request) -> tuple[Resource
 
 
 def addressed_resource(request: web.Request) -> Resource:
-    """The kind in `/objects/Deployment.v1.apps/…`."""
+    """Returns the kind in `/objects/Deployment.v1.apps/…`."""
     kind, _, rest = request.match_info["type"].partition(".")
     version, _, group = rest.partition(".")
     resource = _BY_KIND.get(GVK(group, version, kind))

@@ -39,11 +39,11 @@ class ReplicaHistory:
         self._wake = asyncio.Event()
 
     def of(self, place: Place) -> list[Replicas]:
-        """The earliest first."""
+        """Returns the counts of a service, the earliest first."""
         return list(self._changes.get(place, ()))
 
-    def changed(self, places: Iterable[Place]) -> None:
-        """Something that these services consist of has changed."""
+    def count_later(self, places: Iterable[Place]) -> None:
+        """Counts these services again: something that they consist of has changed."""
         for place in places:
             self._due[place] = None
             self._wake.set()
@@ -81,7 +81,7 @@ def replicas(cache: Cache, service: Object, now: float) -> Replicas:
 
 
 def pods_of_service(cache: Cache, service: Object) -> list[Object]:
-    """The newest first."""
+    """Returns the service's pods, the newest first."""
     named = cache.by_index(PODS, SERVICE_OF_POD, name_of(service))
     return pods_of(service, (pod for pod in named if namespace_of(pod) == namespace_of(service)))
 
@@ -91,7 +91,7 @@ def is_pod_ready(pod: Object) -> bool:
 
 
 def services_of_pod(pod: Object) -> list[Place]:
-    """The services that a pod's labels name. Which kind a name is of, counting finds out."""
+    """Returns the services that a pod's labels name. Which kind a name is of, counting finds out."""
     names = {labels[label] for label in SERVICE_LABELS if label in (labels := labels_of(pod))}
     return [Place(kind, namespace_of(pod), name) for name in names for kind in _KINDS.values()]
 

@@ -8,11 +8,11 @@ from typing import Final
 
 from aiohttp import web
 
-from isvc.dashboard.cluster_view import ClusterView
-from isvc.dashboard.live import Event, stream
-from isvc.dashboard.pages import Page, render, respond
+from isvc.dashboard.cluster.view import ClusterView
+from isvc.dashboard.cluster.views_in_use import Views
+from isvc.dashboard.pages.live import Event, stream
+from isvc.dashboard.pages.rendering import Page, render, respond
 from isvc.dashboard.views.overview import Overview, Question
-from isvc.dashboard.views_in_use import Views
 
 MOST_RENDERED: Final = 20  # pieces of HTML that many readers get
 COALESCE: Final = 0.25  # seconds in which several changes become one event
@@ -39,7 +39,7 @@ class OverviewPage:
 
 
 async def overview_events(view: ClusterView, question: Question, seen: str) -> AsyncGenerator[Event, None]:
-    """Single rows where they alone have changed, else the list of the page. `seen` is the digest of what it shows."""
+    """Yields single rows where they alone changed, else the list of the page, whose digest the reader has `seen`."""
     count, shown, lost = view.changes.count, view.overview(question), ""
     if digest(shown) != seen:
         yield _list(shown, lost)

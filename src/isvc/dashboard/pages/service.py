@@ -8,18 +8,18 @@ from typing import Any, Final
 from aiohttp import web
 
 from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
-from isvc.dashboard.addressed import OBJECT, SERVICE, addressed_resource, addressed_service
-from isvc.dashboard.cluster_view import ClusterView
-from isvc.dashboard.live import Event, stream
-from isvc.dashboard.pages import Page, render, respond
+from isvc.dashboard.cluster.view import ClusterView
+from isvc.dashboard.cluster.views_in_use import Views
+from isvc.dashboard.pages.addressed import OBJECT, SERVICE, addressed_resource, addressed_service
+from isvc.dashboard.pages.live import Event, stream
+from isvc.dashboard.pages.rendering import Page, render, respond
 from isvc.dashboard.views.history import history_page
 from isvc.dashboard.views.rows import row
-from isvc.dashboard.views.secrets import masked_field, shown
+from isvc.dashboard.views.secrets import mask_field, presentable
 from isvc.dashboard.views.service import ServicePage, service_page
-from isvc.dashboard.views_in_use import Views
 from isvc.insight.diagnosis.gather import explain
-from isvc.insight.operations.failure import NotPossible
-from isvc.insight.operations.history import history
+from isvc.insight.operations import NotPossible
+from isvc.insight.operations.history import read_history
 from isvc.insight.operations.text import as_yaml
 from isvc.insight.rendering.effective import effective
 from isvc.kube.objects import Object, name_of
@@ -49,9 +49,9 @@ class ServicePages:
     async def _service(self, request: web.Request) -> web.Response:
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
-            found = await _look(view, resource, service)
+            found = await _service_page(view, resource, service)
             return respond(
-                request, Page("service.html", name_of(service), found, around=around(view, resource, service))
+                request, Page("service.html", name_of(service), found, around=page_header(view, resource, service))
             )
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
@@ -60,7 +60,7 @@ class ServicePages:
             return await stream(request, service_events(view, request))
 
     async def _configuration(self, request: web.Request) -> web.Response:
-        """The effective spec, with the source of each field."""
+        """Shows the effective spec, with the source of each field."""
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
             if resource not in MERGED:
@@ -69,17 +69,17 @@ class ServicePages:
                 fields = await effective(view.client, resource, service, Options())
             except Refused as error:
                 raise NotPossible(error.message) from None
-            rows = [masked_field(field._asdict()) for field in fields]
+            rows = [mask_field(field._asdict()) for field in fields]
             return respond(
-                request, Page("configuration.html", name_of(service), rows, around=around(view, resource, service))
+                request, Page("configuration.html", name_of(service), rows, around=page_header(view, resource, service))
             )
 
     async def _history(self, request: web.Request) -> web.Response:
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
-            found = history_page(await history(view.client, resource, service))
+            found = history_page(await read_history(view.client, resource, service))
             return respond(
-                request, Page("history.html", name_of(service), found, around=around(view, resource, service))
+                request, Page("history.html", name_of(service), found, around=page_header(view, resource, service))
             )
 
     async def _object(self, request: web.Request) -> web.Response:
@@ -87,24 +87,24 @@ class ServicePages:
         namespace = request.match_info["namespace"] if resource.namespaced else ""
         async with self._views.use(request) as view:
             obj = await view.client.get(resource, request.match_info["name"], namespace)
-        fit = shown({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+        fit = presentable({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
         more = {"yaml": as_yaml(fit), "kind": resource.kind, "managed": _managers(obj)}
         return respond(request, Page("object.html", f"{resource.kind} {name_of(obj)}", fit, around=more))
 
 
 def page_of(view: ClusterView, resource: Resource, service: Object, template: str, shown: Any) -> Page:
-    return Page(template, name_of(service), shown, around=around(view, resource, service))
+    return Page(template, name_of(service), shown, around=page_header(view, resource, service))
 
 
-def around(view: ClusterView, resource: Resource, service: Object) -> dict[str, Any]:
-    """What the head of all pages of a service shows."""
+def page_header(view: ClusterView, resource: Resource, service: Object) -> dict[str, Any]:
+    """Returns what the head of all pages of a service shows."""
     found = row(resource, service, None)
     head = view.rows.get(found.place, found)
     return {"head": head, "merged": resource in MERGED, "lost_since": view.reachability.lost_since}
 
 
 async def service_events(view: ClusterView, request: web.Request) -> AsyncGenerator[Event, None]:
-    """The page anew, whenever something in its namespace has changed it."""
+    """Yields the page anew whenever something in its namespace has changed it."""
     changes = view.changes_in(request.match_info["namespace"])
     before: tuple[ServicePage | None, str] = None, ""
     while True:
@@ -117,23 +117,23 @@ async def service_events(view: ClusterView, request: web.Request) -> AsyncGenera
             return
         lost = view.reachability.lost_since
         try:
-            now: ServicePage | None = await _look(view, resource, service)
+            now: ServicePage | None = await _service_page(view, resource, service)
         except ClusterError:  # the page stays as it is
             now = before[0]
         if now is not None and (now, lost) != before:
-            yield Event("page", render("service_body.html", shown=now, **around(view, resource, service)))
+            yield Event("page", render("service_body.html", shown=now, **page_header(view, resource, service)))
         before = now, lost
         rest = REST * (view.clock.monotonic() - started)
         await changes.since(count)
         await view.clock.sleep(max(COALESCE, rest))
 
 
-async def _look(view: ClusterView, resource: Resource, service: Object) -> ServicePage:
+async def _service_page(view: ClusterView, resource: Resource, service: Object) -> ServicePage:
     evidence = await view.evidence(service)
     return service_page(resource, evidence, await explain(view.client, evidence))
 
 
 def _managers(obj: Object) -> list[str]:
-    """Who wrote the object, in place of managedFields."""
+    """Returns who wrote the object, which pages show in place of managedFields."""
     fields = obj.get("metadata", {}).get("managedFields") or ()
     return sorted({f"{each.get('manager')} ({each.get('operation')})" for each in fields})

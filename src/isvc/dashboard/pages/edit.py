@@ -5,15 +5,14 @@ from __future__ import annotations
 from aiohttp import web
 
 from isvc.api.annotations import is_stopped
-from isvc.dashboard.addressed import SERVICE, addressed_service
-from isvc.dashboard.cluster_view import ClusterView
-from isvc.dashboard.pages import Page, respond
-from isvc.dashboard.service_pages import MERGED, page_of
-from isvc.dashboard.views_in_use import Views
-from isvc.insight.operations import edits
+from isvc.dashboard.cluster.view import ClusterView
+from isvc.dashboard.cluster.views_in_use import Views
+from isvc.dashboard.pages.addressed import SERVICE, addressed_service
+from isvc.dashboard.pages.rendering import Page, respond
+from isvc.dashboard.pages.service import MERGED, page_of
+from isvc.insight.operations import NotPossible, edits
 from isvc.insight.operations.edits import Edit
-from isvc.insight.operations.failure import NotPossible
-from isvc.insight.operations.history import history
+from isvc.insight.operations.history import read_history
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import Resource
 
@@ -45,15 +44,15 @@ class EditPages:
         form = {name: str(value) for name, value in (await request.post()).items()}
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
-            edit = await _asked_for(view, resource, service, form)
-            await edits.make(view.client, resource, service, edit)
+            edit = await _requested_edit(view, resource, service, form)
+            await edits.make_edit(view.client, resource, service, edit)
             shown = {"done": edit.says, "kubectl": edit.kubectl}
             return respond(
                 request, Page("edited.html", "Done", shown, around={"back": request.path.removesuffix("/edit")})
             )
 
 
-async def _asked_for(view: ClusterView, resource: Resource, service: Object, form: dict[str, str]) -> Edit:
+async def _requested_edit(view: ClusterView, resource: Resource, service: Object, form: dict[str, str]) -> Edit:
     match form.get("action"):
         case "stop":
             return edits.stop(resource, service)
@@ -65,7 +64,7 @@ async def _asked_for(view: ClusterView, resource: Resource, service: Object, for
             return edits.shift_traffic(resource, service, _number(form, "percent"))
         case "undo":
             fresh = await view.client.get(resource, name_of(service), service["metadata"]["namespace"])
-            return edits.undo(await history(view.client, resource, fresh))
+            return edits.undo(await read_history(view.client, resource, fresh))
         case "delete":
             return edits.delete(resource, service, form.get("confirm", ""))
         case other:
