@@ -28,8 +28,7 @@ from tests import servers
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, PODS, REPLICA_SETS, Resource
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client, PatchKind
+from isvc.toolkit.client import Client, PatchKind, kubeconfig
 
 ROOT = Path(__file__).parents[1]
 AT_ONCE = 16

@@ -39,9 +39,8 @@ from isvc.kube.resource import (
     Resource,
 )
 from isvc.serving import annotations as names
-from isvc.toolkit import kubeconfig
 from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook import WebhookServer, mutating

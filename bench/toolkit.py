@@ -27,11 +27,10 @@ from isvc.engine.apply import Engine
 from isvc.engine.plan import Child, Part, Plan, Want
 from isvc.kube.objects import Key
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, SECRETS
-from isvc.toolkit import kubeconfig
 from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.controller import Controller, Watch, owner_of
-from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.reads import Read
 

@@ -13,9 +13,8 @@ from isvc.engine.plan import Child, Part, Plan, Retire, Want
 from isvc.engine.policies import WHOLE_BUT_REPLICAS
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES
-from isvc.toolkit import kubeconfig
 from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.controller import Controller, Watch
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.reads import Read

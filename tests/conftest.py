@@ -59,8 +59,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture
 async def client(cluster: Cluster) -> AsyncIterator[object]:
     """A client of the cluster, as its administrator."""
-    from isvc.toolkit import kubeconfig
-    from isvc.toolkit.client import Client
+    from isvc.toolkit.client import Client, kubeconfig
 
     async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as connected:
         yield connected

@@ -9,8 +9,8 @@ import aiohttp
 from aiohttp import web
 from tests.servers import Cluster
 
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.client import kubeconfig
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 
 
 class FaultyProxy:

@@ -12,9 +12,9 @@ import sys
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key
 from isvc.kube.resource import CONFIG_MAPS
-from isvc.toolkit import kubeconfig, logs
+from isvc.toolkit import logs
 from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.controller import Controller, Result
 from isvc.toolkit.election import Election
 from isvc.toolkit.failure import ClusterError

@@ -35,8 +35,7 @@ from isvc.kube.owners import controller_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES, Resource
 from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.serving.thirdparty import HTTP_ROUTES
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 CHILDREN = (DEPLOYMENTS, SERVICES, HTTP_ROUTES)
 

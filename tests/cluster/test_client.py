@@ -11,9 +11,8 @@ from isvc.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, Unautho
 from isvc.kube.objects import GVK
 from isvc.kube.resource import CONFIG_MAPS, NAMESPACES, PODS
 from isvc.toolkit import client as client_module
-from isvc.toolkit import kubeconfig
 from isvc.toolkit.certificates import issue_authority, issue_serving
-from isvc.toolkit.client import Client, PatchKind
+from isvc.toolkit.client import Client, PatchKind, kubeconfig
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import NotLeader, Unreachable
 

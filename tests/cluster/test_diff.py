@@ -16,8 +16,7 @@ from isvc.api.resources import INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.cli import main
 from isvc.kube.objects import Key, Object, labels_of, name_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 SERVICES = 300
 

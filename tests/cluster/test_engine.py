@@ -20,8 +20,7 @@ from isvc.engine.plan import Want
 from isvc.kube.objects import Key, Object, name_of, uid_of
 from isvc.kube.owners import owner_refs
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES, Resource
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client, PatchKind
+from isvc.toolkit.client import Client, PatchKind, kubeconfig
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "greeter.py"
 WITHIN = 180.0

@@ -12,8 +12,7 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.conditions import is_true
 from isvc.kube.objects import Object
 from isvc.kube.resource import EVENTS, PODS
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 # Of pods that are made within a second, the first by name counts as the newest: "new" comes before "old".
 LABELS = {"app": "isvc.life-predictor", "serving.kserve.io/inferenceservice": "life", "component": "predictor"}

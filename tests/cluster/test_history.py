@@ -15,8 +15,7 @@ from isvc.cli import main
 from isvc.controllers.revisions.watches import controller
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONTROLLER_REVISIONS
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.controller import Controller
 
 LIMIT = 3

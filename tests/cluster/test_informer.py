@@ -13,8 +13,8 @@ from tests.waiting import until
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, SECRETS, Resource
 from isvc.toolkit.cache import OWNER, Cache
+from isvc.toolkit.cache.informer import FIRST_BACKOFF
 from isvc.toolkit.client import Client
-from isvc.toolkit.informer import FIRST_BACKOFF
 from isvc.toolkit.reads import Read
 
 

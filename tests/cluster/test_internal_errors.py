@@ -16,8 +16,7 @@ from isvc.kube.conditions import find
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import DEPLOYMENTS
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 
 def panics(controller: Running) -> float:

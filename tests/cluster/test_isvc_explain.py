@@ -24,8 +24,7 @@ from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_SERVICES
 from isvc.kube.resource import CONFIG_MAPS, NAMESPACES
 from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.serving.thirdparty import GATEWAYS
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client, PatchKind
+from isvc.toolkit.client import Client, PatchKind, kubeconfig
 
 # What the first line of `isvc explain` has to say, for each failure that is seeded below.
 EXPECTED = {

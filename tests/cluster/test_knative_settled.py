@@ -17,8 +17,7 @@ from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, deep_copy, resource_version_of
 from isvc.kube.resource import MUTATING_WEBHOOK_CONFIGURATIONS, SERVICES
 from isvc.serving.thirdparty import KNATIVE_SERVICES, VIRTUAL_SERVICES
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.rotation import Certificates, Targets
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, WebhookServer, mutating, patched
 

@@ -23,8 +23,7 @@ from isvc.kube.errors import Conflict, NotFound
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, NAMESPACES, SERVICES
 from isvc.serving.thirdparty import KNATIVE_SERVICES
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 STOP = "serving.kserve.io/stop"
 TRANSFORMER = {"containers": [{"name": "kserve-container", "image": "transformer:1"}]}

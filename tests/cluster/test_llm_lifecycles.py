@@ -40,8 +40,7 @@ from isvc.kube.resource import (
     Resource,
 )
 from isvc.serving.thirdparty import LEADER_WORKER_SETS, SCALED_OBJECTS
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 CHILDREN = (
     DEPLOYMENTS,

@@ -45,8 +45,7 @@ from isvc.serving.thirdparty import (
     INFERENCE_POOLS,
     INFERENCE_POOLS_V1ALPHA2,
 )
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 FOREIGN = (GATEWAYS, GATEWAY_CLASSES, HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2)
 OF_ROUTER = (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2, ROLES, ROLE_BINDINGS, SERVICE_ACCOUNTS)

@@ -16,10 +16,9 @@ from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CONFIG_MAPS, SECRETS
-from isvc.toolkit import kubeconfig
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 from isvc.toolkit.election import Election
 from isvc.toolkit.failure import ClusterError

@@ -26,8 +26,7 @@ from isvc.kube.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
 from isvc.serving.thirdparty import KNATIVE_SERVICES
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.clock import micro_timestamp
 
 WEBHOOK = "preflight.example.com"

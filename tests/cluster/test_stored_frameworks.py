@@ -10,8 +10,7 @@ from isvc.api.resources import INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.kube.conditions import is_true
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import DEPLOYMENTS
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 
 def stored(namespace: str, framework: str) -> Object:

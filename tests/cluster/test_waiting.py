@@ -15,9 +15,9 @@ from isvc.kube.resource import CONFIG_MAPS, LEASES, NAMESPACES, Resource
 from isvc.programs.certificates import webhook_certificates
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
+from isvc.toolkit.client.kubeconfig import ClusterConfig, Impersonation
 from isvc.toolkit.controller import Controller, Watch
 from isvc.toolkit.election import Election
-from isvc.toolkit.kubeconfig import ClusterConfig, Impersonation
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.reads import Read
 from isvc.toolkit.rotation import Targets

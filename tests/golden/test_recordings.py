@@ -15,8 +15,7 @@ from tests.waiting import until
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.objects import Object, name_of
 from isvc.programs.isvc_manager import PROGRAM
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 
 @pytest.mark.parametrize("name", case_names())

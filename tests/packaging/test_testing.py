@@ -7,8 +7,7 @@ import urllib.error
 import pytest
 
 from isvc.testing import KubeApi, kube_api, kube_namespace
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 __all__ = ["kube_api", "kube_namespace"]
 

@@ -10,8 +10,7 @@ from tests.production.balancer import Balancer
 from tests.production.installation import Installation
 from tests.servers import discard, start
 
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 
 @pytest.fixture

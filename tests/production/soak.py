@@ -33,8 +33,7 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, NAMESPACES, SERVICES
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.failure import ClusterError
 
 CHILDREN = (DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, INGRESSES)

@@ -31,8 +31,7 @@ from isvc.kube.resource import (
 )
 from isvc.programs.llmisvc_manager import PROGRAM
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES, INFERENCE_POOLS
-from isvc.toolkit import kubeconfig
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 NAMESPACE = "team"
 SERVICE: Object = {

@@ -14,7 +14,7 @@ import click
 
 if TYPE_CHECKING:
     from isvc.toolkit.client import Client
-    from isvc.toolkit.kubeconfig import ClusterConfig
+    from isvc.toolkit.client.kubeconfig import ClusterConfig
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class Cluster:
 
     def config(self) -> ClusterConfig:
         """Finds the cluster as kubectl does. Where nothing is configured, it is the `isvc up` that runs here."""
-        from isvc.toolkit import kubeconfig
+        from isvc.toolkit.client import kubeconfig
 
         path = self.kubeconfig or (_running_here() if self._is_unconfigured() else "")
         return kubeconfig.load(path or None, self.context or None)

@@ -35,13 +35,12 @@ from isvc.local.node.processes.process import Reaper
 from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.programs.options import Options
 from isvc.programs.program import Program, build
-from isvc.toolkit import kubeconfig
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
-from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
 

@@ -23,9 +23,10 @@ from isvc.programs import flags, program
 from isvc.programs.options import Options
 from isvc.programs.program import Context, Program
 from isvc.programs.webhooks import ISVC_WEBHOOKS
-from isvc.toolkit import kubeconfig, logs
+from isvc.toolkit import logs
+from isvc.toolkit.client import kubeconfig
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.controller import Controller
-from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager
 
 

@@ -27,11 +27,12 @@ from isvc.programs.webhooks import LLM_WEBHOOKS
 from isvc.serving.config import Config
 from isvc.serving.llm.presets import PREFIX, Settings, render_preset
 from isvc.serving.llm.sample import sample_service
-from isvc.toolkit import kubeconfig, logs
+from isvc.toolkit import logs
 from isvc.toolkit.address import Address
 from isvc.toolkit.certificates import issue_self_signed
+from isvc.toolkit.client import kubeconfig
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.controller import Controller
-from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager
 
 

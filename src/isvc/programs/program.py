@@ -17,10 +17,10 @@ from isvc.programs.registration import Webhook, WebhookContext, reads, routes, t
 from isvc.programs.tls import protection, restrict
 from isvc.toolkit.cache import Cache, Memory
 from isvc.toolkit.client import Client
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.election import Election
-from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager, on_signals
 from isvc.toolkit.metrics import Metrics
 from isvc.toolkit.recorder import EventSource, Recorder

@@ -16,9 +16,9 @@ from isvc.kube.errors import ApiError, Conflict
 from isvc.kube.objects import Key, Object, resource_version_of
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache.cache import OwnWrites
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError, NotLeader
-from isvc.toolkit.own_writes import OwnWrites
 from isvc.toolkit.queue import FIRST_BACKOFF, Closed, Queue, QueueMeter
 from isvc.toolkit.reads import Read
 

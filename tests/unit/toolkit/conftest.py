@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 
 
 def always(response: web.Response) -> Callable[[web.Request], web.Response]:

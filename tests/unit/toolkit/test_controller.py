@@ -9,9 +9,9 @@ from tests.manual_clock import ManualClock
 from isvc.kube.errors import Conflict
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import DEPLOYMENTS, SERVICES, Resource
+from isvc.toolkit.cache.cache import OwnWrites
+from isvc.toolkit.cache.informer import Handler
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
-from isvc.toolkit.informer import Handler
-from isvc.toolkit.own_writes import OwnWrites
 
 
 def deployment(name: str, **metadata: object) -> dict:

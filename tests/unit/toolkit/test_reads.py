@@ -7,7 +7,7 @@ import pytest
 from isvc.kube.resource import CONFIG_MAPS, PODS
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
-from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.reads import ConflictingReads, Declaration, Read, merge
 
 

@@ -16,8 +16,8 @@ from isvc.dashboard.cluster.views_in_use import pop_unused
 from isvc.dashboard.sign_in import TOKEN
 from isvc.kube.errors import Forbidden, Unauthorized
 from isvc.toolkit.client import Client
+from isvc.toolkit.client.kubeconfig import ClusterConfig, Impersonation
 from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.kubeconfig import ClusterConfig, Impersonation
 from isvc.toolkit.self_review import own_name
 
 MOST_USERS: Final = 50

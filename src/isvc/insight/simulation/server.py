@@ -25,10 +25,10 @@ from isvc.kube.objects import Object, deep_copy, finalizers_of, is_being_deleted
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import Resource
 from isvc.kube.selectors import LabelSelector
+from isvc.toolkit.client.kubeconfig import ClusterConfig
+from isvc.toolkit.client.transport import Call, Transport
 from isvc.toolkit.clock import Clock, timestamp
-from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.memory import MemoryReader
-from isvc.toolkit.transport import Call, Transport
 from isvc.webhooks.live_reads import Getter
 
 Changed = Callable[[Resource, Object | None, Object | None], None]

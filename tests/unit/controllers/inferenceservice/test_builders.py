@@ -11,8 +11,8 @@ from isvc.controllers.inferenceservice.watches import controller
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.kubeconfig import ClusterConfig
 from isvc.toolkit.recorder import Recorder
 
 MODES = builders._MODES.values()

@@ -11,7 +11,7 @@ from aiohttp import web
 from isvc.insight.operations import NotPossible
 from isvc.insight.operations.endpoint import Endpoint, Unanswered, find_endpoint
 from isvc.toolkit.client import Client
-from isvc.toolkit.kubeconfig import ClusterConfig
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 
 NOBODY = ClusterConfig(server="http://127.0.0.1:9")
 

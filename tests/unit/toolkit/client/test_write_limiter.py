@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.waiting import until
 
-from isvc.toolkit.write_limiter import WriteLimiter
+from isvc.toolkit.client.write_limiter import WriteLimiter
 
 
 class Writers:

@@ -13,8 +13,8 @@ from tests.manual_clock import ManualClock
 from isvc.kube.errors import Unauthorized
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.toolkit.client import Client
+from isvc.toolkit.client.kubeconfig import ClusterConfig, ExecPlugin
 from isvc.toolkit.failure import ConfigError
-from isvc.toolkit.kubeconfig import ClusterConfig, ExecPlugin
 
 COUNTING_PLUGIN = """#!{python}
 import json, os, pathlib

@@ -1,19 +1,60 @@
-"""One object that is nested too deeply does not keep a manager from the others."""
+"""Lines out of chunks of any size; and one object that is nested too deeply does not keep a manager from the others."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 
 from isvc.kube.objects import Key
 from isvc.kube.resource import CONFIG_MAPS
+from isvc.toolkit.cache.informer import Informer
 from isvc.toolkit.client import Client
+from isvc.toolkit.client.answers import split_lines
 from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.informer import Informer
 from isvc.toolkit.reads import Read
+
+
+async def of(*chunks: bytes) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+@pytest.mark.parametrize(
+    ("chunks", "lines"),
+    [
+        ((b"a\nb", b"c\n", b"\nd"), [b"a", b"bc", b"d"]),
+        ((b"12", b"34", b"5\n6"), [b"1234", b"5", b"6"]),
+        ((b"1\n23", b"45", b"\n"), [b"1", b"2345"]),
+    ],
+)
+async def test_a_line_without_an_end_comes_in_pieces(chunks, lines):
+    assert [line async for line in split_lines(of(*chunks), longest=4)] == lines
+
+
+async def test_a_line_may_be_as_long_as_it_likes():
+    assert [line async for line in split_lines(of(*[b"x" * 100] * 100))] == [b"x" * 10_000]
+
+
+@given(st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line)), st.data())
+def test_lines_come_out_whole_however_they_are_cut(lines, data):
+    whole = b"\n".join(lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
+    pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+
+    async def chunks():
+        for piece in pieces:
+            yield piece
+
+    async def collect() -> list[bytes]:
+        return [line async for line in split_lines(chunks())]
+
+    assert asyncio.run(collect()) == lines
 
 
 def _page(*depths: int) -> bytes:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from isvc.kube.objects import Key, Object
-from isvc.toolkit.informer import Handler, Informer
+from isvc.toolkit.cache.informer import Handler, Informer
 from isvc.toolkit.store import Store
 
 

@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 import orjson
 
+from isvc.toolkit.client.kubeconfig import ClusterConfig, ExecPlugin, Impersonation
 from isvc.toolkit.clock import Clock, parse_timestamp
 from isvc.toolkit.failure import ConfigError
-from isvc.toolkit.kubeconfig import ClusterConfig, ExecPlugin, Impersonation
 from isvc.wire.http1.message import header_lines
 
 REREAD_TOKEN_FILE = 60.0

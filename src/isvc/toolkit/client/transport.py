@@ -13,11 +13,11 @@ from urllib.request import getproxies, proxy_bypass
 import orjson
 
 from isvc.kube.errors import ApiError, Unauthorized, from_status
+from isvc.toolkit.client.credentials import Credentials
+from isvc.toolkit.client.kubeconfig import ClusterConfig
+from isvc.toolkit.client.write_limiter import WriteLimiter
 from isvc.toolkit.clock import Clock
-from isvc.toolkit.credentials import Credentials
 from isvc.toolkit.failure import ConfigError, Unreachable
-from isvc.toolkit.kubeconfig import ClusterConfig
-from isvc.toolkit.write_limiter import WriteLimiter
 from isvc.wire.http1.client_connection import Reply
 from isvc.wire.http1.dial import Proxy
 from isvc.wire.http1.message import encode_request, header_lines

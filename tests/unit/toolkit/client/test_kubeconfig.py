@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from isvc.toolkit import kubeconfig
+from isvc.toolkit.client import kubeconfig
+from isvc.toolkit.client.kubeconfig import ExecPlugin
 from isvc.toolkit.failure import ConfigError
-from isvc.toolkit.kubeconfig import ExecPlugin
 
 DOCUMENT: dict[str, Any] = {
     "current-context": "main",

@@ -1,28 +1,24 @@
-"""The objects that the parts of a program declared to read, in memory: reading never waits.
+"""The cache: optional kinds follow their CRDs, for a watch on the names of all CRDs shows when to look for them again.
 
-Optional kinds follow their CRDs: a watch on the names of all CRDs shows when to look for them again. Objects that are
-read are shared: never change one.
+Objects that are read are shared: never change one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from isvc.kube.objects import Key, Object
+from isvc.kube.objects import Key, Object, resource_version_of
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
+from isvc.toolkit.cache.informer import Handler, Informer
+from isvc.toolkit.cache.mirror import Mirror
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
-from isvc.toolkit.informer import Handler, Informer
-from isvc.toolkit.mirror import Mirror
-from isvc.toolkit.own_writes import OwnWrites
 from isvc.toolkit.reads import ConflictingReads, Declaration, Read, merge
-from isvc.toolkit.store import OWNER
-
-__all__ = ["OWNER", "Cache", "Memory", "Reader"]
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +53,31 @@ class Memory(Reader, Protocol):
     """A reader that notes our own writes, so that the next read sees them."""
 
     def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None: ...
+
+
+class OwnWrites:
+    """The versions that reconciles under way have written, by the object that each of them reconciles.
+
+    A write of a reconcile comes back as an event of the watch. A controller that ignores such events has to
+    distinguish them from events that others caused.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, Key], set[str]] = {}
+
+    @contextmanager
+    def recorded(self, kind: str, key: Key) -> Iterator[set[str]]:
+        """The set to which each version is added that is written for this object meanwhile."""
+        versions = self._open[kind, key] = set()
+        try:
+            yield versions
+        finally:
+            del self._open[kind, key]
+
+    def add(self, owner: Object, written: Object) -> None:
+        versions = self._open.get((owner.get("kind", ""), Key.of(owner)))
+        if versions is not None:
+            versions.add(resource_version_of(written))
 
 
 class Cache:

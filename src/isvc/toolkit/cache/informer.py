@@ -16,8 +16,8 @@ from contextlib import aclosing, suppress
 
 from isvc.kube.errors import ApiError, Forbidden, Gone, NotFound
 from isvc.kube.objects import Key, Object, dig
-from isvc.toolkit.answers import Page, WatchEvent
 from isvc.toolkit.client import Client
+from isvc.toolkit.client.answers import Page, WatchEvent
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.reads import Read

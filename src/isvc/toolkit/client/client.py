@@ -1,4 +1,4 @@
-"""The one place that talks to Kubernetes: verbs on resources in, plain objects out.
+"""The verbs of the API, each as a method that takes and returns plain objects.
 
 Every call has a deadline; 429 and 503 are waited out as the server asks; refusals are raised as isvc.kube.errors,
 and a cluster that cannot be reached as isvc.toolkit.failure.Unreachable. Watches are streamed with bookmarks, and
@@ -7,7 +7,6 @@ their lines may be of any length.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -23,7 +22,7 @@ import orjson
 from isvc.kube.errors import from_status
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import Resource
-from isvc.toolkit.answers import (
+from isvc.toolkit.client.answers import (
     ObjectList,
     Page,
     WatchEvent,
@@ -32,11 +31,12 @@ from isvc.toolkit.answers import (
     decode_map,
     decode_object,
     decode_page,
+    split_lines,
 )
+from isvc.toolkit.client.kubeconfig import ClusterConfig
+from isvc.toolkit.client.transport import Call, Fence, Observer, Transport
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import Unreachable
-from isvc.toolkit.kubeconfig import ClusterConfig
-from isvc.toolkit.transport import Call, Fence, Observer, Transport
 
 T = TypeVar("T")
 
@@ -220,7 +220,7 @@ class Client:
         target = _path(resource, namespace) + "?" + urlencode(params)
         headers = {"Accept": _METADATA} if metadata_only else None
         stream = self._transport.stream(target, headers, silence=WATCH_SECONDS[1] + 20)
-        async with stream as chunks, aclosing(_lines(chunks)) as lines:
+        async with stream as chunks, aclosing(split_lines(chunks)) as lines:
             async for line in lines:
                 if (event := self._decoded(decode_line, line)) is None:
                     continue
@@ -277,7 +277,7 @@ class Client:
     async def lines(self, path: str, params: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
         """A streamed answer, line by line, such as a pod's log; a line without an end comes in pieces."""
         target = path + ("?" + urlencode(params) if params else "")
-        async with self._transport.stream(target) as chunks, aclosing(_lines(chunks, LONGEST_LINE)) as lines:
+        async with self._transport.stream(target) as chunks, aclosing(split_lines(chunks, LONGEST_LINE)) as lines:
             async for line in lines:
                 yield line
 
@@ -320,24 +320,3 @@ def _quoted(part: str) -> str:
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:
     return {name: value for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
-
-
-async def _lines(chunks: AsyncIterator[bytes], longest: float = math.inf) -> AsyncGenerator[bytes, None]:
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in chunks:
-        if b"\n" not in chunk:
-            parts.append(chunk)
-            size += len(chunk)
-            if size >= longest:
-                yield b"".join(parts)
-                parts, size = [], 0
-            continue
-        lines = (b"".join(parts) + chunk).split(b"\n") if parts else chunk.split(b"\n")
-        parts = [last] if (last := lines.pop()) else []
-        size = len(last)
-        for line in lines:
-            if line:
-                yield line
-    if rest := b"".join(parts):
-        yield rest

@@ -7,16 +7,13 @@ from contextlib import aclosing
 import orjson
 import pytest
 from aiohttp import web
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.waiting import until
 
 from isvc.kube.errors import Forbidden, Gone, InternalError, NotFound, ServiceUnavailable, TooManyRequests, Unauthorized
 from isvc.kube.resource import CONFIG_MAPS
-from isvc.toolkit import transport
-from isvc.toolkit.client import Client, _lines
+from isvc.toolkit.client import Client, transport
+from isvc.toolkit.client.kubeconfig import ClusterConfig, Impersonation
 from isvc.toolkit.failure import Unreachable
-from isvc.toolkit.kubeconfig import ClusterConfig, Impersonation
 
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 
@@ -272,22 +269,6 @@ async def test_a_list_that_names_no_kinds_gets_them(script):
     assert version == "7"
     assert [(item["kind"], item["metadata"]["name"]) for item in items] == [("ConfigMap", "a"), ("ConfigMap", "b")]
     assert [request.query.get("continue") for request in script.requests] == [None, "more"]
-
-
-@given(st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line)), st.data())
-def test_lines_come_out_whole_however_they_are_cut(lines, data):
-    whole = b"\n".join(lines)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
-    pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-
-    async def chunks():
-        for piece in pieces:
-            yield piece
-
-    async def collect() -> list[bytes]:
-        return [line async for line in _lines(chunks())]
-
-    assert asyncio.run(collect()) == lines
 
 
 async def test_a_busy_server_gets_children_before_statuses_and_reads_at_once(script):
