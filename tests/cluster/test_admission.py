@@ -22,7 +22,7 @@ from isvc.kube.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from isvc.toolkit.certificates import issue_authority, issue_serving
+from isvc.wire.x509.issue import issue_authority, issue_serving
 
 Json = dict[str, Any]
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}

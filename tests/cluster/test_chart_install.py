@@ -37,9 +37,9 @@ from isvc.kube.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from isvc.toolkit.certificates import Pair, issue_authority, issue_serving
 from isvc.toolkit.client import Client, PatchKind, kubeconfig
 from isvc.toolkit.clock import SystemClock
+from isvc.wire.x509.issue import Pair, issue_authority, issue_serving
 
 QUICKLY = ["--disable-openapi-validation"]  # Helm's own, of every object; the API server's remains
 SERVICE: Object = {

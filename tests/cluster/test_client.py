@@ -10,11 +10,11 @@ import pytest
 from isvc.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, Unauthorized
 from isvc.kube.objects import GVK
 from isvc.kube.resource import CONFIG_MAPS, NAMESPACES, PODS
-from isvc.toolkit.certificates import issue_authority, issue_serving
 from isvc.toolkit.client import Client, PatchKind, kubeconfig
 from isvc.toolkit.client import client as client_module
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import NotLeader, Unreachable
+from isvc.wire.x509.issue import issue_authority, issue_serving
 
 
 def config_map(name: str, namespace: str, **data: str) -> dict:

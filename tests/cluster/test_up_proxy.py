@@ -16,7 +16,7 @@ import pytest
 from tests.cluster.local_machine import HAS_TOOLS, Machine, needs_embedded, running, until
 from tests.cluster.test_up_pods import pod
 
-from isvc.toolkit.certificates import issue_self_signed
+from isvc.wire.x509.issue import issue_self_signed
 
 pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="needs kubectl and curl")
 

@@ -26,7 +26,6 @@ from isvc.kube.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from isvc.toolkit.certificates import AUTHORITY_LIFE, SERVING_LIFE, issue_authority, issue_serving
 from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.rotation import Certificates, Targets
@@ -41,6 +40,7 @@ from isvc.toolkit.webhook import (
     patched,
     validating,
 )
+from isvc.wire.x509.issue import AUTHORITY_LIFE, SERVING_LIFE, issue_authority, issue_serving
 
 HOSTS = ("hooks.kserve.svc", "localhost", "127.0.0.1")
 
@@ -233,7 +233,6 @@ async def test_rotation_needs_no_restart_and_cuts_nobody_off(client, namespace, 
 
     clock.ahead = SERVING_LIFE * 0.9  # the serving certificate is due, its authority is not
     await certificates.ensure()
-    server.reload()
     second = await asyncio.to_thread(served_certificate, server.port)
     assert second.serial_number != first.serial_number
     assert second.issuer == first.issuer

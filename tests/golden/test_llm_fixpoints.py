@@ -38,7 +38,7 @@ from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import NotLookedUp
 from isvc.serving.llm import names
-from isvc.toolkit.certificates import issue_self_signed
+from isvc.wire.x509.issue import issue_self_signed
 
 NOW = "2026-01-01T00:00:00Z"
 # Recordings leave out the status of autoscalers and the generation that a gateway has seen of a route, and a server has

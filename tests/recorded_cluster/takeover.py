@@ -17,7 +17,7 @@ from tests.recorded_cluster.servers import Servers
 
 from isvc.kube.objects import Object
 from isvc.kube.patch import merge_patch
-from isvc.toolkit.certificates import AUTHORITY_LIFE, issue_authority, issue_serving
+from isvc.wire.x509.issue import AUTHORITY_LIFE, issue_authority, issue_serving
 
 READS = {"get", "list", "watch"}
 LONG_AGO = "2026-01-01T00:00:00Z"

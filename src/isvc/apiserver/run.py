@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import orjson
 
-from isvc.apiserver.access.identity import Identity, write_private
+from isvc.apiserver.access.identity import Identity
 from isvc.apiserver.server import Server
 from isvc.apiserver.store.lock import InUse
 from isvc.apiserver.store.log import Unusable
 from isvc.kube.objects import Object
+from isvc.wire.private_files import write_private
 
 CANNOT_RUN = (InUse, Unusable, OSError)
 """What `run` raises when the folder or the address is of no use; the message says so in one sentence."""

@@ -33,7 +33,7 @@ from isvc.apiserver.background.quotas import QuotaStatus
 from isvc.apiserver.builtin.catalog import descriptions
 from isvc.apiserver.claims import Claims
 from isvc.apiserver.crd.registration import CustomResources
-from isvc.apiserver.http.connection import Connection
+from isvc.apiserver.http.handler import ApiHandler
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.nonresource import discovery
 from isvc.apiserver.nonresource.metrics import Metrics
@@ -49,15 +49,16 @@ from isvc.apiserver.target import Target, parse
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import ApiError, Unauthorized
 from isvc.wire.http1 import message
-from isvc.wire.http1.connection import Connection as BaseConnection
+from isvc.wire.http1.connection import Connection
+from isvc.wire.http1.server import HttpServer
+from isvc.wire.x509.files import CertificateFiles
 
 log = logging.getLogger(__name__)
 
 HEALTH = ("/healthz", "/livez", "/readyz")
 HEALTH_CHECKS = (["ping"], ["log"], ["etcd"])
-STOP_SECONDS = 5.0
-SWEEP_SECONDS = 30.0
 IDLE_SECONDS = 600.0
+RENEWAL_SECONDS = 30.0
 
 
 class Background(Protocol):
@@ -90,7 +91,6 @@ class Server:
         self._credentials = credentials or Credentials()
         self._service_network = service_network
         self._without_plugins = without_plugins
-        self._connections: set[BaseConnection[Request]] = set()
 
     async def start(self) -> None:
         """Loads what is kept, and listens. Raises InUse, OSError or Unusable if that cannot be."""
@@ -121,17 +121,9 @@ class Server:
         self._router = Router(self.api, Reviews(self._authenticator, self._rbac))
         self._openapi = OpenApi(self.registry)
         self.metrics = Metrics(self.store, self.registry)
-        loop = asyncio.get_running_loop()
-        self._tls = self.identity.server_context()
-        self._credentials.apply(self._tls)
-        self._listener = await loop.create_server(
-            lambda: Connection(self.handle, self._connections, self.metrics.answered),
-            self._host,
-            self._port,
-            ssl=self._tls,
-            backlog=512,
-        )
-        address, self._port = self._listener.sockets[0].getsockname()[:2]
+        handler = ApiHandler(self.handle, self.metrics.answered)
+        self._http = HttpServer(handler, idle_seconds=IDLE_SECONDS, tls=self._certificate())
+        address, self._port = await self._http.listen(self._host, self._port)
         await bootstrap.create_missing(self.api, claims.addresses.kubernetes, address, self._port)
         self._background: list[Background] = [
             DefinitionFinalizer(self.api),
@@ -147,7 +139,7 @@ class Server:
             ]
         for each in self._background:
             each.start()
-        self._sweeper = loop.create_task(self._sweep())
+        self._renewal = asyncio.create_task(self._renew_certificates(), name="serving certificates")
 
     @property
     def url(self) -> str:
@@ -156,40 +148,35 @@ class Server:
 
     async def stop(self) -> None:
         """Ends watches, lets requests under way finish, and closes the store."""
-        self._listener.close()
-        self._sweeper.cancel()
+        self._renewal.cancel()
         for each in self._background:
             each.stop()
-        for connection in tuple(self._connections):
-            connection.leave()
-        open_ends = [each.closed for each in self._connections]
-        if open_ends:
-            await asyncio.wait(open_ends, timeout=STOP_SECONDS)
-        for connection in tuple(self._connections):
-            connection.abort()
+        await self._http.stop()
         await self._admission.close()
         self.store.close()
         self._lock.release()
 
-    async def _sweep(self) -> None:
-        """Drops connections that have been silent for long and have nothing under way; renews the certificate."""
+    def _certificate(self) -> CertificateFiles:
+        context = self.identity.server_context()
+        if self._credentials.client_ca is not None:
+            context.load_verify_locations(self._credentials.client_ca)
+        files = CertificateFiles(context, *(self._credentials.serving or self.identity.serving))
+        files.load()
+        return files
+
+    async def _renew_certificates(self) -> None:
+        """Replaces those in their last third; connections are shown the new one from then on."""
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            self._renew_certificate()
-            for connection in tuple(self._connections):
-                connection.close_if_idle(IDLE_SECONDS)
+            await asyncio.sleep(RENEWAL_SECONDS)
+            try:
+                if identity.renew_serving(self.identity.folder, self._hosts):
+                    log.info("renewed the serving certificates")
+            except OSError as error:
+                log.error("the serving certificates could not be renewed: %s", error)
 
-    def _renew_certificate(self) -> None:
-        """What connections are shown from now on, if it is in its last third."""
-        try:
-            if identity.renew_serving(self.identity.folder, self._hosts):
-                self.identity.show_certificate(self._tls)
-                self._credentials.apply(self._tls)
-                log.info("renewed the serving certificates")
-        except OSError as error:
-            log.error("the serving certificates could not be renewed: %s", error)
-
-    def handle(self, request: Request, connection: Connection) -> message.Response | Awaitable[message.Response]:
+    def handle(
+        self, request: Request, connection: Connection[Request]
+    ) -> message.Response | Awaitable[message.Response]:
         path = request.path
         if path.startswith(HEALTH):
             return self._health(path)
@@ -257,8 +244,7 @@ class Server:
         return Response.json(discovery.group_list(self.registry))
 
     def _streams(self) -> list[Request]:
-        found = [each.streaming for each in self._connections if isinstance(each, Connection) and each.busy]
-        return [request for request in found if request is not None]
+        return [each.streaming for each in self._http.connections if each.streaming is not None]
 
     def _paths(self) -> list[str]:
         paths = ["/api", "/api/v1", "/apis", *HEALTH, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]

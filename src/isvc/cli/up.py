@@ -211,8 +211,8 @@ def _next_steps(home: Home, running: Running) -> None:
 
 
 def _log_to(path: Path, *, verbose: bool) -> None:
-    from isvc.local.private_files import open_private
     from isvc.toolkit import logs
+    from isvc.wire.private_files import open_private
 
     stream: Any = sys.stderr if verbose else open_private(path, "a")
     logs.set_up("debug" if verbose else "info", json=False, stream=stream)

@@ -17,7 +17,7 @@ from typing import Final
 
 from isvc.local.home import Home
 from isvc.local.node.processes.process import Reaper, die_with_parent
-from isvc.local.private_files import open_private
+from isvc.wire.private_files import open_private
 
 log = logging.getLogger("isvc.up")
 

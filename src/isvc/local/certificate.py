@@ -7,13 +7,14 @@ are written from it at every start. So no kill in between leaves a key that fits
 from __future__ import annotations
 
 import re
-import ssl
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from isvc.local.private_files import write_private
-from isvc.toolkit.certificates import is_due, issue_authority, issue_serving
+from isvc.wire.private_files import write_private
+from isvc.wire.x509.check import is_due
+from isvc.wire.x509.files import is_loadable
+from isvc.wire.x509.issue import issue_authority, issue_serving
 
 HOSTS: Final = ("localhost", "127.0.0.1")
 _BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----\n", re.DOTALL)
@@ -35,10 +36,11 @@ def serving_certificate(folder: Path, now: datetime) -> bytes:
 def _is_sound(bundle: Path, now: datetime) -> bool:
     try:
         content = bundle.read_bytes()
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(bundle)  # refuses a key of another certificate
-    except OSError:  # ssl.SSLError among them
+    except OSError:
         return False
     blocks = [block[1] for block in _BLOCK.finditer(content)]
-    return blocks == [b"PRIVATE KEY", b"CERTIFICATE", b"CERTIFICATE"] and not is_due(
-        content[content.index(b"-----BEGIN CERT") :], now, HOSTS
+    return (
+        blocks == [b"PRIVATE KEY", b"CERTIFICATE", b"CERTIFICATE"]
+        and is_loadable(bundle)
+        and not is_due(content[content.index(b"-----BEGIN CERT") :], now, HOSTS)
     )

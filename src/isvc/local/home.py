@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from isvc.local.private_files import write_private
+from isvc.wire.private_files import write_private
 
 
 class AlreadyRunning(Exception):

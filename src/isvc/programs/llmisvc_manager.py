@@ -29,11 +29,11 @@ from isvc.serving.llm.presets import PREFIX, Settings, render_preset
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit import logs
 from isvc.toolkit.address import Address
-from isvc.toolkit.certificates import issue_self_signed
 from isvc.toolkit.client import kubeconfig
 from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.manager import Manager
+from isvc.wire.x509.issue import issue_self_signed
 
 
 def _llm_inference_services(context: Context) -> Controller:

@@ -7,11 +7,12 @@ from typing import Final
 
 from isvc.programs.options import TLS
 from isvc.toolkit.access import Access
-from isvc.toolkit.certificates import AUTHORITY_LIFE, issue_authority, issue_serving, server_context
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ConfigError
 from isvc.toolkit.probes import Protection
+from isvc.wire.x509.files import server_context
+from isvc.wire.x509.issue import AUTHORITY_LIFE, issue_authority, issue_serving
 
 VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
 

@@ -11,20 +11,18 @@ from dataclasses import dataclass
 from isvc.toolkit.access import Access
 from isvc.toolkit.address import Address
 from isvc.toolkit.failure import ClusterError
-from isvc.wire.http1.connection import Connection
+from isvc.wire.http1.connection import Connection, Handler
 from isvc.wire.http1.message import Request, Response
+from isvc.wire.http1.server import HttpServer
 
 log = logging.getLogger(__name__)
 
 Check = Callable[[], bool]
 Text = Callable[[], bytes]
-Answer = Callable[[Request], Response | Awaitable[Response]]
 
 PLAIN = "text/plain; charset=utf-8"
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
-HANDSHAKE_SECONDS = 10.0
 IDLE_SECONDS = 75.0
-UPKEEP_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +37,7 @@ class Probes:
     """Small HTTP servers; paths with a check answer 200 `ok` or 500, others a text."""
 
     def __init__(self) -> None:
-        self._listeners: list[asyncio.Server] = []
-        self._connections: set[Connection[Request]] = set()
-        self._upkeep: asyncio.Task[None] | None = None
+        self._servers: list[HttpServer[Request]] = []
 
     async def serve(
         self,
@@ -51,84 +47,51 @@ class Probes:
         texts: Mapping[str, Text] | None = None,
         protection: Protection | None = None,
     ) -> None:
-        answer = _answers(checks or {}, texts or {})
-        if protection is not None:
-            answer = _guarded(answer, protection.access)
+        handler = _Pages(checks or {}, texts or {}, protection.access if protection else None)
+        server = HttpServer(handler, idle_seconds=IDLE_SECONDS, tls=protection.tls if protection else None)
         try:
-            listener = await asyncio.get_running_loop().create_server(
-                lambda: _Connection(answer, self._connections),
-                address.host or None,
-                address.port,
-                ssl=protection.tls if protection else None,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS if protection else None,
-            )
+            await server.listen(address.host, address.port)
         except OSError as error:
             place = f"port {address.port}" + (f" of {address.host}" if address.host else "")
             raise ClusterError(f"cannot listen on {place}: {error.strerror}") from None
-        self._listeners.append(listener)
-        if self._upkeep is None:
-            self._upkeep = asyncio.create_task(self._close_idle(), name="probes")
+        self._servers.append(server)
 
     async def stop(self) -> None:
-        if self._upkeep is not None:
-            self._upkeep.cancel()
-            await asyncio.gather(self._upkeep, return_exceptions=True)
-            self._upkeep = None
-        for listener in self._listeners:
-            listener.close()
-        self._listeners.clear()
-        for connection in list(self._connections):
-            connection.leave()
-
-    async def _close_idle(self) -> None:
-        while True:
-            await asyncio.sleep(UPKEEP_SECONDS)
-            for connection in list(self._connections):
-                connection.close_if_idle(IDLE_SECONDS)
+        await asyncio.gather(*(server.stop() for server in self._servers))
+        self._servers.clear()
 
 
-class _Connection(Connection[Request]):
+class _Pages(Handler[Request]):
     max_body = 1 << 16
     request_type = Request
 
-    def __init__(self, answer: Answer, connections: set[Connection[Request]]) -> None:
-        super().__init__(connections)
-        self._answer_to = answer
+    def __init__(self, checks: Mapping[str, Check], texts: Mapping[str, Text], access: Access | None) -> None:
+        self._checks, self._texts, self._access = checks, texts, access
 
-    def handle(self, request: Request) -> Response | Awaitable[Response]:
-        return self._answer_to(request)
+    def handle(self, request: Request, connection: Connection[Request]) -> Response | Awaitable[Response]:
+        return self._page(request) if self._access is None else self._page_if_allowed(request, self._access)
 
     def refusal(self, status: int, message: str) -> Response:
-        return _said(status, message)
+        return _plain(status, message)
 
     def failure(self, request: Request, error: Exception) -> Response:
         log.error("%s failed", request.path, exc_info=error)
-        return _said(500, "failed: see the log")
+        return _plain(500, "failed: see the log")
 
-
-def _answers(checks: Mapping[str, Check], texts: Mapping[str, Text]) -> Answer:
-    def answer(request: Request) -> Response:
-        if request.path not in checks and request.path not in texts:
-            return _said(404, "not found")
-        if request.method not in ("GET", "HEAD"):
-            return _said(405, "only GET is allowed")
-        if request.path in texts:
-            return Response(texts[request.path](), content_type=EXPOSITION)
-        return _said(200, "ok") if checks[request.path]() else _said(500, "not ready")
-
-    return answer
-
-
-def _guarded(answer: Answer, access: Access) -> Answer:
-    async def guarded(request: Request) -> Response:
+    async def _page_if_allowed(self, request: Request, access: Access) -> Response:
         refusal = await access.refusal(request.method, request.path, request.headers.get("authorization", ""))
-        if refusal is not None:
-            return _said(refusal.status, refusal.message)
-        reply = answer(request)
-        return reply if isinstance(reply, Response) else await reply
+        return self._page(request) if refusal is None else _plain(refusal.status, refusal.message)
 
-    return guarded
+    def _page(self, request: Request) -> Response:
+        check, text = self._checks.get(request.path), self._texts.get(request.path)
+        if check is None and text is None:
+            return _plain(404, "not found")
+        if request.method not in ("GET", "HEAD"):
+            return _plain(405, "only GET is allowed")
+        if text is not None:
+            return Response(text(), content_type=EXPOSITION)
+        return _plain(200, "ok") if check is not None and check() else _plain(500, "not ready")
 
 
-def _said(status: int, text: str) -> Response:
+def _plain(status: int, text: str) -> Response:
     return Response(text.encode(), status, PLAIN)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +23,13 @@ from isvc.kube.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from isvc.toolkit.certificates import Pair, is_due, is_issued_by, is_pair, issue_authority, issue_serving, unexpired
 from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.waiting import retried
+from isvc.wire.private_files import write_private
+from isvc.wire.x509.check import is_due, is_issued_by, is_pair, unexpired
+from isvc.wire.x509.issue import Pair, issue_authority, issue_serving
 
 log = logging.getLogger(__name__)
 
@@ -152,10 +153,7 @@ class Certificates:
             path = self._dir / name
             if path.exists() and path.read_bytes() == data[name]:
                 continue
-            fresh = path.with_suffix(path.suffix + ".new")
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(data[name])
-            fresh.replace(path)
+            write_private(path, data[name])
 
     async def _inject(self, bundle: bytes) -> None:
         encoded = base64.b64encode(bundle).decode()

@@ -14,7 +14,8 @@ from isvc.kube.objects import Object
 from isvc.kube.resource import (
     Resource,
 )
-from isvc.toolkit.certificates import issue_self_signed, server_context
+from isvc.wire.x509.files import server_context
+from isvc.wire.x509.issue import issue_self_signed
 
 
 @contextlib.asynccontextmanager

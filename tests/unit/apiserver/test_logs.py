@@ -126,9 +126,9 @@ async def test_whoever_stops_following_frees_the_node(http, node):
     await pod(http, "p", "c")
     response = await http.session.get(f"{http.server.url}{PODS}/p/log?follow=true")
     assert await response.content.readline() == b"first\n"
-    (connection,) = [each for each in http.server._connections if each.busy]
+    (connection,) = [each for each in http.server._http.connections if each.streaming]
     response.close()
     async with asyncio.timeout(30):
         await connection.closed
-        while connection.busy:
+        while connection.streaming:
             await asyncio.sleep(0.01)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from isvc.local import certificate, private_files
+from isvc.local import certificate
 from isvc.local.certificate import serving_certificate
+from isvc.wire import private_files
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 
 from isvc.local.home import AlreadyRunning, Home, Running, UnsafeHome
 from isvc.local.node.processes.logs import Log
-from isvc.local.private_files import open_private
+from isvc.wire.private_files import open_private
 
 HOLDER = """
 import sys, time

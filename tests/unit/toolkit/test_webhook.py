@@ -14,13 +14,13 @@ import pytest
 
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK
-from isvc.toolkit.certificates import issue_authority, issue_serving
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
-from isvc.toolkit.webhook import WebhookServer, allow, connection, conversion, deny, mutating, patched, validating
+from isvc.toolkit.webhook import WebhookServer, allow, conversion, deny, mutating, patched, validating
 from isvc.toolkit.webhook import server as server_module
 from isvc.wire.http1 import connection as http_connection
 from isvc.wire.http1.connection import MAX_HEAD
+from isvc.wire.x509.issue import issue_authority, issue_serving
 
 
 def write_pair(folder, authority) -> None:
@@ -137,7 +137,7 @@ async def test_refusals_complaints_and_crashes_are_told_inside_the_review(ask, p
         ({"body": {"kind": "Pod"}}, 400),
         ({"body": {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}}, 400),
         ({"body": {}, "kind": "text/plain"}, 400),
-        ({"data": b"x" * (connection.BODY_LIMIT + 1)}, 413),
+        ({"data": b"x" * (server_module.BODY_LIMIT + 1)}, 413),
     ],
 )
 async def test_what_is_no_review_is_refused_with_a_status(ask, asked, code):
@@ -196,10 +196,8 @@ async def test_a_new_certificate_is_served_without_a_restart_and_a_broken_one_is
 
     first = await asyncio.to_thread(served)
     (tmp_path / "tls.crt").write_text("half of it")
-    assert not server.reload()
     assert await asyncio.to_thread(served) == first
     write_pair(tmp_path, authority)
-    assert server.reload()
     assert await asyncio.to_thread(served) == (tmp_path / "tls.crt").read_text()
 
 
@@ -243,7 +241,7 @@ async def test_requests_sent_ahead_are_answered_in_order(wire):
 async def test_a_large_review_is_no_large_head(server):
     """Head and body may come in one piece."""
     answered = []
-    asked = connection.Connection(server._serve, set())
+    asked = http_connection.Connection(server, lambda _: None, lambda _: None)
     asked.connection_made(type("Wire", (), {"write": lambda _, data: answered.append(data)})())
     asked.data_received(posted("/look", object={"metadata": {"name": "it"}, "data": "x" * 4 * MAX_HEAD}))
     assert answered[0].startswith(b"HTTP/1.1 200 OK\r\n")
@@ -276,17 +274,6 @@ async def test_what_is_no_request_is_told_and_hung_up_on(wire, sent, code, monke
     writer.write(sent)
     status, answer = await received(reader)
     assert (status, answer["code"]) == (code, code)
-    assert await reader.read() == b""
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.1)
-    monkeypatch.setattr(server_module, "UPKEEP_SECONDS", 0.02)
-
-
-async def test_connections_that_say_nothing_are_closed(impatient, wire):
-    reader, _ = wire
     assert await reader.read() == b""
 
 

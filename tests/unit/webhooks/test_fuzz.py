@@ -25,11 +25,11 @@ from isvc.api.resources import (
     SERVING_RUNTIMES,
 )
 from isvc.kube.errors import ApiError
-from isvc.toolkit.certificates import issue_authority, issue_serving
 from isvc.toolkit.webhook import WebhookServer
 from isvc.toolkit.webhook.admission import parse
 from isvc.toolkit.webhook.server import Conversion
 from isvc.webhooks import pods
+from isvc.wire.x509.issue import issue_authority, issue_serving
 
 POD = {"containers": [{"name": "c", "env": [{"name": "A", "value": "b"}], "resources": {"limits": {"cpu": "1"}}}]}
 MODEL = {"modelFormat": {"name": "sklearn"}, "storageUri": "gs://a/b", "storage": {"key": "k"}, "env": []}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from isvc.apiserver.access.impersonation import AUTHENTICATED
 from isvc.apiserver.request import User
 
 
@@ -18,18 +18,12 @@ class Credentials:
     client_ca: Path | None = None
     tokens: dict[str, User] = field(default_factory=dict)
 
-    def apply(self, context: ssl.SSLContext) -> None:
-        if self.serving is not None:
-            context.load_cert_chain(*self.serving)
-        if self.client_ca is not None:
-            context.load_verify_locations(self.client_ca)
-
 
 def read_tokens(path: Path) -> dict[str, User]:
     """A token file as kube-apiserver reads it: token, user, uid, and groups in quotes."""
     with path.open(newline="") as file:
         rows = [row for row in csv.reader(file, skipinitialspace=True) if len(row) >= 3]
-    return {token: User(name, (*_groups(rest), "system:authenticated"), uid) for token, name, uid, *rest in rows}
+    return {token: User(name, (*_groups(rest), AUTHENTICATED), uid) for token, name, uid, *rest in rows}
 
 
 def _groups(rest: list[str]) -> list[str]:

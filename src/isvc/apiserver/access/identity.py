@@ -12,26 +12,23 @@ authority, hosts        written last: what the certificates above are for, and w
 
 from __future__ import annotations
 
-import ipaddress
-import os
 import re
 import secrets
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from isvc.apiserver.access.impersonation import AUTHENTICATED
 from isvc.apiserver.request import User
+from isvc.wire.private_files import write_private
+from isvc.wire.x509.files import is_loadable
+from isvc.wire.x509.issue import BACKDATED, Pair, issue_authority, issue_client, issue_serving
 
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-ADMIN = User("isvc-admin", ("system:masters", "system:authenticated"))
+ADMIN = User("isvc-admin", ("system:masters", AUTHENTICATED))
 LIFETIME = timedelta(days=3650)
 SERVING_LIFETIME = timedelta(days=365)
-BACKDATED = timedelta(days=1)  # a laptop's clock may be hours ahead until the network sets it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +41,18 @@ class Identity:
     def ca(self) -> Path:
         return self.folder / "ca.crt"
 
+    @property
+    def serving(self) -> tuple[Path, Path]:
+        return self.folder / "apiserver.crt", self.folder / "apiserver.key"
+
     def server_context(self) -> ssl.SSLContext:
+        """For our own port, without a certificate yet."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self.show_certificate(context)
         context.load_verify_locations(self.ca)
         context.verify_mode = ssl.CERT_OPTIONAL
         context.set_alpn_protocols(["http/1.1"])
         return context
-
-    def show_certificate(self, context: ssl.SSLContext) -> None:
-        context.load_cert_chain(self.folder / "apiserver.crt", self.folder / "apiserver.key")
 
     def client_context(self) -> ssl.SSLContext:
         """For calls to a node, which shows a certificate of our CA."""
@@ -97,13 +95,12 @@ def _is_current(mark: Path, names: tuple[str, ...], hosts: list[str], lifetime: 
     """Whether the certificates are there, for these hosts, fit their keys, are valid and not in their last third."""
     try:
         *known, until = mark.read_text().split()
-        for name in names:
-            pair = (mark.with_name(f"{name}.crt"), mark.with_name(f"{name}.key"))
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*pair)
         left = datetime.fromisoformat(until) - now
-        return known == hosts and timedelta() < left <= lifetime * 2 / 3 + BACKDATED
-    except (OSError, ValueError):  # ssl.SSLError is an OSError
+    except (OSError, ValueError):
         return False
+    pairs = [(mark.with_name(f"{name}.crt"), mark.with_name(f"{name}.key")) for name in names]
+    is_young = timedelta() < left <= lifetime * 2 / 3 + BACKDATED
+    return known == hosts and is_young and all(is_loadable(*pair) for pair in pairs)
 
 
 def user_of_certificate(certificate: dict[str, Any]) -> User | None:
@@ -115,16 +112,7 @@ def user_of_certificate(certificate: dict[str, Any]) -> User | None:
                 name = value
             elif key == "organizationName":
                 groups.append(value)
-    return User(name, (*groups, "system:authenticated")) if name else None
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Writes a file that only its owner can read, in one step."""
-    fresh = path.with_name(path.name + ".new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-    fresh.replace(path)
+    return User(name, (*groups, AUTHENTICATED)) if name else None
 
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -144,74 +132,19 @@ def _token(path: Path) -> str:
 
 def _make(folder: Path, now: datetime) -> None:
     """An authority, and the administrator's certificate."""
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    authority, admin = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    root = _certificate("isvc", "", authority.public_key(), authority, [], now, authority=True)
-    _write(folder, "ca", authority, root)
-    user = _certificate(ADMIN.username, "system:masters", admin.public_key(), authority, [], now)
-    _write(folder, "admin", admin, user)
+    authority = issue_authority("isvc", now, LIFETIME)
+    _write(folder, "ca", authority)
+    groups = [group for group in ADMIN.groups if group != AUTHENTICATED]
+    _write(folder, "admin", issue_client(authority, ADMIN.username, groups, now, LIFETIME))
 
 
 def _make_serving(folder: Path, hosts: list[str], now: datetime) -> None:
     """What the server and a node show to their clients; made anew when they are reached by other names."""
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    authority = load_pem_private_key((folder / "ca.key").read_bytes(), None)
-    assert isinstance(authority, ec.EllipticCurvePrivateKey)
-    for name, organization in (("apiserver", ""), ("kubelet", "system:nodes")):
-        key = ec.generate_private_key(ec.SECP256R1())
-        _write(folder, name, key, _certificate(name, organization, key.public_key(), authority, hosts, now))
+    authority = Pair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
+    for name in ("apiserver", "kubelet"):
+        _write(folder, name, issue_serving(authority, hosts, now, SERVING_LIFETIME))
 
 
-def _write(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
-    from cryptography.hazmat.primitives import serialization
-
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    write_private(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
-    write_private(folder / f"{name}.key", pem)
-
-
-def _certificate(
-    name: str,
-    organization: str,
-    key: ec.EllipticCurvePublicKey,
-    signer: ec.EllipticCurvePrivateKey,
-    hosts: list[str],
-    now: datetime,
-    *,
-    authority: bool = False,
-) -> x509.Certificate:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.x509.oid import NameOID
-
-    subject = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
-    if organization:
-        subject.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name(subject))
-        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "isvc")]))
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKDATED)
-        .not_valid_after(now + (SERVING_LIFETIME if hosts else LIFETIME))
-        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
-    )
-    if hosts:
-        names: list[x509.GeneralName] = [_general_name(host) for host in hosts]
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    return builder.sign(signer, hashes.SHA256())
-
-
-def _general_name(host: str) -> x509.GeneralName:
-    from cryptography import x509
-
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
+def _write(folder: Path, name: str, pair: Pair) -> None:
+    write_private(folder / f"{name}.crt", pair.certificate)
+    write_private(folder / f"{name}.key", pair.key)

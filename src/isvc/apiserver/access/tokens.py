@@ -19,6 +19,8 @@ import orjson
 from isvc.apiserver.access.impersonation import ACCOUNTS, AUTHENTICATED
 from isvc.apiserver.request import User
 from isvc.kube.objects import Object, dig
+from isvc.wire.private_files import write_private
+from isvc.wire.x509.issue import decode_key, encode_key, new_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -110,18 +112,9 @@ class Tokens:
 
 
 def _load_or_make(path: Path) -> ec.EllipticCurvePrivateKey:
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    from isvc.apiserver.access.identity import write_private
-
     if not path.exists():
-        made = ec.generate_private_key(ec.SECP256R1())
-        plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        write_private(path, made.private_bytes(*plain))
-    key = serialization.load_pem_private_key(path.read_bytes(), None)
-    assert isinstance(key, ec.EllipticCurvePrivateKey)
-    return key
+        write_private(path, encode_key(new_key()))
+    return decode_key(path.read_bytes())
 
 
 def _sign(key: ec.EllipticCurvePrivateKey, data: bytes) -> bytes:

@@ -37,12 +37,12 @@ from isvc.serving.events import WARNING, Event
 from isvc.serving.llm import names
 from isvc.serving.llm.labels import NAME
 from isvc.toolkit.cache import Memory
-from isvc.toolkit.certificates import issue_self_signed
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.controller import Result
 from isvc.toolkit.polled_reads import PolledReads
 from isvc.toolkit.recorder import EventRecorder
+from isvc.wire.x509.issue import issue_self_signed
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 import orjson
 from aiohttp import web
 
-from isvc.local.private_files import open_private
+from isvc.wire.private_files import open_private
 
 
 class Outcome(NamedTuple):

@@ -14,8 +14,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from isvc.local.private_files import write_private
-from isvc.toolkit.certificates import Pair, is_due, issue_authority, issue_serving, server_context
+from isvc.wire.private_files import write_private
+from isvc.wire.x509.check import is_due
+from isvc.wire.x509.files import server_context
+from isvc.wire.x509.issue import Pair, issue_authority, issue_serving
 
 _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _NAME: Final = re.compile(r"(?=.{1,253}\Z)(?:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*localhost", re.IGNORECASE)

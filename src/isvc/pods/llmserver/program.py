@@ -87,7 +87,7 @@ async def _serve(options: Options) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    certificate = tls.context(options)
+    certificate = tls.load(options)
     listener = _bind(options.host, options.port)
     engine, embeds_only = _engine(options)
     if not await _unless_stopped(engine, stop):
@@ -99,11 +99,11 @@ async def _serve(options: Options) -> int:
     )
     await runner.setup()
     listener.listen(1024)
-    await web.SockSite(runner, listener, ssl_context=certificate).start()
+    await web.SockSite(runner, listener, ssl_context=certificate.context if certificate else None).start()
     log.info("serving %s on port %s", ", ".join(options.names), listener.getsockname()[1])
     watches = [asyncio.create_task(engine.keep_running())]
     if certificate is not None and options.ssl_refresh:
-        watches.append(asyncio.create_task(tls.renew(certificate, options)))
+        watches.append(asyncio.create_task(tls.renew(certificate)))
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait([stopped, watches[0]], return_when=asyncio.FIRST_COMPLETED)
     app.draining = True

@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 from pathlib import Path
 
 from isvc.pods.llmserver.errors import ServerError
 from isvc.pods.llmserver.flags import Options
+from isvc.wire.x509.files import CertificateFiles
 
 _CHECK_SECONDS = 10.0
 
 
-def context(options: Options) -> ssl.SSLContext | None:
+def load(options: Options) -> CertificateFiles | None:
+    """The certificate that the options name, if they do."""
     if not options.ssl_certfile:
         return None
-    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=options.ssl_ca_certs)
-    made.verify_mode = ssl.VerifyMode(options.ssl_cert_reqs)
-    _load(made, options)
-    return made
-
-
-def _load(context: ssl.SSLContext, options: Options) -> None:
-    assert options.ssl_certfile is not None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=options.ssl_ca_certs)
+    context.verify_mode = ssl.VerifyMode(options.ssl_cert_reqs)
+    key = Path(options.ssl_keyfile) if options.ssl_keyfile else None
+    files = CertificateFiles(context, Path(options.ssl_certfile), key)
     try:
-        context.load_cert_chain(options.ssl_certfile, options.ssl_keyfile)
-    except (OSError, ssl.SSLError) as error:
+        files.load()
+    except OSError as error:
         raise ServerError(f"the certificate {options.ssl_certfile} cannot be read: {error}") from None
+    return files
 
 
-async def renew(context: ssl.SSLContext, options: Options) -> None:
+async def renew(certificate: CertificateFiles) -> None:
     """New connections see the new certificate; while it is half-written the old one stays."""
-
-    def seen() -> list[int]:
-        files = [Path(name) for name in (options.ssl_certfile, options.ssl_keyfile) if name]
-        return [file.stat().st_mtime_ns if file.exists() else 0 for file in files]
-
-    loaded = seen()
     while True:
         await asyncio.sleep(_CHECK_SECONDS)
-        if (found := seen()) != loaded:
-            with contextlib.suppress(ServerError):
-                _load(context, options)
-                loaded = found
+        certificate.reload()

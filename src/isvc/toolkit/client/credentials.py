@@ -21,6 +21,7 @@ from isvc.toolkit.client.kubeconfig import ClusterConfig, ExecPlugin, Impersonat
 from isvc.toolkit.clock import Clock, parse_timestamp
 from isvc.toolkit.failure import ConfigError
 from isvc.wire.http1.message import header_lines
+from isvc.wire.x509.check import read_certificate
 
 REREAD_TOKEN_FILE = 60.0
 RENEW_BEFORE_EXPIRY = 10.0
@@ -99,9 +100,7 @@ class Credentials:
         """Says that the client certificate has expired, if it has: servers refuse it without saying so."""
         if not self._certificate[0]:
             return ""
-        from cryptography import x509
-
-        expiry = x509.load_pem_x509_certificate(self._certificate[0]).not_valid_after_utc
+        expiry = read_certificate(self._certificate[0]).expires
         return f"the client certificate expired on {expiry:%Y-%m-%d}" if expiry < self._clock.now() else ""
 
 

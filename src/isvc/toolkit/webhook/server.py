@@ -12,8 +12,7 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -21,23 +20,21 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from isvc.kube.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
+from isvc.kube.errors import ApiError, BadRequest, InternalError, MethodNotAllowed, NotFound, TooLarge
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.webhook import admission
-from isvc.toolkit.webhook import connection as connections
 from isvc.toolkit.webhook.admission import AdmissionHandler, AdmissionRequest, AdmissionResponse
-from isvc.toolkit.webhook.connection import Connection, error_response
 from isvc.toolkit.webhook.conversion import ConversionHandler, convert
-from isvc.wire.http1.connection import Connection as BaseConnection
+from isvc.wire.http1.connection import Connection, Handler
 from isvc.wire.http1.message import Request, Response
+from isvc.wire.http1.server import HttpServer
+from isvc.wire.x509.files import CertificateFiles
 
 log = logging.getLogger(__name__)
 
 DEADLINE = 30.0  # the longest that an API server waits
-HANDSHAKE_SECONDS = 10.0
-STOP_SECONDS = 5.0
-GOODBYE_SECONDS = 0.5  # for answers to leave and TLS to end
-UPKEEP_SECONDS = 2.0
+BODY_LIMIT = 7 * 2**20  # controller-runtime's: two objects of 3 MB and some
+IDLE_SECONDS = 120.0  # longer than Go's 90, so that it is the client who hangs up
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,10 @@ class WebhookMeter(Protocol):
     def answered(self, path: str, code: int, seconds: float) -> None: ...
 
 
-class WebhookServer:
+class WebhookServer(Handler[Request]):
+    max_body = BODY_LIMIT
+    request_type = Request
+
     def __init__(
         self,
         port: int,
@@ -83,79 +83,43 @@ class WebhookServer:
         self.meter = meter
         self._host = host
         self._routes = dict(routes)
-        self._certificate = Path(cert_dir) / "tls.crt"
-        self._key = Path(cert_dir) / "tls.key"
-        self._loaded: object = None
         self._opened = asyncio.Event()
-        self._connections: set[BaseConnection[Request]] = set()
-        self._listener: asyncio.Server | None = None
-        self._upkeep: asyncio.Task[None] | None = None
+        self._cert_dir = Path(cert_dir)
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.set_alpn_protocols(["http/1.1"])
+        self._certificate = CertificateFiles(self.tls, self._cert_dir / "tls.crt", self._cert_dir / "tls.key")
+        self._http = HttpServer(self, idle_seconds=IDLE_SECONDS, tls=self._certificate)
 
     def open(self) -> None:
         """Admit from now on; until then admission requests wait."""
         self._opened.set()
 
     async def start(self) -> None:
-        if not self.reload():
-            raise ClusterError(f"no valid certificate for the webhooks in {self._certificate.parent}")
         try:
-            self._listener = await asyncio.get_running_loop().create_server(
-                lambda: Connection(self._serve, self._connections),
-                self._host or None,
-                self.port,
-                ssl=self.tls,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS,
-            )
+            self._certificate.load()
+        except OSError:
+            raise ClusterError(f"no valid certificate for the webhooks in {self._cert_dir}") from None
+        try:
+            _, self.port = await self._http.listen(self._host, self.port)
         except OSError as error:
             raise ClusterError(f"cannot listen on port {self.port}: {error.strerror}") from None
-        self.port = self._listener.sockets[0].getsockname()[1]
-        self._upkeep = asyncio.create_task(self._keep_up(), name="webhook server")
 
     async def stop(self) -> None:
         """Accept no more; answer what was asked, within a few seconds."""
-        if self._upkeep is not None:
-            self._upkeep.cancel()
-            await asyncio.gather(self._upkeep, return_exceptions=True)
-        if self._listener is not None:
-            self._listener.close()
-        for connection in list(self._connections):
-            connection.leave()
-        await _until(lambda: not any(connection.busy for connection in self._connections), STOP_SECONDS)
-        await _until(lambda: not self._connections, GOODBYE_SECONDS)
-        for connection in list(self._connections):
-            connection.abort()
+        await self._http.stop()
 
-    def reload(self) -> bool:
-        """Read the certificate if its files have changed; a half-written pair is left for the next time."""
-        with suppress(OSError):
-            now = [
-                (each.st_mtime_ns, each.st_ino, each.st_size) for each in (self._certificate.stat(), self._key.stat())
-            ]
-            if now != self._loaded:
-                try:
-                    self.tls.load_cert_chain(self._certificate, self._key)
-                except ssl.SSLError as error:
-                    log.warning("the certificate in %s is not usable: %s", self._certificate.parent, error.reason)
-                    return False
-                if self._loaded is not None:
-                    log.info("serving webhooks with a new certificate")
-                self._loaded = now
-        return self._loaded is not None
+    def refusal(self, status: int, message: str) -> Response:
+        return _error_response(TooLarge(message) if status == 413 else BadRequest(message, status=status))
 
-    async def _keep_up(self) -> None:
-        while True:
-            await asyncio.sleep(UPKEEP_SECONDS)
-            self.reload()
-            for connection in list(self._connections):
-                connection.close_if_idle(connections.IDLE_SECONDS)
+    def failure(self, request: Request, error: Exception) -> Response:
+        log.error("webhook %s crashed", request.path, exc_info=error)
+        return _error_response(InternalError("the webhook crashed: see its log"))
 
-    def _serve(self, request: Request) -> Response | Awaitable[Response]:
+    def handle(self, request: Request, connection: Connection[Request]) -> Response | Awaitable[Response]:
         started = time.perf_counter()
         route = self._routes.get(request.path)
         if route is None:
-            return error_response(NotFound(f"no webhook at {request.path}"))
+            return _error_response(NotFound(f"no webhook at {request.path}"))
         reply = self._answer(request, route)
         if isinstance(reply, Response):
             return self._measured(reply, request.path, started)
@@ -200,13 +164,6 @@ class WebhookServer:
         return decided if isinstance(decided, AdmissionResponse) else await decided
 
 
-async def _until(condition: Callable[[], bool], seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            while not condition():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-
-
 def _read(request: Request) -> Any:
     if request.method != "POST":
         raise MethodNotAllowed(f"{request.method} is not how a webhook is asked")
@@ -227,10 +184,14 @@ def _refused(error: Exception, path: str, review: Any, route: Route) -> Response
     refusal = admission.refusal(error)
     uid = _uid(review)
     if not uid or not isinstance(route, Admission):
-        return error_response(ApiError(refusal.message, status=refusal.code))
+        return _error_response(ApiError(refusal.message, status=refusal.code))
     version = review.get("apiVersion")
     answer = admission.answer(version if version in admission.VERSIONS else admission.VERSIONS[0], uid, refusal)
     return Response(orjson.dumps(answer))
+
+
+def _error_response(error: ApiError) -> Response:
+    return Response(orjson.dumps(error.status()), error.status_code)
 
 
 def _patience(query: str) -> float:

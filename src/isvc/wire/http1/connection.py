@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
-from typing import Generic, TypeVar, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar, cast
 from urllib.parse import unquote
 
 import httptools
@@ -30,15 +30,38 @@ log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Request)
 
 
-class Connection(asyncio.Protocol, Generic[R]):
-    """Subclasses say what a request is, how it is handled, and what errors look like."""
+class Handler(Generic[R]):
+    """What a server serves. Subclasses say what a request is, how it is handled, and what errors look like."""
 
     max_body = 1 << 20
     request_type: type[R]
 
-    def __init__(self, connections: set[Connection[R]]) -> None:
-        """Is in `connections` for as long as it is open."""
-        self._all = connections
+    def handle(self, request: R, connection: Connection[R]) -> Response | Awaitable[Response]:
+        """Returns the response, at once where no waiting is needed."""
+        raise NotImplementedError
+
+    def refusal(self, status: int, message: str) -> Response:
+        """Returns the response to what is too large, or is not HTTP."""
+        raise NotImplementedError
+
+    def failure(self, request: R, error: Exception) -> Response:
+        """Returns the response to a request whose handling raised."""
+        raise NotImplementedError
+
+    def head(self, response: Response, request: R | None, *, close: bool, chunked: bool = False) -> bytes:
+        """Returns status line and headers; `request` is None for one that could not be read."""
+        return response.head(close=close, chunked=chunked)
+
+
+class Connection(asyncio.Protocol, Generic[R]):
+    def __init__(
+        self,
+        handler: Handler[R],
+        on_open: Callable[[Connection[R]], None],
+        on_lost: Callable[[Connection[R]], None],
+    ) -> None:
+        self._handler = handler
+        self._on_open, self._on_lost = on_open, on_lost
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
@@ -46,47 +69,41 @@ class Connection(asyncio.Protocol, Generic[R]):
         self._waiting: deque[R] = deque()
         self._tunnel: Tunnel | None = None  # once another protocol was asked for
         self._paused = self._refused = self._closing = self._last = self._in_head = False
-        self._since = self._loop.time()  # of the last sign of life, or of the first byte of headers not yet complete
+        self.since = self._loop.time()  # of the last sign of life, or of the first byte of headers not yet complete
+        self.streaming: R | None = None  # the request that is being answered at length
         self.gone: asyncio.Future[None] = self._loop.create_future()  # streams should end
+        self.answered: asyncio.Future[None] = self._loop.create_future()  # nothing more will be sent
         self.closed: asyncio.Future[None] = self._loop.create_future()  # nothing can be sent any more
         self._writable = asyncio.Event()
         self._writable.set()
 
-    # For subclasses
-
-    def handle(self, request: R) -> Response | Awaitable[Response]:
-        """The response, at once where no waiting is needed."""
-        raise NotImplementedError
-
-    def refusal(self, status: int, message: str) -> Response:
-        """The response to what is too large, or is not HTTP."""
-        raise NotImplementedError
-
-    def failure(self, request: R, error: Exception) -> Response:
-        """The response to a request whose handling raised."""
-        raise NotImplementedError
-
-    def head(self, response: Response, request: R | None, *, close: bool, chunked: bool = False) -> bytes:
-        """`request` is None for one that could not be read."""
-        return response.head(close=close, chunked=chunked)
+    def peer_certificate(self) -> dict[str, Any] | None:
+        """Returns the certificate that the client showed, as `ssl.SSLSocket.getpeercert` does."""
+        certificate: dict[str, Any] | None = self._transport.get_extra_info("peercert")
+        return certificate
 
     # For servers
 
     @property
-    def busy(self) -> bool:
-        return self._task is not None
+    def is_idle(self) -> bool:
+        return self._task is None and not self._closing
 
     def close_if_idle(self, seconds: float) -> None:
-        """Closes when nothing is under way and nothing was heard for so long, or when headers come too slowly."""
+        """Closes when nothing is under way and nothing was heard for so long, or when headers come too slowly.
+
+        A client that does not even read what was left to send is cut off the next time.
+        """
         limit = min(seconds, HEAD_SECONDS) if self._in_head else seconds
-        if self._task is None and self._loop.time() - self._since > limit:
-            self._close()
+        if self._task is not None or self._loop.time() - self.since <= limit:
+            return
+        if self._closing:
+            self._transport.abort()
+        self._close()
 
     def leave(self) -> None:
         """Ends streams and, once the requests under way are answered, the connection."""
         self._last = True
-        if not self.gone.done():
-            self.gone.set_result(None)
+        _resolve(self.gone)
         if self._task is None:
             self._close()
 
@@ -98,18 +115,17 @@ class Connection(asyncio.Protocol, Generic[R]):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
-        self._all.add(self)
+        self._on_open(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._all.discard(self)
+        self._on_lost(self)
         self._closing = True
         self._waiting.clear()
         self._writable.set()
         if self._tunnel is not None:
             self._tunnel.feed_eof()
-        for future in (self.gone, self.closed):
-            if not future.done():
-                future.set_result(None)
+        for future in (self.gone, self.answered, self.closed):
+            _resolve(future)
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -124,7 +140,7 @@ class Connection(asyncio.Protocol, Generic[R]):
         if self._closing:
             return
         if not self._in_head:
-            self._since = self._loop.time()
+            self.since = self._loop.time()
         if self._tunnel is not None:
             self._tunnel.feed(data)
             return
@@ -159,14 +175,14 @@ class Connection(asyncio.Protocol, Generic[R]):
     def on_headers_complete(self) -> None:
         self._in_head = False
         length = self._headers.get("content-length", "")
-        if length.isdigit() and int(length) > self.max_body:
+        if length.isdigit() and int(length) > self._handler.max_body:
             self._refuse_body()
         elif self._headers.get("expect", "").lower() == "100-continue" and not self._refused:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
         self._size += len(body)
-        if self._size > self.max_body:
+        if self._size > self._handler.max_body:
             self._refuse_body()
         if not self._refused:
             self._body.append(body)
@@ -183,7 +199,9 @@ class Connection(asyncio.Protocol, Generic[R]):
         path, _, query = self._url.decode("latin-1").partition("?")
         if "%" in path:
             path = unquote(path)
-        request = self.request_type(self._parser.get_method().decode("latin-1"), path, query, self._headers, body)
+        request = self._handler.request_type(
+            self._parser.get_method().decode("latin-1"), path, query, self._headers, body
+        )
         if self._parser.should_upgrade():
             self._last, self._tunnel = True, Tunnel(self._transport, self._writable.wait, self.gone)
         self._last = self._last or not self._parser.should_keep_alive()
@@ -199,9 +217,9 @@ class Connection(asyncio.Protocol, Generic[R]):
     def _begin(self, request: R) -> None:
         """Answers at once where no waiting is needed, else in a task."""
         try:
-            answer = self.handle(request)
+            answer = self._handler.handle(request, self)
         except Exception as error:
-            answer = self.failure(request, error)
+            answer = self._handler.failure(request, error)
         if isinstance(answer, Response) and not isinstance(answer, Stream | Upgrade):
             self._send(answer, request)
             return
@@ -217,7 +235,7 @@ class Connection(asyncio.Protocol, Generic[R]):
             else:
                 self._send(response, request)
         except Exception as error:
-            self._send(self.failure(request, error), request)
+            self._send(self._handler.failure(request, error), request)
         finally:
             self._task = None
             self._next()
@@ -231,24 +249,27 @@ class Connection(asyncio.Protocol, Generic[R]):
     def _send(self, response: Response, request: R) -> None:
         if self._closing:
             return
-        self._since = self._loop.time()
+        self.since = self._loop.time()
         close = self._last and not self._waiting
         body = b"" if request.method == "HEAD" else response.body
-        self._transport.write(self.head(response, request, close=close) + body)
+        self._transport.write(self._handler.head(response, request, close=close) + body)
         if close:
             self._close()
 
     async def _stream(self, response: Stream, request: R) -> None:
         if self._closing:
             return
-        self._transport.write(self.head(response, request, close=False, chunked=True))
+        self._transport.write(self._handler.head(response, request, close=False, chunked=True))
+        self.streaming = request
         try:
             await response.produce(self)
         except Exception:
             log.exception("%s %s broke off", request.method, request.path)
             self._close()
             return
-        self._since = self._loop.time()
+        finally:
+            self.streaming = None
+        self.since = self._loop.time()
         if not self._closing:
             self._transport.write(b"0\r\n\r\n")
         if self._last and not self._waiting:
@@ -258,11 +279,13 @@ class Connection(asyncio.Protocol, Generic[R]):
         if self._closing:
             return
         assert self._tunnel is not None, "an upgrade that the client did not ask for"
-        self._transport.write(self.head(response, request, close=False))
+        self._transport.write(self._handler.head(response, request, close=False))
+        self.streaming = request
         try:
             await response.serve(self._tunnel)
         except Exception:
             log.exception("%s %s broke off", request.method, request.path)
+        self.streaming = None
         self._close()
 
     def _pause(self, pause: bool) -> None:
@@ -285,17 +308,23 @@ class Connection(asyncio.Protocol, Generic[R]):
     # Ends
 
     def _refuse_body(self) -> None:
-        self._refuse(413, f"Request entity too large: limit is {self.max_body}")
+        self._refuse(413, f"Request entity too large: limit is {self._handler.max_body}")
 
     def _refuse(self, status: int, message: str) -> None:
         if self._refused:
             return
         self._refused = True
-        response = self.refusal(status, message)
-        self._transport.write(self.head(response, None, close=True) + response.body)
+        response = self._handler.refusal(status, message)
+        self._transport.write(self._handler.head(response, None, close=True) + response.body)
         self._loop.call_later(LINGER_SECONDS, self._close)
 
     def _close(self) -> None:
         if not self._closing:
             self._closing = True
+            _resolve(self.answered)
             self._transport.close()
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

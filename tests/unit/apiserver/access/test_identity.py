@@ -13,6 +13,7 @@ from tests.waiting import until
 from isvc.apiserver import server
 from isvc.apiserver.access import identity
 from isvc.apiserver.access.identity import LIFETIME, SERVING_LIFETIME, load
+from isvc.wire.private_files import write_private
 
 HOSTS = ["localhost", "127.0.0.1"]
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -87,7 +88,7 @@ def test_those_of_a_clock_that_was_far_ahead_are_made_anew(tmp_path: Path) -> No
 
 
 async def test_a_running_server_shows_the_renewed_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(server, "RENEWAL_SECONDS", 0.02)
     running = server.Server(tmp_path, ephemeral=True)
     await running.start()
     trusted = ssl.create_default_context(cafile=str(running.identity.ca))
@@ -132,13 +133,13 @@ def test_a_kill_between_any_two_writes_is_repaired(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
     load(tmp_path, HOSTS, NOW)
-    left, write = [writes], identity.write_private
+    left = [writes]
 
     def killed_after(path: Path, data: bytes) -> None:
         if left[0] == 0:
             raise KeyboardInterrupt
         left[0] -= 1
-        write(path, data)
+        write_private(path, data)
 
     with monkeypatch.context() as patched:
         patched.setattr(identity, "write_private", killed_after)

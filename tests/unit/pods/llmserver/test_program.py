@@ -16,7 +16,7 @@ import pytest
 from tests.llm import LLMServer, smollm
 from tests.waiting import wait_until
 
-from isvc.toolkit.certificates import issue_authority, issue_serving
+from isvc.wire.x509.issue import issue_authority, issue_serving
 
 
 @pytest.fixture

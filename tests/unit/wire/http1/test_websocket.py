@@ -12,8 +12,9 @@ import pytest
 from tests.waiting import until
 
 from isvc.wire.http1 import websocket
-from isvc.wire.http1.connection import Connection
+from isvc.wire.http1.connection import Connection, Handler
 from isvc.wire.http1.message import Request, Response, Upgrade
+from isvc.wire.http1.server import HttpServer
 from isvc.wire.http1.tunnel import Tunnel
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
@@ -24,13 +25,13 @@ HANDSHAKE = (
 )
 
 
-class Echo(Connection[Request]):
+class Echo(Handler[Request]):
     """Sends every message back."""
 
     request_type = Request
     ended = 0
 
-    def handle(self, request: Request) -> Response:
+    def handle(self, request: Request, connection: Connection[Request]) -> Response:
         _, headers = websocket.accept(request.headers, ["echo"])
         return Upgrade(headers, self._echo)
 
@@ -47,12 +48,10 @@ class Echo(Connection[Request]):
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
     Echo.ended = 0
-    connections: set[Connection[Request]] = set()
-    server = await asyncio.get_running_loop().create_server(lambda: Echo(connections), "127.0.0.1", 0)
-    yield server.sockets[0].getsockname()[1]
-    server.close()
-    for each in tuple(connections):
-        each.abort()
+    server = HttpServer(Echo(), idle_seconds=600)
+    _, port = await server.listen("127.0.0.1", 0)
+    yield port
+    await server.stop(drain_seconds=0)
 
 
 class Peer:

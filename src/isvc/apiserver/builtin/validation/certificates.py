@@ -7,13 +7,14 @@ import base64
 from isvc.apiserver.builtin.validation.checks import Errors
 from isvc.apiserver.field_errors import invalid, required
 from isvc.kube.objects import Object
+from isvc.wire.x509.check import signing_request_problem
 
 _MIN_SECONDS = 600
 
 
 def request(obj: Object) -> Errors:
     spec = obj["spec"]
-    if problem := _problem(spec.get("request") or ""):
+    if problem := signing_request_problem(base64.b64decode(spec.get("request") or "")):
         yield invalid("spec.request", spec.get("request"), problem)
     if not spec.get("usages"):
         yield required("spec.usages", "usages must be provided")
@@ -26,16 +27,3 @@ def request(obj: Object) -> Errors:
     if (spec.get("expirationSeconds") or _MIN_SECONDS) < _MIN_SECONDS:
         why = f"may not specify a duration less than {_MIN_SECONDS} seconds (10 minutes)"
         yield invalid("spec.expirationSeconds", spec["expirationSeconds"], why)
-
-
-def _problem(encoded: str) -> str:
-    from cryptography import x509  # 50 ms: only who asks for certificates pays
-
-    pem = base64.b64decode(encoded)
-    if b"-----BEGIN" not in pem:
-        return "PEM block type must be CERTIFICATE REQUEST"
-    try:
-        x509.load_pem_x509_csr(pem)
-    except ValueError as error:
-        return str(error)
-    return ""

@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from isvc.controllers.llmisvc.observed import Certificate, CertificateNeeded, Observed
 from isvc.controllers.llmisvc.scheduler.features import wants_tokenizer
@@ -21,15 +21,11 @@ from isvc.kube.objects import Object, annotations_of, dig, labels_of
 from isvc.kube.resource import SECRETS, SERVICES
 from isvc.serving.llm import labels, names
 from isvc.serving.thirdparty import INFERENCE_POOLS
+from isvc.wire.x509.check import Certified, is_key, read_certificate
 
 LIFE: Final = timedelta(days=3650)
 _MARGIN: Final = LIFE / 5
 """By this much it is renewed before its time; it stays valid as much longer."""
-
-
-class _Read(NamedTuple):
-    hosts: frozenset[str]
-    expires: datetime
 
 
 def certificate_secret(observed: Observed) -> Child:
@@ -124,19 +120,12 @@ def _is_due(observed: Observed, secret: Object, hosts: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _read(certificate: str, key: str) -> _Read | None:
+def _read(certificate: str, key: str) -> Certified | None:
     """What a certificate is good for; None when it or its key cannot be read."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     try:
-        load_pem_private_key(base64.b64decode(key), None)
-        found = x509.load_pem_x509_certificate(base64.b64decode(certificate))
-        alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, TypeError, x509.ExtensionNotFound):
+        return read_certificate(base64.b64decode(certificate)) if is_key(base64.b64decode(key)) else None
+    except ValueError:
         return None
-    hosts = [*alternatives.get_values_for_type(x509.DNSName), *alternatives.get_values_for_type(x509.IPAddress)]
-    return _Read(frozenset(map(str, hosts)), found.not_valid_after_utc)
 
 
 def _expiry(observed: Observed, secret: Object) -> str:

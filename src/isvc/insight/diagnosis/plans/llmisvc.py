@@ -21,9 +21,9 @@ from isvc.kube.objects import Key, Object, namespace_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import NotLookedUp
-from isvc.toolkit.certificates import issue_self_signed
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock, timestamp
+from isvc.wire.x509.issue import issue_self_signed
 
 _PRESETS = "correct the configuration that is named, or the service's baseRefs"
 

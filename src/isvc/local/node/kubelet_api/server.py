@@ -26,12 +26,15 @@ from isvc.local.node.processes.process import CannotStart
 from isvc.local.node.streams import command_streams, port_forward
 from isvc.local.node.streams.command_streams import Streams, UpgradeRefused, Wanted
 from isvc.local.node.streams.port_forward import CannotConnect
-from isvc.wire.http1 import connection
+from isvc.wire.http1.connection import Connection, Handler
 from isvc.wire.http1.message import Request, Response, Stream, Upgrade, Writer
+from isvc.wire.http1.server import HttpServer
+from isvc.wire.x509.files import CertificateFiles
 
 log = logging.getLogger("isvc.node")
 
 _TEXT = "text/plain"
+_IDLE_SECONDS = 600.0
 _STOP_SECONDS = 2.0
 
 Find = Callable[[str, str], PodWorker | None]
@@ -48,17 +51,29 @@ class _Refused(Exception):
         self.status = status
 
 
-class _Connection(connection.Connection[Request]):
+class Kubelet(Handler[Request]):
     request_type = Request
 
-    def __init__(
-        self, handler: Callable[[Request], Awaitable[Response]], connections: set[connection.Connection[Request]]
-    ) -> None:
-        super().__init__(connections)
-        self._handler = handler
+    def __init__(self, find: Find, written_log: WrittenLog, summary: Callable[[], Object], pki: Path) -> None:
+        self._find = find
+        self._written_log = written_log
+        self._summary = summary
+        self._pki = pki
+        self._token = ""
+        self._http: HttpServer[Request] | None = None
+        self.port = 0
 
-    def handle(self, request: Request) -> Awaitable[Response]:
-        return self._handler(request)
+    async def start(self) -> None:
+        self._token = (self._pki / "kubelet.token").read_text().strip()
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        certificate = CertificateFiles(context, self._pki / "kubelet.crt", self._pki / "kubelet.key")
+        certificate.load()
+        self._http = HttpServer(self, idle_seconds=_IDLE_SECONDS, tls=certificate)
+        _, self.port = await self._http.listen("127.0.0.1", 0)
+
+    async def stop(self) -> None:
+        if self._http is not None:
+            await self._http.stop(_STOP_SECONDS)
 
     def refusal(self, status: int, message: str) -> Response:
         return Response(message.encode(), status, _TEXT)
@@ -71,52 +86,8 @@ class _Connection(connection.Connection[Request]):
         log.error("%s %s failed", request.method, request.path, exc_info=error)
         return Response(b"the node failed: see its log", 500, _TEXT)
 
-
-class Kubelet:
-    def __init__(self, find: Find, written_log: WrittenLog, summary: Callable[[], Object], pki: Path) -> None:
-        self._find = find
-        self._written_log = written_log
-        self._summary = summary
-        self._pki = pki
-        self._token = ""
-        self._tls: ssl.SSLContext
-        self._shown = (0, 0)  # when the files of the certificate were written
-        self._listener: asyncio.Server | None = None
-        self._connections: set[connection.Connection[Request]] = set()
-        self.port = 0
-
-    async def start(self) -> None:
-        self._token = (self._pki / "kubelet.token").read_text().strip()
-        self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self._show_certificate()
-        self._listener = await asyncio.get_running_loop().create_server(self._connected, "127.0.0.1", 0, ssl=self._tls)
-        self.port = self._listener.sockets[0].getsockname()[1]
-
-    def _connected(self) -> _Connection:
-        """A new connection, which will be shown the certificate that the API server made last."""
-        try:
-            self._show_certificate()
-        except OSError as error:  # it is being written
-            log.debug("the node's certificate cannot be read: %s", error)
-        return _Connection(self._answer, self._connections)
-
-    def _show_certificate(self) -> None:
-        certificate, key = self._pki / "kubelet.crt", self._pki / "kubelet.key"
-        changed = (certificate.stat().st_mtime_ns, key.stat().st_mtime_ns)
-        if changed != self._shown:
-            self._tls.load_cert_chain(certificate, key)
-            self._shown = changed
-
-    async def stop(self) -> None:
-        if self._listener is None:
-            return
-        self._listener.close()
-        for each in tuple(self._connections):
-            each.leave()
-        if ends := [each.closed for each in self._connections]:
-            await asyncio.wait(ends, timeout=_STOP_SECONDS)
-        for each in tuple(self._connections):
-            each.abort()
+    def handle(self, request: Request, connection: Connection[Request]) -> Awaitable[Response]:
+        return self._answer(request)
 
     async def _answer(self, request: Request) -> Response:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from isvc.local.private_files import open_private
+from isvc.wire.private_files import open_private
 
 _STAMP = 31
 _ROTATE_AT = 10 * 1024 * 1024

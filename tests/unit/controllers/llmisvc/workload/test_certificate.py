@@ -22,7 +22,7 @@ from isvc.kube.objects import Object, annotations_of
 from isvc.kube.resource import SECRETS, SERVICES
 from isvc.serving.config import Config
 from isvc.serving.llm import labels
-from isvc.toolkit.certificates import Pair, issue_self_signed
+from isvc.wire.x509.issue import Pair, issue_self_signed
 
 NOW = datetime.fromisoformat("2026-01-01T00:00:00Z")
 EXPIRATION = "certificates.kserve.io/expiration"

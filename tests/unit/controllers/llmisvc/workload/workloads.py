@@ -12,7 +12,7 @@ from isvc.engine.plan import Want
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import Resource
 from isvc.serving.credentials import Lookup
-from isvc.toolkit.certificates import Pair
+from isvc.wire.x509.issue import Pair
 
 POD: Object = {"containers": [{"name": "main", "image": "vllm"}]}
 CERTIFICATE = Pair(b"certificate", b"key")

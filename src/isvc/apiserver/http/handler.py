@@ -1,10 +1,9 @@
-"""A client's connection to the API server."""
+"""How the API server answers over HTTP: in the media type that a client prefers, errors as Kubernetes' Status."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import orjson
 
@@ -12,34 +11,33 @@ from isvc.apiserver.http.media import encoded
 from isvc.apiserver.http.response import Response, head
 from isvc.apiserver.request import Request
 from isvc.kube.errors import ApiError, BadRequest, InternalError, TooLarge
-from isvc.wire.http1 import connection, message
+from isvc.wire.http1 import message
+from isvc.wire.http1.connection import Connection, Handler
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[Request, "Connection"], "message.Response | Awaitable[message.Response]"]
+Answer = Callable[[Request, Connection[Request]], "message.Response | Awaitable[message.Response]"]
 
 Answered = Callable[[Request, int, bool], None]
 """Is called when an answer begins, with its status and whether it is a stream."""
 
 
-class Connection(connection.Connection[Request]):
+class ApiHandler(Handler[Request]):
     max_body = 3 << 20
     request_type = Request
 
-    def __init__(self, handler: Handler, connections: set[connection.Connection[Request]], answered: Answered) -> None:
-        super().__init__(connections)
-        self._handler = handler
+    def __init__(self, answer: Answer, answered: Answered) -> None:
+        self._answer = answer
         self._answered = answered
-        self.streaming: Request | None = None  # what is being answered at length
 
-    def handle(self, request: Request) -> message.Response | Awaitable[message.Response]:
-        return encoded(self._handler(request, self), request)
+    def handle(
+        self, request: Request, connection: Connection[Request]
+    ) -> message.Response | Awaitable[message.Response]:
+        return encoded(self._answer(request, connection), request)
 
     def head(self, response: message.Response, request: Request | None, *, close: bool, chunked: bool = False) -> bytes:
-        is_stream = chunked or isinstance(response, message.Upgrade)
-        self.streaming = request if is_stream else None
         if request is not None:
-            self._answered(request, response.status, is_stream)
+            self._answered(request, response.status, chunked or isinstance(response, message.Upgrade))
         return head(response, request.warnings if request else [], close, chunked)
 
     def refusal(self, status: int, message: str) -> Response:
@@ -58,7 +56,3 @@ class Connection(connection.Connection[Request]):
             return Response.error(BadRequest("the object is nested too deeply"))
         log.error("%s %s failed", request.method, request.path, exc_info=error)
         return Response.error(InternalError("Internal error occurred: see the API server's log"))
-
-    def peer_certificate(self) -> dict[str, Any] | None:
-        certificate: dict[str, Any] | None = self._transport.get_extra_info("peercert")
-        return certificate

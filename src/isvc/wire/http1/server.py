@@ -1,0 +1,104 @@
+"""Ports and the connections to them: what every server needs that is asked by strangers.
+
+Silent connections are closed, and so are those whose headers come too slowly. Where there are too many, the one that
+has been idle for longest makes room. A certificate that was replaced is shown to the next client. At the end what was
+asked is still answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from typing import Generic
+
+from isvc.wire.http1.connection import Connection, Handler, R
+from isvc.wire.x509.files import CertificateFiles
+
+BACKLOG = 512
+HANDSHAKE_SECONDS = 10.0
+SWEEP_SECONDS = 5.0
+DRAIN_SECONDS = 5.0
+GOODBYE_SECONDS = 0.5  # for answers to leave and TLS to end
+
+
+class HttpServer(Generic[R]):
+    def __init__(
+        self,
+        handler: Handler[R],
+        *,
+        idle_seconds: float,
+        tls: ssl.SSLContext | CertificateFiles | None = None,
+        max_connections: int = 0,
+    ) -> None:
+        """Without a limit of its own, connections leave a quarter of the process's file descriptors alone."""
+        self._handler = handler
+        self._idle_seconds = idle_seconds
+        self._certificate = tls if isinstance(tls, CertificateFiles) else None
+        self._tls = tls.context if isinstance(tls, CertificateFiles) else tls
+        self._max_connections = max_connections or most_connections()
+        self._listeners: list[asyncio.Server] = []
+        self._sweeper: asyncio.Task[None] | None = None
+        self._stopping = False
+        self.connections: set[Connection[R]] = set()
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Accepts connections; returns the address. An empty host is every address of the machine, port 0 any port."""
+        listener = await asyncio.get_running_loop().create_server(
+            self._accept,
+            host or None,
+            port,
+            ssl=self._tls,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
+            backlog=BACKLOG,
+        )
+        self._listeners.append(listener)
+        if self._sweeper is None:
+            self._sweeper = asyncio.create_task(self._sweep(), name="idle connections")
+        address: tuple[str, int] = listener.sockets[0].getsockname()[:2]
+        return address
+
+    async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
+        """Accepts no more, ends streams, answers within some seconds what was asked, and hangs up."""
+        self._stopping = True
+        for listener in self._listeners:
+            listener.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in tuple(self.connections):
+            connection.leave()
+        await _wait((each.answered for each in self.connections), drain_seconds)
+        await _wait((each.closed for each in self.connections), GOODBYE_SECONDS)
+        for connection in tuple(self.connections):
+            connection.abort()
+
+    def _accept(self) -> Connection[R]:
+        if self._certificate is not None:
+            self._certificate.reload()
+        return Connection(self._handler, self._opened, self.connections.discard)
+
+    def _opened(self, connection: Connection[R]) -> None:
+        self.connections.add(connection)
+        if self._stopping:
+            connection.abort()
+        elif len(self.connections) > self._max_connections:
+            idle = [each for each in self.connections if each.is_idle and each is not connection]
+            min(idle, key=lambda each: each.since, default=connection).abort()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            for connection in tuple(self.connections):
+                connection.close_if_idle(self._idle_seconds)
+
+
+def most_connections() -> int:
+    import resource  # of Unix alone
+
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return descriptors * 3 // 4 if descriptors != resource.RLIM_INFINITY else 1 << 20
+
+
+async def _wait(futures: Iterable[asyncio.Future[None]], seconds: float) -> None:
+    if pending := [each for each in futures if not each.done()]:
+        await asyncio.wait(pending, timeout=seconds)
