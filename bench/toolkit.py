@@ -151,7 +151,7 @@ async def events_and_memory(pipe: Connection, objects: int, events: int) -> dict
         gc.collect()
         before, started = memory(), time.process_time()
         cache.start()
-        await cache.synced()
+        await cache.wait_for_sync()
         listed = time.process_time() - started
         gc.collect()
         per_object = (memory() - before) / objects

@@ -127,7 +127,7 @@ async def test_a_fence_holds_back_writes_but_not_reads(client, namespace):
     with pytest.raises(NotLeader):
         await client.create(CONFIG_MAPS, config_map("a", namespace))
     assert (await client.list(CONFIG_MAPS, namespace)).items == []
-    await client.unfenced().create(CONFIG_MAPS, config_map("a", namespace))
+    await client.without_fence().create(CONFIG_MAPS, config_map("a", namespace))
 
 
 async def test_a_wrong_token_is_unauthorized(cluster):

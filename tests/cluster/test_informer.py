@@ -69,7 +69,7 @@ def config_map(name: str, namespace: str, value: str = "") -> dict:
 async def fill(cache: Cache) -> None:
     cache.start()
     async with asyncio.timeout(60):
-        await cache.synced()
+        await cache.wait_for_sync()
 
 
 async def follow(cache: Cache, namespace: str) -> History:

@@ -140,7 +140,7 @@ async def test_events_of_one_object_at_the_same_moment_have_names_of_their_own(c
 async def test_events_may_come_from_several_components(client, namespace):
     it = await subject(client, namespace)
     recorder = Recorder(client, "tester")
-    recorder.named("other").event(it, "Normal", "Done", "done")
+    recorder.for_component("other").event(it, "Normal", "Done", "done")
     recorder.event(it, "Normal", "Done", "done")
     await recorder.flush()
     events = (await client.list(EVENTS, namespace)).items

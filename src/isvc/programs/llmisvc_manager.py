@@ -43,7 +43,7 @@ def _llm_inference_services(context: Context) -> Controller:
 
 
 def _llm_inference_service_configs(context: Context) -> Controller:
-    recorder = context.recorder.named("LLMInferenceServiceConfigController")
+    recorder = context.recorder.for_component("LLMInferenceServiceConfigController")
     return config_watches.controller(
         context.client, context.cache, recorder, context.clock, context.system_namespace, _environment(context)
     )

@@ -54,13 +54,13 @@ class Access:
     """Decides over requests that carry a bearer token."""
 
     def __init__(self, client: Client, clock: Clock | None = None) -> None:
-        self._client = client.unfenced()  # every replica is asked
+        self._client = client.without_fence()  # every replica is asked
         self._clock = clock or SystemClock()
         self._users: _Recent[User | None] = _Recent(self._clock)
         self._verdicts: _Recent[bool] = _Recent(self._clock)
 
     async def refusal(self, method: str, path: str, authorization: str) -> Refusal | None:
-        """Why the request is refused; None if it is allowed."""
+        """Says why the request is refused; returns None if it is allowed."""
         try:
             user = await self._user(authorization)
         except (ApiError, ClusterError) as error:

@@ -13,7 +13,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """None for `0` and `:0`, which switch an endpoint off."""
+        """Returns None for `0` and `:0`, which switch an endpoint off."""
         host, _, port = text.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]

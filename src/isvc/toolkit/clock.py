@@ -10,11 +10,11 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The time of day, in UTC."""
+        """Returns the time of day, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that only ever grow, for durations and deadlines."""
+        """Returns seconds that only ever grow, for durations and deadlines."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
@@ -36,12 +36,12 @@ class SystemClock:
 
 
 def timestamp(moment: datetime) -> str:
-    """As Kubernetes writes times: `2026-11-15T12:00:00Z`."""
+    """Writes a time as Kubernetes does: `2026-11-15T12:00:00Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_timestamp(moment: datetime) -> str:
-    """As Kubernetes writes times with microseconds (leases, events)."""
+    """Writes a time as Kubernetes does with microseconds (leases, events)."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

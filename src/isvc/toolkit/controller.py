@@ -59,7 +59,7 @@ def owner_of(resource: Resource) -> OwnerOf:
 
 
 def spec_changed(before: Object | None, after: Object | None) -> bool:
-    """A predicate: an object was created or deleted, or its spec is another."""
+    """Whether an object was created or deleted, or its spec is another."""
     return before is None or after is None or before.get("spec") != after.get("spec")
 
 
@@ -97,7 +97,7 @@ class Watch:
 
 
 class Meter(QueueMeter, Protocol):
-    def reconciled(self, result: str, seconds: float, *, crashed: bool = False) -> None: ...
+    def observe_reconcile(self, result: str, seconds: float, *, crashed: bool = False) -> None: ...
 
 
 def _all_reads(reads: Sequence[Read], watches: Sequence[Watch]) -> tuple[Read, ...]:
@@ -145,9 +145,9 @@ class Controller:
         for watch in self.watches:
             cache.subscribe(watch.resource, self._enqueuer(watch), before=watch.needs_before)
 
-    def under_way(self) -> list[float]:
-        """For how many seconds each reconcile under way has been running."""
-        return self.queue.running()
+    def running_seconds(self) -> list[float]:
+        """Returns for how many seconds each reconcile under way has been running."""
+        return self.queue.running_seconds()
 
     def _enqueuer(self, watch: Watch) -> Callable[[Object | None, Object | None], None]:
         def enqueue(before: Object | None, after: Object | None) -> None:
@@ -182,7 +182,7 @@ class Controller:
     async def _reconcile_ignoring_own_writes(self, key: Key) -> None:
         """Reconcile; events that come meanwhile bring the key back only if others caused them."""
         self._heard[key] = set()
-        with self._own_writes.recorded(self._kind, key) as own:
+        with self._own_writes.record(self._kind, key) as own:
             try:
                 await self._reconcile_once(key)
             finally:
@@ -212,7 +212,7 @@ class Controller:
                 self.queue.add_after(key, max(result.requeue_after, FIRST_BACKOFF))
                 outcome = "requeue_after"
         if self._meter:
-            self._meter.reconciled(outcome, self._clock.monotonic() - started, crashed=crashed)
+            self._meter.observe_reconcile(outcome, self._clock.monotonic() - started, crashed=crashed)
 
     def _retry(self, key: Key, error: Exception, level: int) -> str:
         seconds = self.queue.retry(key)

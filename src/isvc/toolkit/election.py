@@ -46,7 +46,7 @@ class Election:
         self.namespace = namespace
         self.identity = identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         self.on_change: Callable[[bool], None] = lambda leading: None
-        self._client = client.unfenced()
+        self._client = client.without_fence()
         self._lease_seconds, self._renew_seconds, self._retry_seconds = lease_seconds, renew_seconds, retry_seconds
         self._clock = clock or SystemClock()
         self._lease: Object | None = None

@@ -25,7 +25,7 @@ from isvc.toolkit.controller import Controller
 from isvc.toolkit.election import Election
 from isvc.toolkit.metrics import ControllerMeter, Metrics
 from isvc.toolkit.probes import Probes, Protection
-from isvc.toolkit.waiting import retried
+from isvc.toolkit.waiting import retry
 from isvc.toolkit.webhook.server import WebhookServer
 
 log = logging.getLogger(__name__)
@@ -107,12 +107,12 @@ class Manager:
 
     async def _start(self, stack: AsyncExitStack) -> None:
         """Start everything but the controllers, and wait until the cache is filled."""
-        await retried("the API server", self._contact, SystemClock())
+        await retry("the API server", self._contact, SystemClock())
         for service in (*self._services, *([self._webhooks] if self._webhooks else [])):
             stack.push_async_callback(service.stop)
             await service.start()
         self.cache.start()
-        await asyncio.gather(self.cache.synced(), asyncio.to_thread(self._prepare))
+        await asyncio.gather(self.cache.wait_for_sync(), asyncio.to_thread(self._prepare))
 
     async def _contact(self) -> None:
         await self.client.request("GET", "/version", within=FIRST_CONTACT_SECONDS)
@@ -159,7 +159,7 @@ class Manager:
             self._webhooks.meter = self.metrics
         allowed = self.election.holds if self.election else None
         for controller in self.controllers:
-            meter = ControllerMeter(self.metrics, controller.name, controller.workers, controller.under_way)
+            meter = ControllerMeter(self.metrics, controller.name, controller.workers, controller.running_seconds)
             controller.connect(self.cache, meter, allowed)
 
     async def _serve_probes(self, probes: Probes) -> None:
@@ -211,11 +211,11 @@ def on_signals(stop: Callable[[], None]) -> Callable[[], None]:
         for number in signals:
             loop.remove_signal_handler(number)
 
-    def received(number: signal.Signals) -> None:
+    def handle(number: signal.Signals) -> None:
         log.info("%s: stopping", number.name)
         undo()
         stop()
 
     for number in signals:
-        loop.add_signal_handler(number, received, number)
+        loop.add_signal_handler(number, handle, number)
     return undo

@@ -71,7 +71,7 @@ class Metrics:
         self.leading = gauge("leader_election_master_status", "1 on the leader.", "name")
 
     def answered(self, path: str, code: int, seconds: float) -> None:
-        """One webhook request; implements webhook.server.WebhookMeter."""
+        """Counts one webhook request; implements webhook.server.WebhookMeter."""
         self.webhook_requests.labels(path, str(code)).inc()
         self.webhook_seconds.labels(path).observe(seconds)
 
@@ -121,24 +121,24 @@ class ControllerMeter:
         metrics.longest.labels(name, name).set_function(lambda: max(running(), default=0.0))
         metrics.workers.labels(name).set(workers)
 
-    def added(self, depth: int) -> None:
+    def observe_add(self, depth: int) -> None:
         self._adds.inc()
         self._depth.set(depth)
 
-    def retried(self) -> None:
+    def observe_retry(self) -> None:
         self._retries.inc()
 
-    def taken(self, waited: float, depth: int) -> None:
+    def observe_take(self, waited: float, depth: int) -> None:
         self._waited.observe(waited)
         self._depth.set(depth)
         self._active.inc()
 
-    def done(self, worked: float, depth: int) -> None:
+    def observe_done(self, worked: float, depth: int) -> None:
         self._worked.observe(worked)
         self._depth.set(depth)
         self._active.dec()
 
-    def reconciled(self, result: str, seconds: float, *, crashed: bool = False) -> None:
+    def observe_reconcile(self, result: str, seconds: float, *, crashed: bool = False) -> None:
         self._results[result].inc()
         self._seconds.observe(seconds)
         if result == "error":

@@ -22,7 +22,7 @@ class PolledReads:
         self._read: dict[tuple[Resource, Key], tuple[float, Object | None]] = {}  # valid until, object
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The object as it was at most one interval ago; None if it did not exist."""
+        """Returns the object as it was at most one interval ago; None if it did not exist."""
         place = resource, Key(namespace, name)
         known = self._read.get(place)
         if known is not None and self._clock.monotonic() < known[0]:

@@ -29,10 +29,10 @@ class Closed(Exception):
 class QueueMeter(Protocol):
     """What the metrics want to know."""
 
-    def added(self, depth: int) -> None: ...
-    def retried(self) -> None: ...
-    def taken(self, waited: float, depth: int) -> None: ...
-    def done(self, worked: float, depth: int) -> None: ...
+    def observe_add(self, depth: int) -> None: ...
+    def observe_retry(self) -> None: ...
+    def observe_take(self, waited: float, depth: int) -> None: ...
+    def observe_done(self, worked: float, depth: int) -> None: ...
 
 
 class Queue(Generic[K]):
@@ -48,8 +48,6 @@ class Queue(Generic[K]):
         self._order = 0
         self._wake: asyncio.TimerHandle | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()
-        self._idle: asyncio.Event = asyncio.Event()
-        self._idle.set()
         self.closed = False
 
     def __len__(self) -> int:
@@ -57,11 +55,11 @@ class Queue(Generic[K]):
 
     @property
     def busy(self) -> int:
-        """How many keys are being worked."""
+        """Returns how many keys are being worked."""
         return len(self._working)
 
-    def running(self) -> list[float]:
-        """For how long each key that is being worked has been so."""
+    def running_seconds(self) -> list[float]:
+        """Returns for how long each key that is being worked has been so."""
         now = self._clock.monotonic()
         return [now - since for since in self._working.values()]
 
@@ -72,10 +70,10 @@ class Queue(Generic[K]):
         if key not in self._working:
             self._push(key)
         if self._meter:
-            self._meter.added(len(self._ready))
+            self._meter.observe_add(len(self._ready))
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add it then; of several delays of one key the shortest counts."""
+        """Adds the key then; of several delays of one key the shortest counts."""
         if seconds <= 0:
             return self.add(key)
         due = self._clock.monotonic() + seconds
@@ -87,24 +85,24 @@ class Queue(Generic[K]):
         return self._set_timer()
 
     def retry(self, key: K) -> float:
-        """Add it after its backoff, which doubles with each failure; the seconds until then."""
+        """Adds the key after its backoff, which doubles with each failure; returns the seconds until then."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         seconds: float = min(FIRST_BACKOFF * 2 ** min(failures, 30), LAST_BACKOFF)
         if self._meter:
-            self._meter.retried()
+            self._meter.observe_retry()
         self.add_after(key, seconds)
         return seconds
 
     def forget(self, key: K) -> None:
-        """It went well: the next failure starts from the shortest backoff."""
+        """Resets the backoff of a key that went well: the next failure starts from the shortest one."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
         return self._failures.get(key, 0)
 
     async def take(self) -> K:
-        """The next key; the caller calls `done` with it afterwards. Raises Closed at the end."""
+        """Returns the next key; the caller calls `done` with it afterwards. Raises Closed at the end."""
         while not self._ready:
             if self.closed:
                 raise Closed
@@ -120,22 +118,19 @@ class Queue(Generic[K]):
         now = self._clock.monotonic()
         since = self._dirty.pop(key)
         self._working[key] = now
-        self._idle.clear()
         if self._meter:
-            self._meter.taken(now - since, len(self._ready))
+            self._meter.observe_take(now - since, len(self._ready))
         return key
 
     def done(self, key: K) -> None:
         started = self._working.pop(key)
         if key in self._dirty:
             self._push(key)
-        if not self._working:
-            self._idle.set()
         if self._meter:
-            self._meter.done(self._clock.monotonic() - started, len(self._ready))
+            self._meter.observe_done(self._clock.monotonic() - started, len(self._ready))
 
     def close(self) -> None:
-        """No more keys: what waits for later is dropped, what is ready is dropped, what is being worked may finish."""
+        """Drops what waits and what is ready; what is being worked may finish."""
         self.closed = True
         self._ready.clear()
         self._dirty.clear()
@@ -145,10 +140,6 @@ class Queue(Generic[K]):
             self._wake.cancel()
         while self._waiters:
             self._wake_one()
-
-    async def drained(self) -> None:
-        """Wait until no key is being worked."""
-        await self._idle.wait()
 
     def tick(self) -> None:
         """Move the keys whose time has come; called by the timer, or by a test that owns the clock."""

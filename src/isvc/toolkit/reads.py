@@ -61,7 +61,7 @@ class Declaration(NamedTuple):
 
 
 def merge(declarations: Sequence[Declaration]) -> tuple[Read, ...]:
-    """The selections that serve all declarations of one kind.
+    """Returns the selections that serve all declarations of one kind.
 
     A selection that others include is dropped; what remains is watched side by side and read as one. A kind is optional
     if it is so for all. All have to agree on how much of an object is kept and on what an index means.
@@ -80,8 +80,8 @@ def merge(declarations: Sequence[Declaration]) -> tuple[Read, ...]:
 def _refuse_conflict(first: Declaration, other: Declaration) -> None:
     if _content(first.read) != _content(other.read):
         raise ConflictingReads(
-            f"{first.read.resource}: {first.part} reads {_described(first.read)}, "
-            f"but {other.part} reads {_described(other.read)}"
+            f"{first.read.resource}: {first.part} reads {_describe(first.read)}, "
+            f"but {other.part} reads {_describe(other.read)}"
         )
 
 
@@ -89,7 +89,7 @@ def _content(read: Read) -> tuple[bool, Transform | None]:
     return read.metadata_only, read.transform
 
 
-def _described(read: Read) -> str:
+def _describe(read: Read) -> str:
     extent = "metadata" if read.metadata_only else "whole objects"
     reduced = getattr(read.transform, "__name__", repr(read.transform))
     return extent if read.transform is None else f"{extent} reduced by {reduced}"

@@ -44,7 +44,7 @@ class EventRecorder(Protocol):
 class EventSource(EventRecorder, Protocol):
     """A recorder that can record for other components, too."""
 
-    def named(self, source: str) -> EventRecorder: ...
+    def for_component(self, source: str) -> EventRecorder: ...
 
 
 class _Subject(NamedTuple):
@@ -97,8 +97,8 @@ class Recorder:
     def event(self, obj: Object, type: str, reason: str, message: str) -> None:  # noqa: A002 - Kubernetes' word
         self.record(self._source, obj, type, reason, message)
 
-    def named(self, source: str) -> EventRecorder:
-        """The same recorder, for events that come from another component."""
+    def for_component(self, source: str) -> EventRecorder:
+        """Returns the same recorder, for events that come from another component."""
         return _Named(self, source)
 
     def record(self, source: str, obj: Object, kind: str, reason: str, message: str) -> None:
@@ -120,14 +120,14 @@ class Recorder:
             writer.add_done_callback(self._writers.discard)
 
     async def start(self) -> None:
-        """Nothing to do: writing starts with the first event."""
+        """Does nothing: writing starts with the first event."""
 
     async def stop(self) -> None:
         """Write what waits, for as long as that gets on.
 
         Who has released the lease may not act any more, but may still say what it did.
         """
-        self._client = self._client.unfenced()
+        self._client = self._client.without_fence()
         began, writers, left = self._clock.monotonic(), list(self._writers), len(self._waiting) + 1
         while writers and len(self._waiting) < left and self._clock.monotonic() - began < LONGEST_FLUSH_SECONDS:
             left = len(self._waiting)

@@ -26,7 +26,7 @@ from isvc.kube.resource import (
 from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError
-from isvc.toolkit.waiting import retried
+from isvc.toolkit.waiting import retry
 from isvc.wire.private_files import write_private
 from isvc.wire.x509.check import is_due, is_issued_by, is_pair, unexpired
 from isvc.wire.x509.issue import Pair, issue_authority, issue_serving
@@ -62,7 +62,7 @@ class Certificates:
         targets: Targets | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._client = client.unfenced()
+        self._client = client.without_fence()
         self._namespace, self._secret = namespace, secret
         self._hosts = tuple(hosts)
         self._dir = Path(cert_dir)
@@ -71,9 +71,7 @@ class Certificates:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        await retried(
-            f"the webhook certificate in the secret {self._namespace}/{self._secret}", self.ensure, self._clock
-        )
+        await retry(f"the webhook certificate in the secret {self._namespace}/{self._secret}", self.ensure, self._clock)
         self._task = asyncio.create_task(self._keep(), name="certificates")
 
     async def stop(self) -> None:
@@ -98,7 +96,7 @@ class Certificates:
                 log.warning("webhook certificates not checked: %s", error)
 
     async def _current(self) -> dict[str, bytes]:
-        """What the Secret holds, after making or renewing it if that is due."""
+        """Returns what the Secret holds, after making or renewing it if that is due."""
         for _ in range(ATTEMPTS):
             try:
                 live: Object | None = await self._client.get(SECRETS, self._secret, self._namespace)
@@ -143,7 +141,7 @@ class Certificates:
         await self._client.create(SECRETS, manifest)
 
     def _served_bundle(self) -> bytes:
-        """The authorities of the certificate that this replica serves with now; empty before it has one."""
+        """Returns the authorities of the certificate that this replica serves with now; empty before it has one."""
         path = self._dir / "ca.crt"
         return path.read_bytes() if path.exists() else b""
 
@@ -183,13 +181,13 @@ class Certificates:
 
 
 def _first(bundle: bytes) -> bytes:
-    """The first certificate of a bundle: the authority that signs."""
+    """Returns the first certificate of a bundle: the authority that signs."""
     end = b"-----END CERTIFICATE-----"
     return bundle[: bundle.find(end) + len(end)]
 
 
 def bundle_patch(live: Object, bundle: str, service: str = "") -> list[Object]:
-    """A JSON patch that sets every caBundle that differs; it fails if the object has changed meanwhile.
+    """Returns a JSON patch that sets every caBundle that differs; it fails if the object has changed meanwhile.
 
     Webhooks of another Service than `service`, if one is given, are left alone.
     """

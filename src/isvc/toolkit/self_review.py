@@ -17,7 +17,7 @@ SELF_ACCESS_REVIEWS: Final = Resource(
 
 
 async def own_name(client: Client) -> str:
-    """The name of the user that the cluster takes us for. Raises ApiError if it takes us for nobody."""
+    """Returns the name of the user that the cluster takes us for. Raises ApiError if it takes us for nobody."""
     review = {"apiVersion": SELF_REVIEWS.api_version, "kind": SELF_REVIEWS.kind}
     return str(dig(await client.create(SELF_REVIEWS, review), "status", "userInfo", "username") or "")
 

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 async def migrate(client: Client, resource: Resource) -> int:
-    """Rewrite every object of a kind if need be; the number of objects. Raises `ApiError` or `ClusterError`."""
+    """Rewrites every object of a kind if need be; returns how many. Raises `ApiError` or `ClusterError`."""
     crd = await client.get(CUSTOM_RESOURCE_DEFINITIONS, str(resource))
     today = _storage_version(crd)
     if (dig(crd, "status", "storedVersions") or []) == [today]:

@@ -24,7 +24,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def owner_index(obj: Object) -> Iterable[str]:
-    """The uid of the owner that controls the object."""
+    """Yields the uid of the owner that controls the object."""
     for reference in obj["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             yield reference["uid"]
@@ -54,7 +54,7 @@ class Store:
         return (Key(namespace, name) for namespace, names in self._entries.items() for name in names)
 
     def version(self, key: Key) -> int:
-        """The resourceVersion that is stored, or -1."""
+        """Returns the resourceVersion that is stored, or -1."""
         entry = self._entries.get(key.namespace, {}).get(key.name)
         return entry.version if entry else -1
 

@@ -83,7 +83,7 @@ class ClusterView:
         await self.client.server_version()
         self.cache.start()
         try:
-            await asyncio.wait_for(self.cache.synced(), FIRST_LOOK)
+            await asyncio.wait_for(self.cache.wait_for_sync(), FIRST_LOOK)
         except TimeoutError:
             raise Unreachable(f"{self.client.config.server} has not listed everything in {FIRST_LOOK:.0f} s") from None
         self._tasks = [

@@ -100,7 +100,7 @@ class Endpoint:
         if not self.proxy:
             raise Unanswered(f"{self.url} can be asked directly alone, and not from here: use the line for a shell")
         try:
-            async with client.posted(self.proxy, orjson.dumps(body), within) as pieces:
+            async with client.post_stream(self.proxy, orjson.dumps(body), within) as pieces:
                 return self._refuse_long(await _read_at_most(pieces, most), most)
         except (ApiError, ClusterError) as error:
             refused = f"the request through the API server failed: {' '.join(str(error).split())}"

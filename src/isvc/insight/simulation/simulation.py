@@ -62,7 +62,7 @@ class Events:
     def event(self, obj: Object, type: str, reason: str, message: str) -> None:  # noqa: A002 - Kubernetes' word
         self.recorded.append(Event(obj.get("kind", ""), Key.of(obj), type, reason, message))
 
-    def named(self, source: str) -> EventRecorder:
+    def for_component(self, source: str) -> EventRecorder:
         return self
 
 

@@ -31,21 +31,21 @@ class Reader(Protocol):
     def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]: ...
 
     def keys(self, resource: Resource, index_name: str, value: str) -> Sequence[Key]:
-        """As `by_index`, where the names are enough: nothing has to be decoded."""
+        """Returns the names of `by_index`, where they are enough: nothing has to be decoded."""
         ...
 
     def all_keys(self, resource: Resource, namespace: str = "") -> Sequence[Key]:
-        """As `list`, where the names are enough, or where the objects are looked at one by one: none stays decoded."""
+        """Returns the names of `list`, where they are enough or objects are read one by one: none stays decoded."""
         ...
 
     def list(self, resource: Resource, namespace: str = "") -> list[Object]: ...
 
     def edition(self, resource: Resource) -> int:
-        """Another number after every change of an object of the kind: what was made of them can be kept until then."""
+        """Returns another number after every change of the kind: what was made of its objects is good until then."""
         ...
 
     def serves(self, resource: Resource) -> bool:
-        """False when the cluster does not have this kind."""
+        """Returns False when the cluster does not have this kind."""
         ...
 
 
@@ -66,8 +66,8 @@ class OwnWrites:
         self._open: dict[tuple[str, Key], set[str]] = {}
 
     @contextmanager
-    def recorded(self, kind: str, key: Key) -> Iterator[set[str]]:
-        """The set to which each version is added that is written for this object meanwhile."""
+    def record(self, kind: str, key: Key) -> Iterator[set[str]]:
+        """Yields the set to which each version is added that is written for this object meanwhile."""
         versions = self._open[kind, key] = set()
         try:
             yield versions
@@ -168,9 +168,9 @@ class Cache:
             asyncio.create_task(informer.run(), name=f"informer {informer.resource}") for informer in informers
         ]
 
-    async def synced(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Wait until every kind has been listed, or is known to be missing."""
-        await asyncio.gather(*(mirror.settled() for mirror in self._mirrors.values()))
+        await asyncio.gather(*(mirror.wait_for_sync() for mirror in self._mirrors.values()))
 
     async def stop(self) -> None:
         tasks, self._tasks = self._tasks, []
@@ -179,7 +179,7 @@ class Cache:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _within_namespaces(self, read: Read) -> Iterable[Read]:
-        """The read, namespace by namespace where not all may be read; none of a kind that belongs to the cluster."""
+        """Yields the read for each namespace where not all may be read; none of a kind that belongs to the cluster."""
         if not self._namespaces or read.namespace:
             return (read,)
         return (replace(read, namespace=each) for each in self._namespaces if read.resource.namespaced)

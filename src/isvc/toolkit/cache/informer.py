@@ -65,12 +65,12 @@ class Informer:
         for obj in self.store.list():
             handler(None, obj)
 
-    async def settled(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Wait until it is synced, or known to be missing."""
         await self._settled.wait()
 
     def nudge(self, *, hopeful: bool) -> None:
-        """Its CRD has changed: look again, and if it is there, until the server has caught up with it."""
+        """Looks again, for its CRD has changed; if it is there, until the server has caught up with it."""
         self._hope = self._clock.monotonic() + HOPE if hopeful else 0.0
         self._nudge.set()
 
@@ -85,7 +85,7 @@ class Informer:
                 await self._watch()
             except NotFound as error:
                 problem = error
-                if self._missing():
+                if self._handle_missing():
                     await self._until_nudged()
                     continue
             except Exception as error:
@@ -185,8 +185,8 @@ class Informer:
         elif number > self.store.version(event.key):
             self._put(event.object, number)
 
-    def _missing(self) -> bool:
-        """The server does not have the kind (any more). True: that is fine, it is optional."""
+    def _handle_missing(self) -> bool:
+        """Notes that the server does not have the kind (any more). Returns True if that is fine: it is optional."""
         for key in list(self.store):
             self._remove(key)
         self.synced = False
@@ -204,7 +204,7 @@ class Informer:
     def _put(self, obj: Object, number: int, *, shared: bool = False) -> None:
         key = Key.of(obj)
         before = self.store.get(key) if self._needs_before else None
-        obj = reduced(obj, self._client.field_manager)
+        obj = reduce_object(obj, self._client.field_manager)
         if self.read.transform:
             obj = self.read.transform(obj)
         try:
@@ -228,8 +228,8 @@ class Informer:
                 log.exception("%s: a handler failed on %s", self.resource, Key.of(after or before or {}))
 
 
-def reduced(obj: Object, manager: str) -> Object:
-    """Without managedFields, but for the labels and annotations of the object that we set and may remove again."""
+def reduce_object(obj: Object, manager: str) -> Object:
+    """Drops managedFields, but for the labels and annotations of the object that we set and may remove again."""
     metadata = dict(obj["metadata"])
     if fields := metadata.pop("managedFields", None):
         ours = [

@@ -33,8 +33,8 @@ class Mirror:
     def edition(self) -> int:
         return sum(store.edition for store in self._stores)
 
-    async def settled(self) -> None:
-        await asyncio.gather(*(informer.settled() for informer in self.informers))
+    async def wait_for_sync(self) -> None:
+        await asyncio.gather(*(informer.wait_for_sync() for informer in self.informers))
 
     def subscribe(self, handler: Handler, *, before: bool) -> None:
         for informer in self.informers:
@@ -72,5 +72,5 @@ class Mirror:
         ]
 
     def _newest(self, key: Key) -> Store:
-        """The store with the newest version of the object; any, if none has it."""
+        """Returns the store with the newest version of the object; any, if none has it."""
         return max(self._stores, key=lambda store: store.version(key))

@@ -80,7 +80,7 @@ class Page(msgspec.Struct, gc=False):
         return self.metadata.resource_version
 
     def objects(self, resource: Resource) -> Iterator[Object]:
-        """The items, with the apiVersion and kind that servers leave out of lists."""
+        """Yields the items, with the apiVersion and kind that servers leave out of lists."""
         for item in self.items or ():
             try:
                 obj = decode_object(item)
@@ -91,8 +91,8 @@ class Page(msgspec.Struct, gc=False):
             yield obj
 
 
-def leaving_out_deep_items(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """The decoder of a list, which tries again without the items that are nested too deeply."""
+def skip_deep_items(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """Makes the decoder of a list try again without the items that are nested too deeply."""
 
     def decode_what_can_be(page: bytes) -> T:
         try:
@@ -103,8 +103,8 @@ def leaving_out_deep_items(decode: Callable[[bytes], T]) -> Callable[[bytes], T]
     return decode_what_can_be
 
 
-def unless_deep(decode: Callable[[bytes], T]) -> Callable[[bytes], T | None]:
-    """The decoder, which gives nothing for what is nested too deeply."""
+def skip_deep(decode: Callable[[bytes], T]) -> Callable[[bytes], T | None]:
+    """Makes a decoder return None for what is nested too deeply."""
 
     def decode_if_possible(text: bytes) -> T | None:
         try:
@@ -116,9 +116,9 @@ def unless_deep(decode: Callable[[bytes], T]) -> Callable[[bytes], T | None]:
     return decode_if_possible
 
 
-decode_line = unless_deep(msgspec.json.Decoder(_Line).decode)
+decode_line = skip_deep(msgspec.json.Decoder(_Line).decode)
 decode_head = msgspec.json.Decoder(_Head).decode
-decode_page = leaving_out_deep_items(msgspec.json.Decoder(Page).decode)
+decode_page = skip_deep_items(msgspec.json.Decoder(Page).decode)
 decode_map = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -137,7 +137,7 @@ def _without_deep_items(page: bytes) -> bytes:
 
 
 def _items(page: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where each item of the list begins and ends, and how deeply it is nested; without recursion."""
+    """Yields where each item of the list begins and ends, and how deeply it is nested; without recursion."""
     depth = start = deepest = 0
     in_items = False
     for token in _TOKEN.finditer(page):

@@ -66,11 +66,11 @@ class Client:
     def connect(
         cls, config: ClusterConfig, *, clock: Clock | None = None, field_manager: str = FIELD_MANAGER
     ) -> Client:
-        """A client for that cluster. Nothing is sent, and no connection opened, before the first call."""
+        """Returns a client for that cluster. Nothing is sent, and no connection opened, before the first call."""
         return cls(Transport(config, clock or SystemClock()), field_manager=field_manager)
 
-    def unfenced(self) -> Client:
-        """The same connections, for the few writes that every replica may make (leases, certificates)."""
+    def without_fence(self) -> Client:
+        """Returns a client on the same connections, for what every replica may write (leases, certificates)."""
         return Client(self._transport, fenced=False, field_manager=self.field_manager)
 
     def guard(self, fence: Fence | None) -> None:
@@ -117,13 +117,13 @@ class Client:
         fields: str = "",
         metadata_only: bool = False,
     ) -> AsyncGenerator[Page, None]:
-        """A list, page by page. Raises Gone when the list expires half-way."""
+        """Yields a list, page by page. Raises Gone when the list expires half-way."""
         params = _selectors(labels, fields) | {"limit": str(PAGE)}
         headers = {"Accept": _METADATA_LIST} if metadata_only else None
         while True:
             target = _path(resource, namespace) + "?" + urlencode(params)
             call = Call("GET", target, None, headers, LIST_DEADLINE)
-            page = self._decoded(decode_page, await self._transport.exchange(call))
+            page = self._decode(decode_page, await self._transport.exchange(call))
             yield page
             if not page.metadata.next_page:
                 return
@@ -207,7 +207,7 @@ class Client:
         fields: str = "",
         metadata_only: bool = False,
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Changes after `resource_version`, bookmarks among them, until the server ends the watch.
+        """Yields changes after `resource_version`, bookmarks among them, until the server ends the watch.
 
         Raises Gone when that version is too old (list again), Unreachable when the connection breaks.
         """
@@ -222,18 +222,18 @@ class Client:
         stream = self._transport.stream(target, headers, silence=WATCH_SECONDS[1] + 20)
         async with stream as chunks, aclosing(split_lines(chunks)) as lines:
             async for line in lines:
-                if (event := self._decoded(decode_line, line)) is None:
+                if (event := self._decode(decode_line, line)) is None:
                     continue
                 if event.type == "ERROR":
-                    status = self._decoded(decode_map, event.object)
+                    status = self._decode(decode_map, event.object)
                     raise from_status(int(status.get("code") or 500), status)
-                found = self._decoded(decode_head, event.object).metadata
+                found = self._decode(decode_head, event.object).metadata
                 yield WatchEvent(event.type, Key(found.namespace, found.name), found.version, event.object)
 
     async def server_version(self) -> tuple[str, str]:
-        """The major and minor version of Kubernetes, asked for once."""
+        """Returns the major and minor version of Kubernetes, asked for once."""
         if self._server_version is None:
-            answer = self._decoded(decode_map, await self.request_bytes("GET", "/version"))
+            answer = self._decode(decode_map, await self.request_bytes("GET", "/version"))
             self._server_version = (str(answer.get("major", "")), str(answer.get("minor", "")))
         return self._server_version
 
@@ -248,12 +248,12 @@ class Client:
         headers: Mapping[str, str] | None = None,
         within: float = DEADLINE,
     ) -> Any:
-        """Any other call; `body` and the answer are JSON."""
+        """Makes any other call; `body` and the answer are JSON."""
         target = path + ("?" + urlencode(params) if params else "")
         answer = await self.request_bytes(
             method, target, None if body is None else orjson.dumps(body), content_type, headers, within
         )
-        return self._decoded(orjson.loads, answer) if answer else None
+        return self._decode(orjson.loads, answer) if answer else None
 
     async def request_bytes(
         self,
@@ -270,12 +270,12 @@ class Client:
         fenced = self._fenced and method not in ("GET", "HEAD")
         return await self._transport.exchange(Call(method, target, body, sent, within, fenced))
 
-    def posted(self, target: str, body: bytes, within: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The answer to JSON as it comes, from a program behind the API server."""
+    def post_stream(self, target: str, body: bytes, within: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Yields the answer to JSON as it comes, from a program behind the API server."""
         return self._transport.stream(target, {"Content-Type": "application/json"}, within, body, within)
 
     async def lines(self, path: str, params: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
-        """A streamed answer, line by line, such as a pod's log; a line without an end comes in pieces."""
+        """Yields a streamed answer, line by line, such as a pod's log; a line without an end comes in pieces."""
         target = path + ("?" + urlencode(params) if params else "")
         async with self._transport.stream(target) as chunks, aclosing(split_lines(chunks, LONGEST_LINE)) as lines:
             async for line in lines:
@@ -292,16 +292,16 @@ class Client:
         headers = {"Content-Type": content_type} if body is not None else None
         fenced = self._fenced and method != "GET"
         answer = await self._transport.exchange(Call(method, target, body, headers, DEADLINE, fenced, patience))
-        return self._decoded(decode_object if method == "GET" else decode_map, answer)
+        return self._decode(decode_object if method == "GET" else decode_map, answer)
 
-    def _decoded(self, decode: Callable[[bytes], T], body: bytes | msgspec.Raw) -> T:
+    def _decode(self, decode: Callable[[bytes], T], body: bytes | msgspec.Raw) -> T:
         try:
             return decode(body)
         except (msgspec.MsgspecError, orjson.JSONDecodeError):  # a proxy's page, or half a line
             raise Unreachable(f"{self.config.server} did not answer as an API server does") from None
 
     def _write_params(self, field_manager: str | None, dry_run: bool) -> str:
-        params = "?fieldManager=" + _quoted(field_manager or self.field_manager)
+        params = "?fieldManager=" + _quote(field_manager or self.field_manager)
         return params + "&dryRun=All" if dry_run else params
 
 
@@ -310,11 +310,11 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 
 
 def _path(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    return resource.path(_quoted(namespace), _quoted(name), subresource)
+    return resource.path(_quote(namespace), _quote(name), subresource)
 
 
 @lru_cache(maxsize=1024)
-def _quoted(part: str) -> str:
+def _quote(part: str) -> str:
     return quote(part, safe="")
 
 

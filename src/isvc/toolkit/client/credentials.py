@@ -48,7 +48,7 @@ class Credentials:
         return self._clock.monotonic() < self._expires
 
     async def renew(self, *, rejected: bool = False) -> bool:
-        """Make `headers` and `tls` valid; after a 401 (`rejected`) also when they seem so. False: nothing to renew."""
+        """Makes `headers` and `tls` valid, also valid ones after a 401 (`rejected`). Returns False if none can be."""
         if not self._refreshable:
             return False
         before = self._expires
@@ -150,7 +150,7 @@ def _read_token(path: Path) -> str:
 
 
 async def _credential(plugin: ExecPlugin, config: ClusterConfig) -> dict[str, Any]:
-    """Run the plugin; the `status` of the ExecCredential it prints."""
+    """Runs the plugin; returns the `status` of the ExecCredential that it prints."""
     info: dict[str, Any] = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": {"interactive": False}}
     if plugin.provide_cluster_info:
         cluster = {"server": config.server, "insecure-skip-tls-verify": config.insecure}

@@ -59,7 +59,7 @@ class ClusterConfig:
 
 
 def load(path: str | os.PathLike[str] | None = None, context: str | None = None) -> ClusterConfig:
-    """The configuration of `context` (else the current one): from `path`, $KUBECONFIG, the pod, or ~/.kube/config."""
+    """Loads `context`, or the current one, from `path`, $KUBECONFIG, the pod's service account or ~/.kube/config."""
     if path is not None:
         return _from_files([Path(path)], context, must_exist=True)
     if listed := [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]:
@@ -73,7 +73,7 @@ def load(path: str | os.PathLike[str] | None = None, context: str | None = None)
 
 
 def in_cluster(account: Path = SERVICE_ACCOUNT) -> ClusterConfig:
-    """As a pod's service account; its token is read again as the kubelet rotates it."""
+    """Returns the configuration of a pod's service account, whose token the kubelet rotates."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         raise ConfigError("this is not a pod: KUBERNETES_SERVICE_HOST is not set")
@@ -190,7 +190,7 @@ def _entries(document: dict[str, Any], section: str) -> list[dict[str, Any]]:
 
 
 def _entry(documents: list[tuple[Path, dict[str, Any]]], section: str, name: str) -> tuple[Path, dict[str, Any]] | None:
-    """The first entry of that name, and the file that relative paths in it start from."""
+    """Returns the first entry of that name, and the file that relative paths in it start from."""
     for path, document in documents:
         for entry in _entries(document, section):
             if entry.get("name") == name:

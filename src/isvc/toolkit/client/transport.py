@@ -65,7 +65,7 @@ class Transport:
             await pool.close()
 
     async def exchange(self, call: Call) -> bytes:
-        """Send and wait for a success; retried for as long as the server asks for it and the deadline allows."""
+        """Sends and waits for a success, and again for as long as the server asks for it and the deadline allows."""
         deadline = self._clock.monotonic() + call.within
         renewed = False
         for attempt in range(MAX_RETRIES + 1):
@@ -90,7 +90,7 @@ class Transport:
                 reply = await (self._write(call, now) if call.fenced else self._request(call))
         except (OSError, EOFError) as error:
             late = f"no answer to {call.method} {call.target} before its deadline"
-            raise self._unreachable(error, late) from error
+            raise self._connection_error(error, late) from error
         if self.observer is not None:
             self.observer(call.method, reply.status)
         return reply
@@ -105,7 +105,7 @@ class Transport:
             self._write_limiter.release()
 
     async def _request(self, call: Call) -> Reply:
-        request = self._encoded(call.method, call.target, call.headers, call.body)
+        request = self._encode(call.method, call.target, call.headers, call.body)
         return await self._connections().exchange(call.method, request, self._credentials.tls)
 
     @asynccontextmanager
@@ -117,14 +117,14 @@ class Transport:
         post: bytes | None = None,
         within: float | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The answer to a GET, or to a POST of a body, as it comes, in pieces of any size.
+        """Yields the answer to a GET, or to a POST of a body, as it comes, in pieces of any size.
 
         `within` is the time for its headers, `silence` the longest pause between two pieces.
         """
         if not self._credentials.fresh:
             await self._credentials.renew()
         method = "GET" if post is None else "POST"
-        request = self._encoded(method, target, headers, post)
+        request = self._encode(method, target, headers, post)
         limit = HEADER_SECONDS if within is None else within
         try:
             async with self._connections().stream(request, self._credentials.tls, limit) as response:
@@ -133,12 +133,12 @@ class Transport:
                 if response.head.status >= 300:
                     if response.head.status == 401:
                         await self._credentials.renew(rejected=True)
-                    raise self._refusal(response.head._replace(body=await _beginning(response)))
+                    raise self._refusal(response.head._replace(body=await _read_refusal(response)))
                 yield response.pieces(silence)
         except (OSError, EOFError) as error:
-            raise self._unreachable(error, f"silence on {method} {target}") from error
+            raise self._connection_error(error, f"silence on {method} {target}") from error
 
-    def _encoded(self, method: str, target: str, headers: Mapping[str, str] | None, body: bytes | None) -> bytes:
+    def _encode(self, method: str, target: str, headers: Mapping[str, str] | None, body: bytes | None) -> bytes:
         lines = self._headers + self._credentials.headers
         if not headers or "Accept" not in headers:
             lines += "Accept: application/json\r\n"
@@ -180,8 +180,8 @@ class Transport:
             error = Unauthorized(f"{error.message}: {problem}", details=error.details)
         return error
 
-    def _unreachable(self, error: OSError | EOFError, late: str) -> Unreachable:
-        """What went wrong on a connection; `late` says what a timeout means."""
+    def _connection_error(self, error: OSError | EOFError, late: str) -> Unreachable:
+        """Says what went wrong on a connection; `late` says what a timeout means."""
         if isinstance(error, TimeoutError):
             return Unreachable(f"{self.config.server}: {late}")
         proxy = self._proxy()
@@ -189,8 +189,8 @@ class Transport:
         return Unreachable(f"cannot reach {where}: {_cause(error, self._credentials)}")
 
 
-async def _beginning(response: Streamed) -> bytes:
-    """As much of the body as a refusal can reasonably have."""
+async def _read_refusal(response: Streamed) -> bytes:
+    """Reads as much of the body as a refusal can reasonably have."""
     body = b""
     async with asyncio.timeout(HEADER_SECONDS):
         async for piece in response.pieces():
@@ -201,7 +201,7 @@ async def _beginning(response: Streamed) -> bytes:
 
 
 def _cause(error: BaseException, credentials: Credentials) -> str:
-    """The useful part of the error: ssl repeats itself, and asyncio names the address again."""
+    """Returns the useful part of the error: ssl repeats itself, and asyncio names the address again."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the server's certificate is not valid: {error.verify_message}"
     if problem := credentials.certificate_problem():
@@ -229,7 +229,7 @@ def _proxy(url: str | None) -> Proxy | None:
 
 
 def _proxy_of(server: str) -> str | None:
-    """As the environment has it (HTTPS_PROXY, NO_PROXY); never for this machine itself."""
+    """Returns the proxy that the environment names (HTTPS_PROXY, NO_PROXY); never one for this machine itself."""
     scheme, _, rest = server.partition("://")
     host = rest.partition("/")[0].rpartition(":")[0] or rest
     if host in ("localhost", "127.0.0.1", "[::1]") or proxy_bypass(host):

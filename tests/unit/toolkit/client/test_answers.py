@@ -102,7 +102,7 @@ async def test_an_informer_holds_the_others(script):
     async with Client.connect(script.config()) as client:
         informer = Informer(client, Read(CONFIG_MAPS), SystemClock())
         running = asyncio.create_task(informer.run())
-        await asyncio.wait_for(informer.settled(), 60)
+        await asyncio.wait_for(informer.wait_for_sync(), 60)
         assert informer.store.all_keys() == [Key("ns", "a10"), Key("ns", "a20")]
         running.cancel()
         with suppress(asyncio.CancelledError):

@@ -295,7 +295,7 @@ async def test_a_busy_server_gets_children_before_statuses_and_reads_at_once(scr
             for name, patience in (("event", 60), ("status", 30), ("child", 0))
         ]
         await client.get(CONFIG_MAPS, "read", "ns")
-        await client.unfenced().update(CONFIG_MAPS, named("lease"))
+        await client.without_fence().update(CONFIG_MAPS, named("lease"))
         first.set()  # one turn comes free
         await waiting[-1]
         assert begun[transport.WRITES_AT_ONCE :] == ["read", "lease", "child"]
