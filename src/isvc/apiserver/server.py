@@ -46,6 +46,7 @@ from isvc.apiserver.router import Router, nothing_here
 from isvc.apiserver.store.lock import FolderLock
 from isvc.apiserver.store.store import Store
 from isvc.apiserver.target import Target, parse
+from isvc.apiserver.verbs.node import Nodes
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import ApiError, Unauthorized
 from isvc.wire.http1 import message
@@ -117,7 +118,8 @@ class Server:
         tokens = Tokens(self._folder / "pki", self._uid_of)
         self._authenticator = Authenticator(self.identity, tokens, self._credentials.tokens)
         self._rbac = Rbac(self.store)
-        self.api = Api(self.store, self.registry, self._admission, self.identity, tokens, self._rbac)
+        self._nodes = Nodes(self.store, self.identity)
+        self.api = Api(self.store, self.registry, self._admission, self.identity, tokens, self._rbac, self._nodes)
         self._router = Router(self.api, Reviews(self._authenticator, self._rbac))
         self._openapi = OpenApi(self.registry)
         self.metrics = Metrics(self.store, self.registry)
@@ -153,6 +155,7 @@ class Server:
             each.stop()
         await self._http.stop()
         await self._admission.close()
+        await self._nodes.close()
         self.store.close()
         self._lock.release()
 

@@ -6,81 +6,79 @@ on this machine, at the Service's port.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
+import socket
 import ssl
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
 
 import orjson
 
 from isvc.apiserver.admission.reader import Reader
 from isvc.kube.objects import Object
-
-if TYPE_CHECKING:
-    import aiohttp
+from isvc.wire.http1.client_connection import AnswerTooLarge
+from isvc.wire.http1.message import encode_request, header_lines
+from isvc.wire.http1.pool import Pools
 
 _LARGEST_ANSWER = 16 * 1024 * 1024
+_MOST_AT_ONCE = 256  # to one webhook
+_IDLE_SECONDS = 30.0
 
 
 class CallFailed(Exception):
     """The webhook could not be asked, or did not answer properly."""
 
 
+class _Address(NamedTuple):
+    url: str  # as it is shown
+    name: str  # the host that the certificate must name
+    authority: str  # the host of the request, with a port if the URL has one
+    host: str  # to connect to
+    port: int
+    path: str
+
+
 class Caller:
     def __init__(self, reader: Reader | None = None) -> None:
         self._reader = reader
-        self._session: aiohttp.ClientSession | None = None
+        self._pools = Pools(limit=_MOST_AT_ONCE, idle_seconds=_IDLE_SECONDS, max_body=_LARGEST_ANSWER)
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def post(self, client_config: Object, body: Object, *, timeout: float) -> Object:  # noqa: ASYNC109
         """The JSON object that the webhook answers; raises CallFailed in Go's words where they are known."""
-        import aiohttp  # 200 ms: only servers with webhooks pay
-
-        url, connect_to, host = self._address(client_config)
-        shown = f'Post "{url}?timeout={timeout:g}s"'
-        if self._session is None:
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        address = self._address(client_config)
+        shown = f'Post "{address.url}?timeout={timeout:g}s"'
+        tls = self._context(client_config.get("caBundle") or "")
         try:
-            async with self._session.post(
-                connect_to,
-                params={"timeout": f"{timeout:g}s"},
-                data=orjson.dumps(body),
-                headers={"Content-Type": "application/json", "Accept": "application/json", "Host": host},
-                ssl=self._context(client_config.get("caBundle") or ""),
-                server_hostname=host.rsplit(":", 1)[0],
-                timeout=aiohttp.ClientTimeout(total=timeout),
-            ) as response:
-                content = await _whole(response.content)
-                _check_status(response.status, content)
-        except TimeoutError:
-            raise CallFailed(f"{shown}: context deadline exceeded") from None
-        except aiohttp.ClientConnectorCertificateError as error:
-            words = f"tls: failed to verify certificate: x509: {error.certificate_error}"
-            raise CallFailed(f"{shown}: {words}") from None
-        except aiohttp.ClientConnectorError as error:
-            where = f"{error.host}:{error.port}"
-            raise CallFailed(f"{shown}: dial tcp {where}: connect: {_reason(error.os_error)}") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise CallFailed(f"{shown}: {error or type(error).__name__}") from None
-        return _json(content)
+            request = _encode(address, timeout, orjson.dumps(body))
+            async with asyncio.timeout(timeout):
+                pool = self._pools.to(address.host, address.port, address.name)
+                reply = await pool.exchange("POST", request, tls)
+        except AnswerTooLarge:
+            raise CallFailed(f"the response is larger than {_LARGEST_ANSWER} bytes") from None
+        except (OSError, ValueError) as error:
+            raise CallFailed(f"{shown}: {_reason(error, address)}") from None
+        _check_status(reply.status, reply.body)
+        return _json(reply.body)
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._pools.close()
 
-    def _address(self, client_config: Object) -> tuple[str, str, str]:
-        """The URL as it is shown, the one to connect to, and the host that the certificate must name."""
+    def _address(self, client_config: Object) -> _Address:
         if client_config.get("url"):
             url = str(client_config["url"])
-            return url, url, url.split("://", 1)[1].split("/", 1)[0]
+            parts = urlsplit(url)
+            host = parts.hostname or ""
+            return _Address(url, host, parts.netloc, host, parts.port or 443, parts.path)
         service = client_config["service"]
         port, path = service.get("port") or 443, service.get("path") or "/"
-        host = f"{service['name']}.{service['namespace']}.svc"
-        address = self._endpoint(service["namespace"], service["name"], port) or f"127.0.0.1:{port}"
-        return f"https://{host}:{port}{path}", f"https://{address}{path}", host
+        name = f"{service['name']}.{service['namespace']}.svc"
+        host, behind = self._endpoint(service["namespace"], service["name"], port) or ("127.0.0.1", port)
+        return _Address(f"https://{name}:{port}{path}", name, name, host, behind, path)
 
-    def _endpoint(self, namespace: str, name: str, port: int) -> str | None:
+    def _endpoint(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
         """The first ready address behind a port of a Service."""
         service = self._reader.get("services", name, namespace) if self._reader else None
         if service is None or self._reader is None:
@@ -90,7 +88,7 @@ class Caller:
         for subset in endpoints.get("subsets") or ():
             for each in subset.get("ports") or ():
                 if subset.get("addresses") and (not wanted or each.get("name") == wanted[0].get("name")):
-                    return f"{subset['addresses'][0]['ip']}:{each['port']}"
+                    return subset["addresses"][0]["ip"], each["port"]
         return None
 
     def _context(self, bundle: str) -> ssl.SSLContext:
@@ -106,13 +104,11 @@ class Caller:
         return self._contexts[bundle]
 
 
-async def _whole(stream: aiohttp.StreamReader) -> bytes:
-    content = bytearray()
-    async for piece in stream.iter_any():
-        content += piece
-        if len(content) > _LARGEST_ANSWER:
-            raise CallFailed(f"the response is larger than {_LARGEST_ANSWER} bytes")
-    return bytes(content)
+def _encode(address: _Address, timeout: float, body: bytes) -> bytes:
+    media = "application/json"
+    headers = [("Host", address.authority), ("Content-Type", media), ("Accept", media)]
+    path = quote(address.path or "/", "/%:@!$&'()*+,;=~")
+    return encode_request("POST", f"{path}?timeout={timeout:g}s", header_lines(headers), body)
 
 
 def _check_status(status: int, content: bytes) -> None:
@@ -136,5 +132,16 @@ def _json(content: bytes) -> Object:
     return answer
 
 
-def _reason(error: OSError) -> str:
-    return (os.strerror(error.errno) if error.errno else error.strerror or str(error)).lower()
+def _reason(error: OSError | ValueError, address: _Address) -> str:
+    match error:
+        case TimeoutError():
+            return "context deadline exceeded"
+        case ssl.SSLCertVerificationError():
+            return f"tls: failed to verify certificate: x509: {error}"
+        case socket.gaierror():
+            return f"dial tcp: lookup {address.host}: no such host"
+        case ssl.SSLError():
+            return f"tls: {error.reason or error}"
+        case OSError(errno=int(number)):
+            return f"dial tcp {address.host}:{address.port}: connect: {os.strerror(number).lower()}"
+    return str(error) or type(error).__name__

@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, quote, urlencode
 from isvc.apiserver.request import Call
 from isvc.apiserver.verbs import read
 from isvc.apiserver.verbs.logs import choose_container
-from isvc.apiserver.verbs.node_streams import switched
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object, dig
@@ -33,7 +32,7 @@ async def connect(api: Api, call: Call) -> message.Response:
     if "upgrade" not in asked:
         raise BadRequest("Upgrade request required")
     passed_on = [(each, asked[each]) for each in _PASSED_ON if each in asked]
-    streams, answered = await switched(api, node, call.request.method, path, passed_on)
+    streams, answered = await api.nodes.switched(node, call.request.method, path, passed_on)
     headers = {name: answered[name.lower()] for name in _ANSWERED if name.lower() in answered}
     return message.Upgrade(headers, lambda tunnel: tunnel.relay(*streams))
 

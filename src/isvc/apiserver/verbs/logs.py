@@ -11,7 +11,7 @@ from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.verbs import read
-from isvc.apiserver.verbs.node import TEXT, ask
+from isvc.apiserver.verbs.node import TEXT
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK, Object, dig
@@ -29,7 +29,7 @@ async def log(api: Api, call: Call) -> Response:
         return Response(b"", 200, TEXT)
     query = urlencode({name: value for name, value in call.request.query.items() if name in PASSED_ON})
     path = f"/containerLogs/{call.namespace}/{call.name}/{container}?{query}"
-    return await ask(api, node_name, "GET", path)
+    return await api.nodes.pass_on(node_name, path)
 
 
 def check_options(call: Call) -> None:

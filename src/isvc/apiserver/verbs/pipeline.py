@@ -18,6 +18,7 @@ from isvc.apiserver.resources.registry import Registry
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.store.entry import Entry, encode
 from isvc.apiserver.store.store import Store
+from isvc.apiserver.verbs.node import Nodes
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object
 from isvc.kube.resource import NAMESPACES
@@ -39,6 +40,7 @@ class Api:
     identity: Identity
     tokens: Tokens
     rbac: Rbac
+    nodes: Nodes
 
 
 def admission_request(call: Call, operation: Operation, name: str, options: Object | None = None) -> AdmissionRequest:

@@ -15,8 +15,7 @@ from isvc.apiserver.http.response import Response, Stream, Writer
 from isvc.apiserver.request import Call
 from isvc.apiserver.verbs import backends
 from isvc.apiserver.verbs.backends import Backend
-from isvc.apiserver.verbs.node import copy
-from isvc.apiserver.verbs.node_streams import Streams, dial, switch, switched
+from isvc.apiserver.verbs.node import Streams, copy, switch
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import BadRequest, ServiceUnavailable
 from isvc.wire.http1 import message
@@ -50,8 +49,8 @@ async def proxy(api: Api, call: Call) -> message.Response:
 
 async def _reach(api: Api, backend: Backend) -> Streams:
     if not backend.tunnel:
-        return await dial(api, backend.node)
-    streams, _ = await switched(api, backend.node, "POST", backend.tunnel, [("Upgrade", "tcp")])
+        return await api.nodes.dial(backend.node)
+    streams, _ = await api.nodes.switched(backend.node, "POST", backend.tunnel, [("Upgrade", "tcp")])
     if backend.tls:
         anybody = ssl.create_default_context()  # pods show certificates of their own making, as Kubernetes takes them
         anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
@@ -73,7 +72,7 @@ def _request(api: Api, call: Call, backend: Backend) -> bytes:
     headers["X-Forwarded-Proto"] = "https"
     headers["X-Forwarded-Uri"] = quote(request.path, _PATH_CHARACTERS)
     if not backend.tunnel:
-        headers["Authorization"] = f"Bearer {api.identity.kubelet_token}"
+        headers["Authorization"] = api.nodes.authorization
     headers["Connection"] = "Upgrade" if "upgrade" in request.headers else "close"
     if "upgrade" in request.headers:
         headers["Upgrade"] = request.headers["upgrade"]

@@ -11,7 +11,6 @@ from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.verbs.listing import filter_of
-from isvc.apiserver.verbs.node import ask_json
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import BadRequest, InternalError, NotFound
 from isvc.kube.objects import Object, dig
@@ -69,7 +68,7 @@ async def _summaries(api: Api, nodes: set[str]) -> Mapping[str, Object]:
 
 async def _summary(api: Api, node: str) -> Object | None:
     try:
-        return await ask_json(api, node, "/stats/summary")
+        return await api.nodes.read_json(node, "/stats/summary")
     except (BadRequest, InternalError, NotFound):
         return None
 

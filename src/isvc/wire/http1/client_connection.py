@@ -25,6 +25,10 @@ class Stale(Broken):
     """A kept connection ended before any byte of the response: most likely the server had closed it when idle."""
 
 
+class AnswerTooLarge(Broken):
+    """The whole answer would have more bytes than the connection takes."""
+
+
 class Reply(NamedTuple):
     """Header names are in lower case."""
 
@@ -34,8 +38,10 @@ class Reply(NamedTuple):
 
 
 class ClientConnection(asyncio.Protocol):
-    def __init__(self, on_lost: Callable[[ClientConnection], None]) -> None:
+    def __init__(self, on_lost: Callable[[ClientConnection], None], max_body: int = MAX_BODY) -> None:
+        """Whole bodies may have up to `max_body` bytes."""
         self._on_lost = on_lost
+        self._max_body = max_body
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport
@@ -183,8 +189,8 @@ class ClientConnection(asyncio.Protocol):
             self._wake()
             return
         self._size += len(body)
-        if self._size > MAX_BODY:
-            self._fail(Broken(f"the answer is larger than {MAX_BODY >> 20} MiB"))
+        if self._size > self._max_body:
+            self._fail(AnswerTooLarge(f"the answer is larger than {self._max_body >> 20} MiB"))
 
     def on_message_complete(self) -> None:
         if self._ended:

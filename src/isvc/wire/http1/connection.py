@@ -257,9 +257,9 @@ class Connection(asyncio.Protocol, Generic[R]):
             self._close()
 
     async def _stream(self, response: Stream, request: R) -> None:
-        if self._closing:
-            return
-        self._transport.write(self._handler.head(response, request, close=False, chunked=True))
+        """Produces it also for a client that has left, for who produces may hold something that has to be released."""
+        if not self._closing:
+            self._transport.write(self._handler.head(response, request, close=False, chunked=True))
         self.streaming = request
         try:
             await response.produce(self)
@@ -276,10 +276,9 @@ class Connection(asyncio.Protocol, Generic[R]):
             self._close()
 
     async def _switch(self, response: Upgrade, request: R) -> None:
-        if self._closing:
-            return
         assert self._tunnel is not None, "an upgrade that the client did not ask for"
-        self._transport.write(self._handler.head(response, request, close=False))
+        if not self._closing:
+            self._transport.write(self._handler.head(response, request, close=False))
         self.streaming = request
         try:
             await response.serve(self._tunnel)

@@ -1,4 +1,4 @@
-"""Connections to one server, kept alive between requests.
+"""Connections to a server, or to several, kept alive between requests.
 
 A request that hits a connection which the server had just closed is sent once more, on a new one, if repeating it does
 no harm. No other failure is retried here.
@@ -11,13 +11,15 @@ import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import NamedTuple
 
-from isvc.wire.http1.client_connection import ClientConnection, Reply, Stale
+from isvc.wire.http1.client_connection import MAX_BODY, ClientConnection, Reply, Stale
 from isvc.wire.http1.dial import Proxy, connected_socket
 
 IDEMPOTENT = frozenset(("GET", "HEAD", "PUT", "DELETE"))  # RFC 9110, 9.2.2; a POST or PATCH may have been carried out
 CONNECT_SECONDS = 10.0
+MANY_SERVERS = 100
 
 
 class Streamed(NamedTuple):
@@ -36,10 +38,12 @@ class Pool:
         *,
         limit: int,
         idle_seconds: float,
+        max_body: int = MAX_BODY,
         server_name: str = "",
         proxy: Proxy | None = None,
     ) -> None:
         """At most `limit` exchanges at a time; streams are not counted. `server_name` is the one in the certificate."""
+        self._max_body = max_body
         self._host, self._port, self._server_name, self._proxy = host, port, server_name or host, proxy
         self._slots = asyncio.Semaphore(limit)
         self._limit = limit
@@ -80,6 +84,10 @@ class Pool:
         finally:
             self._release(connection, tls)
 
+    @property
+    def is_unused(self) -> bool:
+        return not self._open and not self._slots.locked()
+
     async def close(self) -> None:
         self._limit = 0
         self._idle.clear()
@@ -111,7 +119,7 @@ class Pool:
             async with asyncio.timeout(CONNECT_SECONDS):
                 sock = await connected_socket(self._host, self._port, self._proxy)
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: ClientConnection(self._open.discard),
+                    lambda: ClientConnection(self._open.discard, self._max_body),
                     sock=sock,
                     ssl=tls,
                     server_hostname=self._server_name if tls else None,
@@ -120,3 +128,23 @@ class Pool:
             raise ConnectionError(f"no connection within {CONNECT_SECONDS:.0f} s") from None
         self._open.add(connection)
         return connection
+
+
+class Pools:
+    """A pool for each server that is asked. What nobody needs any more is forgotten when there are many."""
+
+    def __init__(self, *, limit: int, idle_seconds: float, max_body: int = MAX_BODY) -> None:
+        self._new = partial(Pool, limit=limit, idle_seconds=idle_seconds, max_body=max_body)
+        self._pools: dict[tuple[str, int, str], Pool] = {}
+
+    def to(self, host: str, port: int, server_name: str = "") -> Pool:
+        key = (host, port, server_name)
+        if key not in self._pools:
+            if len(self._pools) >= MANY_SERVERS:
+                self._pools = {at: pool for at, pool in self._pools.items() if not pool.is_unused}
+            self._pools[key] = self._new(host, port, server_name=server_name)
+        return self._pools[key]
+
+    async def close(self) -> None:
+        await asyncio.gather(*(pool.close() for pool in self._pools.values()))
+        self._pools.clear()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from isvc.wire.http1.client_connection import MAX_BODY
 from isvc.wire.http1.pool import Pool
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -35,7 +36,7 @@ Behaviour = Callable[[Conversation], Awaitable[None]]
 
 
 @asynccontextmanager
-async def peer(*behaviours: Behaviour) -> AsyncIterator[tuple[Pool, list[int]]]:
+async def peer(*behaviours: Behaviour, max_body: int = MAX_BODY) -> AsyncIterator[tuple[Pool, list[int]]]:
     """A pool of connections to a server that behaves as told, connection by connection (the last again and again)."""
     seen: list[int] = []
 
@@ -49,7 +50,7 @@ async def peer(*behaviours: Behaviour) -> AsyncIterator[tuple[Pool, list[int]]]:
             writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    pool = Pool("127.0.0.1", server.sockets[0].getsockname()[1], limit=4, idle_seconds=60)
+    pool = Pool("127.0.0.1", server.sockets[0].getsockname()[1], limit=4, idle_seconds=60, max_body=max_body)
     try:
         yield pool, seen
     finally:

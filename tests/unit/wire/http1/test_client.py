@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.wire.http1.peer import GET, OK, Conversation, answers_forever, peer, says
 
-from isvc.wire.http1 import client_connection
-from isvc.wire.http1.client_connection import Broken, Stale
+from isvc.wire.http1.client_connection import AnswerTooLarge, Broken, Stale
 from isvc.wire.http1.message import encode_request, header_lines
 from isvc.wire.http1.pool import Pool
 
@@ -122,17 +121,15 @@ async def test_half_an_answer_and_nonsense_are_errors(answer, complaint):
                 await ask(pool)
 
 
-async def test_an_answer_without_end_is_cut_off(monkeypatch):
-    monkeypatch.setattr(client_connection, "MAX_BODY", 1 << 20)
-
+async def test_an_answer_without_end_is_cut_off():
     async def endless(conversation: Conversation) -> None:
         await conversation.request()
         await conversation.send(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
             await conversation.send(b"x" * 65536)
 
-    async with peer(endless) as (pool, _):
-        with pytest.raises(Broken, match="larger than 1 MiB"):
+    async with peer(endless, max_body=1 << 20) as (pool, _):
+        with pytest.raises(AnswerTooLarge, match="larger than 1 MiB"):
             await get(pool)
 
 
