@@ -12,7 +12,7 @@ from tools.site.markdown import table
 from isvc.api.crds import DEFINITIONS
 from isvc.api.fields import REQUIRED, Definition, Inline, Spec
 from isvc.api.meta import Kind, ObjectMeta
-from isvc.api.schema import field_notes, unwrapped
+from isvc.api.schema import field_notes, unwrap
 
 _SCALARS: Final = {str: "string", int: "integer", float: "number", bool: "boolean", Any: "any"}
 
@@ -35,7 +35,7 @@ def parts(kind: type[Spec]) -> list[type[Spec]]:
     found: dict[type[Spec], None] = {}
 
     def visit(hint: Any) -> None:
-        hint, _ = unwrapped(hint)
+        hint, _ = unwrap(hint)
         if isinstance(hint, type) and issubclass(hint, Spec) and hint not in {*found, ObjectMeta}:
             found[hint] = None
             for each in get_type_hints(hint, include_extras=True).values():
@@ -56,7 +56,7 @@ def _type(kind: type[Spec]) -> str:
 def _fields(kind: type[Spec]) -> Iterator[tuple[str, str, str]]:
     hints, notes = get_type_hints(kind, include_extras=True), field_notes(kind)
     for info in msgspec.structs.fields(kind):
-        hint, marks = unwrapped(hints[info.name])
+        hint, marks = unwrap(hints[info.name])
         inline = next((mark for mark in marks if isinstance(mark, Inline)), None)
         if inline is not None:
             fields = ", ".join(f"`{name}`" for name in inline.only) if inline.only else "all fields"
@@ -72,9 +72,9 @@ def _written(hint: Any, marks: tuple[Any, ...]) -> str:
     if isinstance(hint, type) and issubclass(hint, Spec):
         return hint.__name__
     if get_origin(hint) is list:
-        return f"list of {_written(*unwrapped(get_args(hint)[0]))}"
+        return f"list of {_written(*unwrap(get_args(hint)[0]))}"
     if get_origin(hint) is dict:
-        return f"map to {_written(*unwrapped(get_args(hint)[1]))}"
+        return f"map to {_written(*unwrap(get_args(hint)[1]))}"
     return _SCALARS.get(hint, "object")
 
 

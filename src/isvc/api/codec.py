@@ -28,7 +28,7 @@ class DecodeError(ValueError):
 
 
 def decode(kind: type[S], obj: Any) -> S:
-    """The typed value of an object. Null means absent, as everywhere in Kubernetes; unknown fields are left out."""
+    """Returns the typed value of an object. Null means absent, as in Kubernetes; unknown fields are left out."""
     try:
         value = msgspec.convert(obj, kind)
     except (msgspec.ValidationError, RecursionError):
@@ -46,7 +46,7 @@ def decode(kind: type[S], obj: Any) -> S:
 
 
 def encode(value: Spec) -> Object:
-    """The object of a typed value: what equals its default is left out."""
+    """Returns the object of a typed value: what equals its default is left out."""
     obj: Object = msgspec.to_builtins(value)
     shape = _shape(type(value))
     if shape is not None:
@@ -55,7 +55,7 @@ def encode(value: Spec) -> Object:
 
 
 def without_nulls(value: Any) -> Any:
-    """A copy in which keys that hold null are gone."""
+    """Returns a copy in which keys that hold null are gone."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -69,15 +69,15 @@ _NAMES |= {"`array`": "a list", "`float`": "a number", "`null`": "null", "`int |
 _NAMES |= {"`int | float | str`": "a quantity"}
 
 
-def located(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Where in a value msgspec found something wrong, and what, in its own words."""
+def locate(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Returns where in a value msgspec found something wrong, and what, in its own words."""
     match = _LOCATED.match(str(error))
     assert match is not None
     return match["path"] or "", match["problem"]
 
 
 def _decode_error(error: msgspec.ValidationError) -> DecodeError:
-    path, problem = located(error)
+    path, problem = locate(error)
     problem = problem.replace(" | null`", "`")
     for theirs, ours in _NAMES.items():
         problem = problem.replace(theirs, ours)

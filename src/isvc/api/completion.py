@@ -46,17 +46,17 @@ _TARGET = schema_for(MetricTarget)["properties"]
 
 
 def complete(obj: Object, kind: type[Kind]) -> Object:
-    """The object with zeros for required fields, or itself when none is missing. Wrong types raise `DecodeError`."""
-    completed: Object = _completed(obj, _rules(kind), "")
+    """Fills in zeros for required fields; returns the object itself if none misses. Wrong types raise `DecodeError`."""
+    completed: Object = _complete(obj, _rules(kind), "")
     return completed
 
 
 def read(kind: type[K], obj: Object) -> tuple[Object, K]:
-    """An object from the API server with its spec complete and without nulls, and the same typed.
+    """Returns an object from the API server with its spec complete and without nulls, and the same typed.
 
     What a schema would not have accepted raises `DecodeError` with the path to it, in open parts such as pods, too.
     """
-    spec = _completed(obj.get("spec") or {}, _spec_rules(kind), "spec")
+    spec = _complete(obj.get("spec") or {}, _spec_rules(kind), "spec")
     if _has_null(spec):
         spec = without_nulls(spec)
     if spec is not obj.get("spec"):
@@ -65,7 +65,7 @@ def read(kind: type[K], obj: Object) -> tuple[Object, K]:
 
 
 def read_other(kind: type[K], obj: Object) -> K:
-    """The typed value of an object that another one refers to; the error's path begins with its kind and name."""
+    """Types an object that another one refers to; the error's path begins with its kind and name."""
     try:
         return read(kind, obj)[1]
     except DecodeError as error:
@@ -138,17 +138,17 @@ def _is_quantity(schema: Schema) -> bool:
     return bool(schema.get("x-kubernetes-int-or-string")) and "pattern" in schema
 
 
-def _completed(value: Any, rules: _Rules, path: str) -> Any:
+def _complete(value: Any, rules: _Rules, path: str) -> Any:
     kind = type(value)
     if rules.types and kind not in rules.types:
         wanted = " or ".join(_NAMES[each] for each in rules.types)
         raise DecodeError(path, f"expected {wanted}, got {_NAMES.get(kind, 'null')}")
     if kind is dict:
-        return _completed_object(value, rules, path)
+        return _complete_object(value, rules, path)
     if kind is list and rules.items is not None:
         below = rules.items
         items = [
-            _zero(below) if item is None else _completed(item, below, f"{path}[{index}]")
+            _zero(below) if item is None else _complete(item, below, f"{path}[{index}]")
             for index, item in enumerate(value)
         ]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
@@ -159,12 +159,12 @@ def _completed(value: Any, rules: _Rules, path: str) -> Any:
     return value
 
 
-def _completed_object(value: dict[str, Any], rules: _Rules, path: str) -> dict[str, Any]:
+def _complete_object(value: dict[str, Any], rules: _Rules, path: str) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for name, item in value.items():
         below = rules.fields[name]
         if below is not None and item is not None and not (below.is_text and type(item) is str):
-            new = _completed(item, below, f"{path}.{name}" if path else name)
+            new = _complete(item, below, f"{path}.{name}" if path else name)
             if below.is_quantity and rules.schema.get("properties") == _TARGET:
                 new = str(item)
             if new is not item:
@@ -190,7 +190,7 @@ def _zero(rules: _Rules | None) -> Any:
     if schema.get("x-kubernetes-int-or-string"):
         return "0" if "pattern" in schema else 0
     if schema.get("type") == "object" and "properties" in schema:  # a map without entries is null in Go, and refused
-        return _completed({}, rules, "")
+        return _complete({}, rules, "")
     return _ZEROS.get(schema.get("type", ""))
 
 

@@ -99,7 +99,7 @@ DEFINITIONS: tuple[Definition, ...] = (
 
 
 def crds(*, described: bool) -> Iterator[Object]:
-    """All our CRDs, with or without what `kubectl explain` tells."""
+    """Yields all our CRDs, with or without what `kubectl explain` tells."""
     for definition in DEFINITIONS:
         yield crd(definition, described=described)
 
@@ -136,7 +136,7 @@ def _version(definition: Definition, name: str, kind: type[Kind], *, stored: boo
         "name": name,
         "served": True,
         "storage": stored,
-        "schema": {"openAPIV3Schema": _copied(schema_for(kind, described))},
+        "schema": {"openAPIV3Schema": _copy_sorted(schema_for(kind, described))},
     }
     if definition.columns:
         version["additionalPrinterColumns"] = [dict(column) for column in definition.columns]
@@ -145,12 +145,12 @@ def _version(definition: Definition, name: str, kind: type[Kind], *, stored: boo
     return version
 
 
-def _copied(schema: Schema) -> Schema:
-    """The schema with nothing shared, in order."""
+def _copy_sorted(schema: Schema) -> Schema:
+    """Returns the schema with nothing shared, in order."""
     copy = dict(sorted(schema.items()))
     if "properties" in schema:
-        copy["properties"] = {name: _copied(each) for name, each in sorted(schema["properties"].items())}
+        copy["properties"] = {name: _copy_sorted(each) for name, each in sorted(schema["properties"].items())}
     for inner in ("items", "additionalProperties"):
         if isinstance(schema.get(inner), dict):
-            copy[inner] = _copied(schema[inner])
+            copy[inner] = _copy_sorted(schema[inner])
     return copy

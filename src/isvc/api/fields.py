@@ -79,13 +79,13 @@ Loose = Annotated[T, LOOSE]
 
 
 def zero(kind: Callable[[], T]) -> T:
-    """The default of a required field: its zero value, which encoding writes down even so."""
+    """Returns the default of a required field: its zero value, which encoding writes down even so."""
     default: T = msgspec.field(default_factory=kind)
     return default
 
 
 def rules(*pairs: tuple[str, str]) -> Schema:
-    """CEL rules with their messages."""
+    """Returns CEL rules with their messages."""
     return Schema(**{"x-kubernetes-validations": [{"message": message, "rule": rule} for rule, message in pairs]})
 
 

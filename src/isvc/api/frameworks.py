@@ -11,7 +11,7 @@ from isvc.kube.objects import Object, dig
 
 
 def with_model(service: Object) -> Object:
-    """The service with `model` for a framework field; itself if it has none, or is not of its type."""
+    """Returns the service with `model` for a framework field; itself if it has none, or is not of its type."""
     predictor = dig(service, "spec", "predictor")
     if not isinstance(predictor, dict):
         return service
@@ -22,7 +22,7 @@ def with_model(service: Object) -> Object:
 
 
 def model_for_framework(predictor: Object) -> Object:
-    """The predictor with the first framework field turned into `model`, in whose place it comes; itself without one."""
+    """Turns the first framework field of a predictor into `model`, in its place; returns it as it is without one."""
     framework = next((name for name in FRAMEWORKS if isinstance(predictor.get(name), dict)), None)
     if framework is None:
         return predictor

@@ -32,7 +32,7 @@ class Implementation(NamedTuple):
 
 
 def implementations(component: Component) -> list[Implementation]:
-    """All that the user chose; a good component has exactly one."""
+    """Returns all that the user chose; a good component has exactly one."""
     if isinstance(component, PredictorSpec):
         return _of_predictor(component)
     chosen = []
@@ -56,7 +56,7 @@ def _of_predictor(predictor: PredictorSpec) -> list[Implementation]:
 
 
 def named_models(predictor: PredictorSpec) -> Iterator[tuple[str, PredictorExtensionSpec]]:
-    """Frameworks and `model`, as far as they are set."""
+    """Yields frameworks and `model`, as far as they are set."""
     for name in _MODELS:
         spec: PredictorExtensionSpec | None = getattr(predictor, name)
         if spec is not None:
@@ -68,7 +68,7 @@ def containers_of(pod: Object, field: str = "containers") -> list[Object]:
 
 
 def env_value(container: Object, name: str) -> str | None:
-    """The value of an environment variable, "" when it comes from elsewhere, None when it is not set."""
+    """Returns the value of an environment variable, "" when it comes from elsewhere, None when it is not set."""
     for variable in container.get("env") or ():
         if variable.get("name") == name:
             return variable.get("value") or ""

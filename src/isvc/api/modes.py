@@ -23,18 +23,18 @@ OLD_SPELLINGS: Mapping[str, DeploymentMode] = {
 }
 
 
-def today(spelling: str) -> str:
-    """Today's name of a mode; a name that we do not know stays as it is."""
+def current_name(spelling: str) -> str:
+    """Returns today's name of a mode; a name that we do not know stays as it is."""
     return OLD_SPELLINGS.get(spelling, spelling)
 
 
 def parse_mode(spelling: str) -> DeploymentMode | None:
-    """The mode of this name, old or new."""
-    return _MODES.get(today(spelling))
+    """Returns the mode of this name, old or new."""
+    return _MODES.get(current_name(spelling))
 
 
 def mode_of(annotations: Mapping[str, str], status_mode: str, default: DeploymentMode) -> DeploymentMode:
-    """The mode of a service: what it already has, else what it asks for, else the cluster's default.
+    """Returns the mode of a service: what it already has, else what it asks for, else the cluster's default.
 
     A service keeps the mode it was first deployed with: changing it would leave the old children behind.
     """

@@ -86,8 +86,8 @@ DESCRIPTIONS: Final = {"io.k8s.api.core.v1.PodSpec": _POD, "io.k8s.api.core.v1.C
 _LISTS_OF_CONTAINERS: Final = ("containers", "initContainers")
 
 
-def described(definition: str, properties: dict[str, Schema]) -> dict[str, Schema]:
-    """The properties of a built-in type with descriptions, where there are some; those of a pod's containers, too."""
+def describe(definition: str, properties: dict[str, Schema]) -> dict[str, Schema]:
+    """Returns the properties of a built-in type with descriptions; those of a pod's containers, too."""
     notes = DESCRIPTIONS.get(definition, {})
     result = {
         name: schema | ({"description": notes[name]} if name in notes else {}) for name, schema in properties.items()
@@ -95,6 +95,6 @@ def described(definition: str, properties: dict[str, Schema]) -> dict[str, Schem
     if notes is _POD:
         for name in (each for each in _LISTS_OF_CONTAINERS if each in result):
             items = result[name]["items"]
-            fields = described("io.k8s.api.core.v1.Container", items["properties"])
+            fields = describe("io.k8s.api.core.v1.Container", items["properties"])
             result[name] |= {"items": items | {"properties": fields}}
     return result

@@ -15,15 +15,11 @@ class Protocol(StrEnum):
     GRPC_V1 = "grpc-v1"
     GRPC_V2 = "grpc-v2"
 
-    @property
-    def is_grpc(self) -> bool:
-        return self.value.startswith("grpc-")
-
 
 _ORDER = {protocol.value: order for order, protocol in enumerate(Protocol, 1)}
 _UNKNOWN = len(_ORDER) + 1
 
 
 def rank(protocols: Iterable[str]) -> int:
-    """How early a runtime of these protocols comes when runtimes are sorted: v1 first, unknown ones last."""
+    """Returns how early a runtime of these protocols comes when runtimes are sorted: v1 first, unknown ones last."""
     return min((_ORDER.get(protocol, _UNKNOWN) for protocol in protocols), default=_UNKNOWN)

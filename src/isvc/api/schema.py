@@ -37,16 +37,16 @@ _INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x
 
 @cache
 def schema_for(kind: type[Spec], described: bool = False) -> Schema:
-    """The schema of a struct; with its docstrings as descriptions, which takes reading the source."""
+    """Returns the schema of a struct; with its docstrings as descriptions, which takes reading the source."""
     hints = get_type_hints(kind, include_extras=True)
     notes = field_notes(kind) if described else {}
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for info in msgspec.structs.fields(kind):
-        hint, marks = unwrapped(hints[info.name])
+        hint, marks = unwrap(hints[info.name])
         inline = next((mark for mark in marks if isinstance(mark, Inline)), None)
         if inline is not None:
-            properties = _inlined(inline, described) | properties
+            properties = _inline_properties(inline, described) | properties
             required += inline.required
             continue
         schema = _schema(hint, marks, described)
@@ -67,8 +67,8 @@ def schema_for(kind: type[Spec], described: bool = False) -> Schema:
     return result | getattr(kind, "__schema__", {})
 
 
-def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A hint without its annotations and without None, and the annotations found."""
+def unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Returns a hint without its annotations and without None, and the annotations found."""
     marks: tuple[Any, ...] = ()
     while True:
         if hasattr(hint, "__metadata__"):
@@ -89,7 +89,7 @@ def _schema(hint: Any, marks: tuple[Any, ...], described: bool) -> Schema:
             for path in mark.paths:
                 schema = _with_templates(schema, path.split("."))
         elif mark is LOOSE:
-            schema = _loosened(schema)
+            schema = _loosen(schema)
     return schema
 
 
@@ -98,7 +98,7 @@ def _base(hint: Any, marks: tuple[Any, ...], described: bool) -> Schema:
         return _OPEN
     named = next((mark for mark in marks if isinstance(mark, Definition)), None)
     if named is not None:
-        return _defined(named, described)
+        return _definition_schema(named, described)
     if hint in _SCALARS:
         return _SCALARS[hint]
     if hint is ObjectMeta:
@@ -106,29 +106,29 @@ def _base(hint: Any, marks: tuple[Any, ...], described: bool) -> Schema:
     if isinstance(hint, type) and issubclass(hint, Spec):
         return schema_for(hint, described)
     if get_origin(hint) is list:
-        return {"type": "array", "items": _schema(*unwrapped(get_args(hint)[0]), described)}
+        return {"type": "array", "items": _schema(*unwrap(get_args(hint)[0]), described)}
     if get_origin(hint) is dict:
-        inner, inner_marks = unwrapped(get_args(hint)[1])
+        inner, inner_marks = unwrap(get_args(hint)[1])
         if inner is Any:
             return {"type": "object", **_OPEN}
         return {"type": "object", "additionalProperties": _schema(inner, inner_marks, described)}
     return {}
 
 
-def _inlined(inline: Inline, described: bool) -> dict[str, Schema]:
+def _inline_properties(inline: Inline, described: bool) -> dict[str, Schema]:
     properties: dict[str, Schema] = structural(inline.definition)["properties"]
     if described:
-        properties = pod_fields.described(inline.definition, properties)
+        properties = pod_fields.describe(inline.definition, properties)
     chosen = {name: properties[name] for name in inline.only or properties}
     for name in inline.plain:
         chosen[name] = {key: value for key, value in chosen[name].items() if not key.startswith("x-kubernetes-")}
     return chosen
 
 
-def _defined(named: Definition, described: bool) -> Schema:
+def _definition_schema(named: Definition, described: bool) -> Schema:
     schema = structural(named.name)
     if described and "properties" in schema:
-        schema = schema | {"properties": pod_fields.described(named.name, schema["properties"])}
+        schema = schema | {"properties": pod_fields.describe(named.name, schema["properties"])}
     if named.required is not None:
         schema = {key: value for key, value in schema.items() if key != "required"}
         if named.required:
@@ -136,8 +136,8 @@ def _defined(named: Definition, described: bool) -> Schema:
     return schema
 
 
-def _loosened(component: Schema) -> Schema:
-    """A component that asks for less: neither for fields that its defaulter fills nor for ports of probes.
+def _loosen(component: Schema) -> Schema:
+    """Returns a component that asks for less: neither for fields that its defaulter fills nor for ports of probes.
 
     Ephemeral containers are for running pods alone, so a component has none.
     """
@@ -190,7 +190,7 @@ def _formless(schema: Schema) -> Schema:
 
 @cache
 def structural(name: str) -> Schema:
-    """A type we did not write, in the form that CRDs take."""
+    """Returns a type we did not write, in the form that CRDs take."""
     known = definition(name) if name.startswith("io.k8s.") else _others().get(name)
     if known is None:
         raise LookupError(f"no schema of {name}")
@@ -205,7 +205,7 @@ def _others() -> dict[str, Schema]:
 
 
 def _structural(schema: Schema, inside: str) -> Schema:
-    """Kubernetes' own notation in that of CRDs; `inside` is how the schema is used (`required`, `items`, ...)."""
+    """Writes Kubernetes' notation in that of CRDs; `inside` is how the schema is used (`required`, `items`, ...)."""
     if schema.get("x-kubernetes-int-or-string"):
         pattern = {"pattern": QUANTITY_PATTERN} if schema.get("format") == "quantity" else {}
         return _INT_OR_STRING | pattern
@@ -232,7 +232,7 @@ def _structural(schema: Schema, inside: str) -> Schema:
 
 @cache
 def field_notes(kind: type[Spec]) -> dict[str, str]:
-    """Docstrings of fields, own and inherited."""
+    """Returns the docstrings of fields, own and inherited."""
     notes: dict[str, str] = {}
     for cls in reversed(kind.__mro__):
         if not issubclass(cls, Spec) or cls is Spec:

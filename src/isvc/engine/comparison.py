@@ -16,7 +16,7 @@ from isvc.engine.custom_defaults import known_defaults
 from isvc.engine.drift import drifted
 from isvc.engine.paths import at, put, steps, without
 from isvc.engine.plan import Child
-from isvc.kube.builtin import completed
+from isvc.kube.builtin import complete
 from isvc.kube.equality import covers
 from isvc.kube.objects import Object, deep_copy, dig
 from isvc.kube.owners import controller_ref, owner_refs
@@ -56,7 +56,7 @@ class Comparison:
         child, live = self.child, self.live
         if self.leftovers:
             return True
-        stored = completed(child.manifest)
+        stored = complete(child.manifest)
         desired = stored if stored is not None else child.manifest
         for path in ALLOTTED.get((child.resource.group, child.resource.kind), ()):
             if at(desired, path) is None:

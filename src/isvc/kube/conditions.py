@@ -36,7 +36,7 @@ class ConditionSet:
     happy: str = "Ready"
 
     def edit(self, conditions: Iterable[Object], now: str) -> Conditions:
-        """The given conditions, open to change; `now` is the RFC 3339 time that transitions are stamped with."""
+        """Opens the conditions to change; `now` is the RFC 3339 time that transitions are stamped with."""
         return Conditions(self, conditions, now)
 
     def counts(self, kind: str) -> bool:
@@ -83,7 +83,7 @@ class Conditions:
         self.fold(kind)
 
     def mark_unknown(self, kind: str, reason: str = "", message: str = "") -> None:
-        """The happy condition follows, unless a dependent is False: then that has to stand."""
+        """Marks it, and the happy condition with it unless a dependent is False: then that has to stand."""
         self.set(kind, UNKNOWN, reason, message)
         if any(self.status(dependent) == FALSE for dependent in self._kinds.dependents):
             if self.status(self._kinds.happy) != FALSE:
@@ -117,7 +117,7 @@ class Conditions:
             self.set(self._kinds.happy, TRUE)
 
     def _unhappy(self) -> Object | None:
-        """The condition that speaks for all: the latest False, else the latest Unknown, else one not there yet.
+        """Returns the condition that speaks for all: the latest False, else the latest Unknown, else one not there yet.
 
         As in Knative, any condition without severity counts here, also one the set does not name.
         """

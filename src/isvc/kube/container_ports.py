@@ -14,6 +14,6 @@ def port_number(container: Object, port: int | str) -> int | None:
 
 
 def port_of_pod(pod: Object, port: int | str) -> int | None:
-    """The first container that knows the port says its number."""
+    """Returns the number that the first container which knows the port has for it."""
     numbers = (port_number(container, port) for container in dig(pod, "spec", "containers") or [])
     return next((number for number in numbers if number is not None), None)

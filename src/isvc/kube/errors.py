@@ -45,7 +45,7 @@ class ApiError(Exception):
         return float(seconds) if seconds else None
 
     def status(self) -> Object:
-        """The `Status` object that carries this error over the wire."""
+        """Returns the `Status` object that carries this error over the wire."""
         body: Object = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -136,7 +136,7 @@ _BY_CODE = {cls.code: cls for cls in reversed(_tree(ApiError)[1:])}
 
 
 def from_status(code: int, body: Any) -> ApiError:
-    """The exception for a response: by its `reason` where it has a known one, else by its code."""
+    """Returns the exception for a response: by its `reason` where it has a known one, else by its code."""
     status: Object = body if isinstance(body, dict) else {"message": str(body)}
     kind = _BY_REASON.get(str(status.get("reason", ""))) or _BY_CODE.get(code, ApiError)
     if kind.code != code:

@@ -18,7 +18,7 @@ class NestedTooDeeply(ValueError):
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        """Keys are text, whatever they look like."""
+        """Makes keys text, whatever they look like."""
         self.flatten_mapping(node)
         return {str(key.value): self.construct_object(value, deep=deep) for key, value in node.value}
 
@@ -36,7 +36,7 @@ def check_depth(text: str | bytes) -> None:
 
 
 def _resolvers() -> dict[str, list[tuple[str, Any]]]:
-    """Without timestamps, and without numbers to the base of 60."""
+    """Leaves out timestamps, and numbers to the base of 60."""
     kept: dict[str, list[tuple[str, Any]]] = {}
     for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items():
         for tag, pattern in resolvers:

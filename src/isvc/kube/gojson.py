@@ -22,5 +22,5 @@ def dumps(value: Any) -> str:
 
 
 def sorted_map(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A Go map: its keys in order of their bytes."""
+    """Returns a Go map: its keys in order of their bytes."""
     return {key: value[key] for key in sorted(value, key=lambda text: text.encode())}

@@ -18,8 +18,8 @@ _PRINTED_IN_HOST = "!$&'()*+,;=:[]<>\"%@"
 _LITERAL = re.compile(r"[A-Za-z0-9\-_.~!$&'()*+,;=:@\[\]%/]*")
 
 
-def normalized(text: str) -> str:
-    """The address as Go would print it. Raises `ValueError` for what Go would not parse."""
+def normalize(text: str) -> str:
+    """Returns the address as Go would print it. Raises `ValueError` for what Go would not parse."""
     if re.search(r"[\x00-\x1f\x7f]", text):
         raise ValueError("has a control character")
     if text.startswith(":"):
@@ -27,16 +27,16 @@ def normalized(text: str) -> str:
     rest, _, fragment = text.partition("#")
     rest, question_mark, query = rest.partition("?")
     scheme, rest = (found[1].lower() + ":", found[2]) if (found := _SCHEME.fullmatch(rest)) else ("", rest)
-    after = question_mark + query + ("#" + _escaped(fragment, safe="?!()*") if fragment else "")
+    after = question_mark + query + ("#" + _escape(fragment, safe="?!()*") if fragment else "")
     if scheme and not rest.startswith("/"):
         return scheme + rest + after
     if not scheme and ":" in rest.partition("/")[0]:
         raise ValueError("has a colon in the first segment of its path")
     if not rest.startswith("//") or (not scheme and rest.startswith("///")):
-        return scheme + _escaped(rest) + after
+        return scheme + _escape(rest) + after
     authority, slash, path = rest[2:].partition("/")
     _check_authority(authority)
-    path = _escaped(slash + path)
+    path = _escape(slash + path)
     host = quote(authority, safe=_PRINTED_IN_HOST)
     return scheme + ("//" if host or path else "") + host + path + after
 
@@ -51,7 +51,7 @@ def _check_authority(authority: str) -> None:
         raise ValueError(f"has a port that is no number: {host!r}")
 
 
-def _escaped(path: str, safe: str = "") -> str:
+def _escape(path: str, safe: str = "") -> str:
     if _BAD_ESCAPE.search(path):
         raise ValueError("has a % that two hexadecimal digits do not follow")
     return path if _LITERAL.fullmatch(path) else quote(unquote_to_bytes(path), safe="$&+,/:;=@" + safe)

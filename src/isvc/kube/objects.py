@@ -74,7 +74,7 @@ def annotations_of(obj: Object) -> dict[str, str]:
 
 
 def without(entries: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
-    """Labels or annotations, some of them left out."""
+    """Returns labels or annotations, some of them left out."""
     return {key: value for key, value in entries.items() if key not in keys}
 
 
@@ -88,13 +88,13 @@ def is_being_deleted(obj: Object) -> bool:
 
 
 def deep_copy(obj: Object) -> Object:
-    """A copy that shares nothing; through JSON, which is six times faster than `copy.deepcopy`."""
+    """Returns a copy that shares nothing; through JSON, which is six times faster than `copy.deepcopy`."""
     copied: Object = orjson.loads(orjson.dumps(obj))
     return copied
 
 
 def dig(obj: Any, *path: str | int) -> Any:
-    """The value at a path of keys and indexes, or None where the path ends early."""
+    """Returns the value at a path of keys and indexes, or None where the path ends early."""
     for step in path:
         if isinstance(obj, dict):
             obj = obj.get(step)

@@ -6,7 +6,7 @@ from isvc.kube.objects import Object, name_of, uid_of
 
 
 def controller_ref(owner: Object) -> Object:
-    """The reference by which `owner` controls a child; deleting the owner waits for the child."""
+    """Returns the reference by which `owner` controls a child; deleting the owner waits for the child."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -22,7 +22,7 @@ def owner_refs(obj: Object) -> list[Object]:
 
 
 def controller_of(obj: Object) -> Object | None:
-    """The one owner reference that is marked as controller, if there is one."""
+    """Returns the one owner reference that is marked as controller, if there is one."""
     return next((ref for ref in owner_refs(obj) if ref.get("controller")), None)
 
 

@@ -50,13 +50,13 @@ class Replacement:
 def matches(pattern: str, text: str) -> bool:
     """Whether the pattern is found in the text; one that is no pattern is found nowhere."""
     try:
-        return bool(_compiled(pattern).Match(text))
+        return bool(_compile(pattern).Match(text))
     except re2.error:
         return False
 
 
 def problem_with(pattern: str) -> str:
-    """Why the pattern does not compile, or nothing."""
+    """Says why the pattern does not compile, or nothing."""
     try:
         re2.compile(pattern, _QUIET)
     except re2.error as error:
@@ -65,7 +65,7 @@ def problem_with(pattern: str) -> str:
 
 
 def find_all(pattern: str, text: str) -> list[str]:
-    """What the pattern matches, from left to right; raises ValueError for one that is none."""
+    """Returns what the pattern matches, from left to right; raises ValueError for one that is none."""
     try:
         return [found[0] for found in re2.finditer(pattern, text, _QUIET)]
     except re2.error:
@@ -78,13 +78,13 @@ def _check(pattern: str) -> None:
 
 
 def _bytes(text: str) -> bytes:
-    """Lone surrogates, which stand for bytes of a request that are no UTF-8, are characters like others."""
+    """Encodes lone surrogates, which stand for bytes of a request that are no UTF-8, like other characters."""
     return text.encode(errors="surrogatepass")
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
-    """As a set of one, which answers whether and not where, in a seventh of the time."""
+def _compile(pattern: str) -> Any:
+    """Compiles a set of one, which answers whether and not where, in a seventh of the time."""
     compiled = re2.Set.SearchSet(_QUIET)
     compiled.Add(pattern)
     compiled.Compile()

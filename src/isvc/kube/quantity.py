@@ -49,7 +49,7 @@ class Quantity:
         return self.written or self.canonical()
 
     def canonical(self) -> str:
-        """The shortest number without a fraction, with the suffix that takes."""
+        """Returns the shortest number without a fraction, with the suffix that takes."""
         if self.nanos == 0:
             return "0"
         whole, rest = divmod(abs(self.nanos), _NANO)
@@ -63,14 +63,14 @@ class Quantity:
         return f"{sign}{mantissa}{_DECIMAL_SUFFIX[exponent]}"
 
     def value(self) -> int:
-        """In whole units, rounded away from zero."""
-        return self._scaled(_NANO)
+        """Returns whole units, rounded away from zero."""
+        return self._scale(_NANO)
 
     def milli(self) -> int:
-        """In thousandths, rounded away from zero."""
-        return self._scaled(_NANO // 1000)
+        """Returns thousandths, rounded away from zero."""
+        return self._scale(_NANO // 1000)
 
-    def _scaled(self, unit: int) -> int:
+    def _scale(self, unit: int) -> int:
         amount = -(-abs(self.nanos) // unit)
         return -amount if self.nanos < 0 else amount
 

@@ -21,7 +21,7 @@ Schema: TypeAlias = dict[str, Any]
 
 
 def schema_of(gvk: GVK) -> Schema | None:
-    """The schema of a built-in kind, or None for a kind that Kubernetes does not bring."""
+    """Returns the schema of a built-in kind, or None for a kind that Kubernetes does not bring."""
     name = definition_name(gvk)
     return definition(name) if name else None
 
@@ -34,19 +34,19 @@ def definition_name(gvk: GVK) -> str | None:
 
 @cache
 def definition(name: str) -> Schema | None:
-    """A named part of the API, such as `io.k8s.api.core.v1.PodSpec`; the same dict at every call."""
+    """Returns a named part of the API, such as `io.k8s.api.core.v1.PodSpec`; the same dict at every call."""
     with _LINKING:
-        return _linked(name) if name in _data()["definitions"] else None
+        return _link(name) if name in _data()["definitions"] else None
 
 
 def raw_definitions() -> dict[str, Schema]:
-    """Every definition with its references unresolved (`$ref` holds a bare name); for publishing. Do not modify."""
+    """Returns every definition with its references (`$ref` is a bare name), for publishing. Do not modify."""
     definitions: dict[str, Schema] = _data()["definitions"]
     return definitions
 
 
 def kinds() -> list[GVK]:
-    """Every built-in kind that has a schema."""
+    """Returns every built-in kind that has a schema."""
     return [GVK(*key.split("/")) for key in _data()["kinds"]]
 
 
@@ -61,7 +61,7 @@ _LINKED: dict[str, Schema] = {}
 _LINKING = threading.RLock()  # a cyclic schema is known before it is complete, and no other thread may see it so
 
 
-def _linked(name: str) -> Schema:
+def _link(name: str) -> Schema:
     known = _LINKED.get(name)
     if known is None:
         known = _LINKED[name] = {}
@@ -70,9 +70,9 @@ def _linked(name: str) -> Schema:
 
 
 def _resolve(schema: Schema) -> Schema:
-    """The schema with references replaced; keywords beside a reference (a patch strategy) make a copy carrying them."""
+    """Replaces references; keywords beside a reference (a patch strategy) make a copy carrying them."""
     if "$ref" in schema:
-        target = _linked(schema["$ref"])
+        target = _link(schema["$ref"])
         beside = {key: value for key, value in schema.items() if key not in ("$ref", "default")}
         return {**target, **beside} if beside else target
     resolved = dict(schema)

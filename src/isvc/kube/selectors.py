@@ -88,22 +88,22 @@ class LabelSelector:
 
     @classmethod
     def parse(cls, text: str) -> LabelSelector:
-        return _sorted(_Parser(text).requirements())
+        return _sorted_selector(_Parser(text).requirements())
 
     @classmethod
     def from_spec(cls, spec: Object) -> LabelSelector:
-        """From `{matchLabels, matchExpressions}`; an empty one selects everything."""
+        """Reads `{matchLabels, matchExpressions}`; an empty one selects everything."""
         wanted = [Requirement(key, "=", (value,)) for key, value in (spec.get("matchLabels") or {}).items()]
         for expression in spec.get("matchExpressions") or []:
             operator = _OPERATORS.get(expression.get("operator", ""))
             if operator is None:
                 raise SelectorError(f"{expression.get('operator')!r} is not a valid label selector operator")
             wanted.append(Requirement(expression.get("key", ""), operator, tuple(expression.get("values") or ())))
-        return _sorted(wanted)
+        return _sorted_selector(wanted)
 
     @classmethod
     def of(cls, labels: Labels) -> LabelSelector:
-        return _sorted(Requirement(key, "=", (value,)) for key, value in labels.items())
+        return _sorted_selector(Requirement(key, "=", (value,)) for key, value in labels.items())
 
     def matches(self, labels: Labels) -> bool:
         return all(requirement.matches(labels) for requirement in self.requirements)
@@ -128,10 +128,6 @@ class FieldSelector:
     def matches(self, obj: Object) -> bool:
         return all((_field(obj, path) == value) is equal for path, equal, value in self.terms)
 
-    def exact(self, path: str) -> str | None:
-        """The value that a field must have, where the selector says so."""
-        return next((value for term, equal, value in self.terms if equal and term == path), None)
-
     def __bool__(self) -> bool:
         return bool(self.terms)
 
@@ -139,7 +135,7 @@ class FieldSelector:
         return ",".join(f"{path}{'=' if equal else '!='}{_escape(value)}" for path, equal, value in self.terms)
 
 
-def _sorted(requirements: Iterable[Requirement]) -> LabelSelector:
+def _sorted_selector(requirements: Iterable[Requirement]) -> LabelSelector:
     return LabelSelector(tuple(sorted(requirements, key=lambda requirement: requirement.key)))
 
 
@@ -215,7 +211,7 @@ class _Parser:
 
 
 def _split(text: str) -> list[str]:
-    """At commas that no backslash escapes."""
+    """Splits at commas that no backslash escapes."""
     return re.findall(r"(?:\\.|[^,\\]|\\$)+", text, re.DOTALL)
 
 

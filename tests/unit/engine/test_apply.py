@@ -11,7 +11,7 @@ from isvc.engine.apply import Engine
 from isvc.engine.outcome import Created, Taken, Unchanged, Updated
 from isvc.engine.plan import Child
 from isvc.engine.policies import DATA, WORKLOAD
-from isvc.kube.builtin import completed
+from isvc.kube.builtin import complete
 from isvc.kube.errors import Conflict, InternalError
 from isvc.kube.owners import controller_of, is_controlled_by
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
@@ -134,7 +134,7 @@ async def test_an_edit_made_while_nobody_looked_is_undone(engine, server):
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"containers": [container]}}}
     metadata = {"name": "a", "namespace": "ns"}
     manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
-    server.admit = completed
+    server.admit = complete
     child = Child(DEPLOYMENTS, manifest, policy=WORKLOAD)
     await engine.apply(OWNER, plan(child))
     server.taken_requests()

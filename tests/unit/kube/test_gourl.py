@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.kube.gourl import normalized
+from isvc.kube.gourl import normalize
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from isvc.kube.gourl import normalized
     ],
 )
 def test_what_parses(text: str, printed: str):
-    assert normalized(text) == printed
+    assert normalize(text) == printed
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_what_parses(text: str, printed: str):
 )
 def test_what_does_not(text: str):
     with pytest.raises(ValueError, match="has"):
-        normalized(text)
+        normalize(text)

@@ -15,7 +15,7 @@ from isvc.api.formats import FORMAT_PROTOCOLS, MODEL_FORMAT
 from isvc.api.frameworks import model_for_framework
 from isvc.api.implementations import CONTAINER, implementations
 from isvc.api.inferenceservice import InferenceService, InferenceServiceSpec
-from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, today
+from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, current_name
 from isvc.kube.objects import Object, annotations_of, deep_copy
 
 
@@ -31,7 +31,7 @@ class ServiceDefaults:
 
 
 def default_service(obj: Object, defaults: ServiceDefaults, caches: Iterable[Cache] = ()) -> Object:
-    """The object with its defaults, as a copy. `caches` are tried in their order; raises `DecodeError`."""
+    """Returns the object with its defaults, as a copy. `caches` are tried in their order; raises `DecodeError`."""
     InferenceService.decode(obj)
     service: Object = deep_copy(complete(obj, InferenceService))
     mode = _set_mode(service, defaults)
@@ -55,10 +55,10 @@ def _set_mode(service: Object, defaults: ServiceDefaults) -> str:
     """Writes the mode down, unless it is Knative by default; gives what the user asked for."""
     asked = annotations_of(service).get(DEPLOYMENT_MODE)
     if asked is not None:
-        mark(service, "annotations", {DEPLOYMENT_MODE: today(asked)})
+        mark(service, "annotations", {DEPLOYMENT_MODE: current_name(asked)})
     elif defaults.mode is not DeploymentMode.KNATIVE:
         mark(service, "annotations", {DEPLOYMENT_MODE: defaults.mode.value})
-    return today(asked or "")
+    return current_name(asked or "")
 
 
 def _set_model(service: Object) -> None:

@@ -26,7 +26,7 @@ _PODS = (
 
 
 def default_llm_service(obj: Object, caches: Iterable[Cache] = ()) -> Object:
-    """The object with its defaults, as a copy. Without caches old marks of one go; raises `DecodeError`."""
+    """Returns the object with its defaults, as a copy. Without caches old marks of one go; raises `DecodeError`."""
     old = obj.get("apiVersion") == OLD
     kind = v1alpha1.LLMInferenceService if old else v1alpha2.LLMInferenceService
     kind.decode(obj)
@@ -55,10 +55,10 @@ def _set_defaults(service: Object, caches: Iterable[Cache]) -> None:
 
 
 def _spell_uri(model: Object, path: str) -> None:
-    """A model's URI as it is written in a URL, `hf://a/b%20c` for `hf://a/b c`."""
+    """Writes a model's URI as in a URL: `hf://a/b%20c` for `hf://a/b c`."""
     if not (uri := model.get("uri")):
         return
     try:
-        model["uri"] = gourl.normalized(uri)
+        model["uri"] = gourl.normalize(uri)
     except ValueError as error:
         raise DecodeError(f"{path}.uri", f"expected an address, got {uri!r}, which {error}") from None

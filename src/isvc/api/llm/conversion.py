@@ -38,11 +38,11 @@ _PICKER_PORT = 9002
 
 
 def convert(objects: list[Object], version: str) -> list[Object]:
-    """The objects in another version, `serving.kserve.io/...`. Raises `ValueError` for what is not ours."""
-    return [_converted(obj, version) for obj in objects]
+    """Returns the objects in another version, `serving.kserve.io/...`. Raises `ValueError` for what is not ours."""
+    return [_convert(obj, version) for obj in objects]
 
 
-def _converted(obj: Object, version: str) -> Object:
+def _convert(obj: Object, version: str) -> Object:
     if not isinstance(obj, dict) or obj.get("kind") not in KINDS:
         raise ValueError(f"only {' and '.join(KINDS)} can be converted")
     metadata = obj.get("metadata", {})
@@ -83,7 +83,7 @@ def to_v1alpha1(obj: Object) -> Object:
 
 
 def _part(obj: Any, path: tuple[str, ...]) -> Object:
-    """The dict at a path; an empty one, which belongs to nobody, where there is none."""
+    """Returns the dict at a path; an empty one, which belongs to nobody, where there is none."""
     found = dig(obj, *path)
     return found if isinstance(found, dict) else {}
 
@@ -94,7 +94,7 @@ def _annotate(obj: Object, key: str, value: str) -> None:
 
 
 def _take_annotation(obj: Object, key: str) -> Any:
-    """The JSON of an annotation, which is removed; None when there is none or it is no JSON."""
+    """Returns the JSON of an annotation, which is removed; None when there is none or it is no JSON."""
     metadata = _part(obj, ("metadata",))
     text = _part(metadata, ("annotations",)).pop(key, None)
     if text is not None and not metadata["annotations"]:
@@ -137,7 +137,7 @@ def _criticality_from_annotations(obj: Object) -> None:
 
 
 def _pool_to_v1(pool: Object) -> Object:
-    """An InferencePool's spec of the x-k8s.io group in that of the k8s.io group, with the defaults of the former."""
+    """Turns an InferencePool's spec of the x-k8s.io group into that of k8s.io, with the defaults of the former."""
     extension = _part(pool, ("extensionRef",))
     kind = extension.get("kind") or "Service"
     port = extension.get("portNumber") or (_PICKER_PORT if kind == "Service" else None)

@@ -44,7 +44,7 @@ class ParallelismSpec(Spec):
 
     @property
     def size(self) -> int | None:
-        """How many nodes one replica takes, or None when that is not said."""
+        """Returns how many nodes one replica takes, or None when that is not said."""
         if self.is_data:
             return max(max(self.data or 1, 1) // max(self.data_local or 1, 1), 1)
         return self.pipeline if self.is_pipeline else None

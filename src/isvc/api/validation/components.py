@@ -15,7 +15,7 @@ from isvc.api.validation.scaling import extension
 
 
 def component_problems(component: Component, path: str) -> Iterator[Problem]:
-    """Exactly one implementation, good by itself, and sound settings around it."""
+    """Checks that there is exactly one implementation, good by itself, and sound settings around it."""
     chosen = implementations(component)
     if len(chosen) != 1:
         yield _not_one(component, chosen, path)

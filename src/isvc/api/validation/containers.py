@@ -41,7 +41,7 @@ def parallel_env(container: Object, path: str) -> Iterator[Problem]:
 def unknown_gpus(
     container: Object, path: str, annotations: Mapping[str, str], known: Iterable[str] = KNOWN_GPUS
 ) -> Iterator[Problem]:
-    """Resources of a multi-node model that are neither ordinary nor GPUs we know."""
+    """Yields resources of a multi-node model that are neither ordinary nor GPUs we know."""
     listed = annotations.get(GPU_RESOURCE_TYPES, "")
     more = _gpu_list(listed) if listed else []
     if more is None:

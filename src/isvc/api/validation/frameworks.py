@@ -26,7 +26,7 @@ def framework_problems(name: str, spec: PredictorExtensionSpec, path: str) -> It
 
 
 def _wants_gpu(spec: PredictorExtensionSpec) -> bool:
-    """The images are for whole and partitioned GPUs of one vendor; others bring their own."""
+    """Whether it asks for whole or partitioned GPUs of the vendor that the images are for; others bring their own."""
     limits = (spec.container.get("resources") or {}).get("limits") or {}
     return any(name == _GPU or name.startswith(_GPU_SLICE) for name in limits)
 

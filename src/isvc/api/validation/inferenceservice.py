@@ -17,7 +17,7 @@ from isvc.api.implementations import (
     named_models,
 )
 from isvc.api.inferenceservice import InferenceService, PredictorSpec
-from isvc.api.modes import DEPLOYMENT_MODE, today
+from isvc.api.modes import DEPLOYMENT_MODE, current_name
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.canary import canaries
 from isvc.api.validation.components import blocked_variables, component_problems
@@ -119,7 +119,7 @@ def _multi_node(service: InferenceService, gpus: tuple[str, ...]) -> Iterator[Pr
 
 
 def _changes(new: InferenceService, old: InferenceService) -> Iterator[Problem]:
-    recorded, asked = today(old.status.deployment_mode), new.metadata.annotations.get(DEPLOYMENT_MODE)
+    recorded, asked = current_name(old.status.deployment_mode), new.metadata.annotations.get(DEPLOYMENT_MODE)
     if recorded and asked is not None and asked != recorded:
         yield Problem(
             f"metadata.annotations[{DEPLOYMENT_MODE}]",

@@ -25,12 +25,12 @@ def validate_llm_service(new: Object, old: Object | None = None) -> Verdict:
     """Whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
     is_old_version = new.get("apiVersion") == OLD
     new = complete(new, v1alpha1.LLMInferenceService if is_old_version else LLMInferenceService)
-    service = _read(new)
+    service = _decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD
     problems = list(_problems(service, is_old_version))
     if old is not None:
-        problems += _changes(service, _read(old))
+        problems += _changes(service, _decode(old))
     model = service.spec.model
     enabled = model.confidential is not None and model.confidential.enabled
     return Verdict.of(problems, [*confidential_warnings(enabled, model.uri), *_parent_warnings(service.spec.router)])
@@ -45,7 +45,7 @@ def validate_llm_config(new: Object, old: Object | None = None) -> Verdict:
     return Verdict.of(_config_problems(config))
 
 
-def _read(obj: Object) -> LLMInferenceService:
+def _decode(obj: Object) -> LLMInferenceService:
     return LLMInferenceService.decode(to_v1alpha2(obj) if obj.get("apiVersion") == OLD else obj)
 
 
@@ -92,7 +92,7 @@ def _routes(router: RouterSpec, is_old_version: bool) -> Iterator[Problem]:
 
 
 def _parents(router: RouterSpec) -> list[Object]:
-    """Parents that a route names although its gateways are named too."""
+    """Returns parents that a route names although its gateways are named too."""
     http = router.route.http if router.route is not None else None
     if http is None or http.spec is None or router.gateway is None or not router.gateway.refs:
         return []
@@ -148,7 +148,7 @@ def _scheduler_config(router: RouterSpec) -> Iterator[Problem]:
 
 
 def _same_scaling(decode: WorkloadSpec, prefill: WorkloadSpec) -> Iterator[Problem]:
-    """Two workloads of one service follow one autoscaler: of two, neither would know what the other does."""
+    """Checks that two workloads of one service follow one autoscaler: of two, neither would know of the other."""
     if decode.scaling is None or prefill.scaling is None:
         return
     ours, theirs = decode.scaling, prefill.scaling
@@ -182,7 +182,7 @@ def _lora(lora: LoRASpec, base: str) -> Iterator[Problem]:
 
 
 def _devices(annotations: Mapping[str, str]) -> Iterator[Problem]:
-    """Annotations that ask for devices."""
+    """Checks annotations that ask for devices."""
     path = "metadata.annotations[{}]"
     others = [key for key in (DEVICE_COUNT, DEVICE_SELECTOR, DEVICE_CONTAINER) if key in annotations]
     chosen = annotations.get(DEVICE_CLASS)

@@ -12,7 +12,7 @@ from isvc.kube.objects import Object, labels_of, name_of, namespace_of
 
 
 def validate_cache(new: Object, others: Iterable[Object], old: Object | None = None) -> Verdict:
-    """A LocalModelCache: no two of them hold the same model."""
+    """Checks that no two LocalModelCaches hold the same model."""
     new = complete(new, LocalModelCache)
     cache = LocalModelCache.decode(new)
     if old is not None and is_exempt(old, new):
@@ -26,7 +26,7 @@ def validate_cache(new: Object, others: Iterable[Object], old: Object | None = N
 
 
 def validate_namespace_cache(new: Object, node_groups: Iterable[str], old: Object | None = None) -> Verdict:
-    """A LocalModelNamespaceCache: its node groups exist."""
+    """Checks that the node groups of a LocalModelNamespaceCache exist."""
     new = complete(new, LocalModelNamespaceCache)
     cache = LocalModelNamespaceCache.decode(new)
     if old is not None and is_exempt(old, new):
@@ -40,7 +40,7 @@ def validate_namespace_cache(new: Object, node_groups: Iterable[str], old: Objec
 
 
 def validate_deletion(cache: Object, services: Iterable[Object]) -> Verdict:
-    """A cache may go once no service that its status names uses it. `services` are those that still exist."""
+    """Lets a cache go once no service that its status names uses it. `services` are those that still exist."""
     return Verdict.of(_users(cache, services))
 
 

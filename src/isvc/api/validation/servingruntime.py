@@ -47,7 +47,7 @@ def _problems(
 
 
 def _own_priorities(spec: ServingRuntimeSpec) -> Iterator[Problem]:
-    """One format, one priority: it decides between runtimes, not between versions."""
+    """Checks that one format has one priority: it decides between runtimes, not between versions."""
     first: dict[str, int | None] = {}
     for index, each in enumerate(spec.supported_model_formats):
         if not each.auto_select:

@@ -13,7 +13,7 @@ _RESOURCE_ID = re.compile(r"kbs:///[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-
 
 
 def storage_uris(component: Component, chosen: Sequence[Implementation], path: str) -> Iterator[Problem]:
-    """Several downloads: instead of the one of the model, each to a place of its own, all below one folder."""
+    """Checks downloads that come instead of the model's: each to a place of its own, all below one folder."""
     uris = component.storage_uris
     if uris is None:
         return
@@ -47,7 +47,7 @@ def _one(each: StorageUri, path: str) -> Iterator[Problem]:
 
 
 def _common_parent(paths: Sequence[str]) -> str:
-    """The deepest folder above all paths; of one path alone, the folder it is in."""
+    """Returns the deepest folder above all paths; of one path alone, the folder it is in."""
     folders = [path.rstrip("/").split("/")[1:] for path in paths]
     parent = []
     for names in zip(*folders, strict=False):

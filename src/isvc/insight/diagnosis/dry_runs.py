@@ -17,7 +17,7 @@ from isvc.engine.comparison import Comparison
 from isvc.engine.plan import Child
 from isvc.insight.diagnosis.evidence import Outdated, last_written
 from isvc.insight.diagnosis.snapshot import OWNED, Snapshot
-from isvc.kube.changed_fields import changed_fields
+from isvc.kube.equality import changed_fields
 from isvc.kube.errors import AlreadyExists, ApiError
 from isvc.kube.objects import Object, dig, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of, controller_ref

@@ -7,7 +7,7 @@ from typing import Any
 
 from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 from isvc.insight.operations import NotPossible, kinds
-from isvc.kube.changed_fields import changed_fields
+from isvc.kube.equality import changed_fields
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, Resource
 from isvc.serving.revisions import HISTORY_LABEL, revisions_of

@@ -25,7 +25,7 @@ from isvc.insight.rendering.unknowns import assumed, default_gateway
 from isvc.insight.simulation import admission
 from isvc.insight.simulation.kinds import KINDS, resource_of
 from isvc.insight.simulation.simulation import Simulation
-from isvc.kube.builtin import check_types, completed
+from isvc.kube.builtin import check_types, complete
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, deep_copy, name_of, namespace_of
 from isvc.kube.resource import Resource
@@ -144,7 +144,7 @@ class Cluster:
 
     def _seed(self, objects: Iterable[Object]) -> None:
         for obj in objects:
-            stored = convert([obj], NEW)[0] if obj["kind"] in CONVERTED else completed(obj) or obj
+            stored = convert([obj], NEW)[0] if obj["kind"] in CONVERTED else complete(obj) or obj
             if resource := resource_of(stored):
                 uid = f"{resource}/{namespace_of(stored)}/{name_of(stored)}"
                 metadata = {"uid": uid, "resourceVersion": "0", "generation": 1, **stored["metadata"]}
@@ -221,7 +221,7 @@ def _check(document: Document) -> None:
         if resource := resource_of(document.obj):
             admission.check_types(resource, document.obj)
         if is_configuration(document.obj):
-            Config.parse((completed(document.obj) or document.obj).get("data") or {})
+            Config.parse((complete(document.obj) or document.obj).get("data") or {})
     except (ApiError, ConfigError) as error:
         raise DocumentError(f"{document}: {error}") from None
 

@@ -19,7 +19,7 @@ from isvc.apiserver.objects.metadata import tidy
 from isvc.insight.simulation.admission import Admission
 from isvc.insight.simulation.filled_in import with_allotted, with_known_defaults
 from isvc.insight.simulation.kinds import BY_PATH
-from isvc.kube.builtin import check_types, completed
+from isvc.kube.builtin import check_types, complete
 from isvc.kube.errors import BadRequest, NotFound
 from isvc.kube.objects import Object, deep_copy, finalizers_of, is_being_deleted, name_of, namespace_of
 from isvc.kube.patch import merge_patch
@@ -218,7 +218,7 @@ class MemoryServer(Transport):
         if not isinstance(admitted.get("metadata"), dict):
             raise BadRequest("metadata must be an object")
         check_types(admitted)
-        known = completed(admitted)
+        known = complete(admitted)
         stored = known or admitted
         if live is not None:
             stored = (with_allotted if known else with_known_defaults)(stored, live, resource)

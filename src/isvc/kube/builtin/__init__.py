@@ -19,8 +19,9 @@ def check_types(manifest: Object) -> None:
         shape(deep_copy(manifest), message, [])
 
 
-def completed(manifest: Object) -> Object | None:
-    """The manifest as an API server would store it, but for what only that server knows: addresses, uid, status.
+def complete(manifest: Object) -> Object | None:
+    """Returns the manifest as an API server would store it, but for what only that server knows: addresses, uid,
+    status.
 
     None for a kind that is not built in, and for a manifest whose fields are not all known here or have wrong types.
     """

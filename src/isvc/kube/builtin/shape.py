@@ -38,7 +38,7 @@ class Undecodable(BadRequest):
 
 
 def shape(obj: Object, message: Message, unknown: list[str]) -> Object:
-    """The object as a struct of that type would write it; paths of unknown fields are appended to `unknown`."""
+    """Returns the object as a struct of that type would write it; paths of unknown fields are appended to `unknown`."""
     try:
         shaped = _Shaper(unknown).struct(obj, message, top=True)
     except WrongType as error:
@@ -48,7 +48,7 @@ def shape(obj: Object, message: Message, unknown: list[str]) -> Object:
 
 
 def shape_metadata(metadata: Any, unknown: list[str]) -> Object:
-    """The metadata of a custom resource, which is a struct although the rest of the object is not."""
+    """Returns the metadata of a custom resource, which is a struct although the rest of the object is not."""
     shaper = _Shaper(unknown)
     shaper.path.append("metadata")
     return shaper.struct(metadata or {}, types.message(types.META + "ObjectMeta"))

@@ -64,7 +64,7 @@ class Message(NamedTuple):
 
 @cache
 def message(name: str) -> Message:
-    """The type that OpenAPI calls `io.k8s.api.core.v1.Pod`."""
+    """Returns the type that OpenAPI calls `io.k8s.api.core.v1.Pod`."""
     fields = tuple(_field(*each) for each in _data()[name])
     by_name: dict[str, Field] = {}
     for field in fields:
@@ -87,7 +87,7 @@ def message_of(gvk: GVK) -> Message | None:
 
 
 def zero(field: Field) -> Any:
-    """What Go writes for a field that was never set."""
+    """Returns what Go writes for a field that was never set."""
     if field.pointer or field.containers:
         return None
     match field.kind:

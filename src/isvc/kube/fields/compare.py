@@ -26,7 +26,7 @@ def compare(old: Object, new: Object, schema: Schema) -> Comparison:
 
 
 def everything(value: Any, schema: Schema) -> Node:
-    """The node of a value that is new as a whole, or gone: it and all in it."""
+    """Returns the node of a value that is new as a whole, or gone: it and all in it."""
     if isinstance(value, dict):
         if not value or is_atomic_map(schema):
             return LEAF
@@ -55,7 +55,7 @@ _Parts = tuple[Node, Node, Node]
 
 
 def _entries(old: Object, new: Object, schema: Schema) -> _Parts:
-    """The differences of two maps, entry by entry."""
+    """Returns the differences of two maps, entry by entry."""
     added: Node = {}
     removed: Node = {}
     modified: Node = {}
@@ -95,7 +95,7 @@ def _is_divided(value: Any, schema: Schema) -> bool:
 
 
 def _alike(before: Any, after: Any) -> bool:
-    """Of the same kind, so that comparing the parts is enough; null and empty are of any kind."""
+    """Whether both are of a kind, so that comparing the parts is enough; null and empty are of any kind."""
     empty: tuple[Any, ...] = (None, {}, [])
     return isinstance(before, type(after)) or before in empty or after in empty
 
@@ -107,7 +107,7 @@ def _inside(before: Any, after: Any, schema: Schema) -> _Parts:
 
 
 def _items(old: list[Any], new: list[Any], schema: Schema) -> _Parts:
-    """The differences of two keyed lists or sets. Duplicates of an element count as one atomic thing."""
+    """Returns the differences of two keyed lists or sets. Duplicates of an element count as one atomic thing."""
     keys = list_keys(schema) or ()
     before, after = _by_element(old, schema, keys), _by_element(new, schema, keys)
     item_schema = schema.get("items") or UNKNOWN

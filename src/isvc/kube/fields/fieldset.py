@@ -29,16 +29,6 @@ class FieldSet:
     def parse(cls, fields_v1: Node | None) -> FieldSet:
         return cls({key: value for key, value in (fields_v1 or {}).items() if key != _SELF})
 
-    @classmethod
-    def of_paths(cls, *paths: Path) -> FieldSet:
-        result = cls()
-        for path in paths:
-            node: Node = LEAF
-            for element in reversed(path):
-                node = {element: node}
-            result |= cls(node)
-        return result
-
     def fields_v1(self) -> Node:
         return self.node
 
@@ -65,7 +55,7 @@ class FieldSet:
         return bool(path) and is_member(node)
 
     def without(self, names: tuple[str, ...]) -> FieldSet:
-        """Without these fields of the object and all that is in them."""
+        """Returns the set without these fields of the object and all that is in them."""
         return FieldSet({key: value for key, value in self.node.items() if key[2:] not in names}) if names else self
 
     def paths(self) -> Iterator[Path]:
@@ -77,7 +67,7 @@ def is_member(node: Node) -> bool:
 
 
 def branch(children: Node, *, member: bool) -> Node:
-    """A node with children, which may be in the set itself."""
+    """Returns a node with children, which may be in the set itself."""
     return {_SELF: LEAF, **children} if member and children else children
 
 

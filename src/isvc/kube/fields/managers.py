@@ -60,7 +60,7 @@ class ApplyConflict(Exception):
 
     @property
     def causes(self) -> list[Object]:
-        """As the details of a `Status` list them."""
+        """Returns the conflicts as the details of a `Status` list them."""
         return [
             {"reason": "FieldManagerConflict", "message": f"conflict with {each.manager}", "field": each.field}
             for each in self.conflicts
@@ -89,7 +89,7 @@ class Managers(dict[Manager, Share]):
             return cls()
 
     def entries(self) -> list[Object]:
-        """As managedFields lists them."""
+        """Returns the managers as managedFields lists them."""
         return sorted((_entry(manager, share) for manager, share in self.items() if share.fields), key=_order)
 
     def updaters(self) -> list[Manager]:
@@ -98,24 +98,16 @@ class Managers(dict[Manager, Share]):
     def others(self, workflow: Manager | None) -> Iterator[tuple[Manager, Share]]:
         return ((manager, share) for manager, share in sorted(self.items()) if manager != workflow)
 
-    def conflicts(self, taken: FieldSet, writer: Manager) -> list[FieldConflict]:
-        """Which of the fields that the writer is about to take others manage."""
-        return [
-            FieldConflict(manager, path)
-            for manager, share in self.others(writer)
-            for path in (share.fields & taken).paths()
-        ]
-
     def without(self, fields: FieldSet, *, except_of: Manager | None) -> Managers:
-        """After nobody but one manager has these fields any more."""
+        """Takes these fields from everybody but one manager."""
         kept = Managers(self)
         if fields:
             for manager, share in self.others(except_of):
                 kept[manager] = replace(share, fields=share.fields - fields)
         return Managers({manager: share for manager, share in kept.items() if share.fields or manager == except_of})
 
-    def capped(self) -> Managers:
-        """With the oldest updates thrown together, so that no more than ten entries come of updates."""
+    def cap(self) -> Managers:
+        """Throws the oldest updates together, so that no more than ten entries come of updates."""
         surplus = len(self.updaters()) - _MOST_UPDATERS
         if surplus <= 0:
             return self

@@ -12,7 +12,7 @@ _GONE: Final = object()
 
 
 def merge(live: Object, applied: Object, schema: Schema) -> Object:
-    """The live object with the applied values over it."""
+    """Returns the live object with the applied values over it."""
     result = dict(live)
     for key, value in applied.items():
         result[key] = _merge(live[key], value, inner(schema, key)[0]) if key in live else value
@@ -34,7 +34,7 @@ def _merge(live: Any, applied: Any, schema: Schema) -> Any:
 
 
 def _merge_items(live: list[Any], applied: list[Any], schema: Schema) -> list[Any]:
-    """Applied items in their order; items of others keep their place relative to those they stood next to."""
+    """Puts applied items in their order; items of others keep their place relative to those they stood next to."""
     keys = list_keys(schema) or ()
     item_schema = schema.get("items") or UNKNOWN
     mine = dict(elements(applied, schema, keys))
@@ -74,7 +74,7 @@ def _merge_items(live: list[Any], applied: list[Any], schema: Schema) -> list[An
 
 
 def remove(obj: Object, fields: FieldSet, schema: Schema) -> Object:
-    """The object without the given fields."""
+    """Returns the object without the given fields."""
     removed: Object = _remove(obj, fields.node, schema)
     return removed
 
@@ -84,7 +84,7 @@ def _remove(value: Any, fields: Node, schema: Schema) -> Any:
         if is_atomic_map(schema):
             return _GONE
         entries = (
-            (key, _removed(entry, fields.get(f"f:{key}"), inner(schema, key)[0])) for key, entry in value.items()
+            (key, _remove_node(entry, fields.get(f"f:{key}"), inner(schema, key)[0])) for key, entry in value.items()
         )
         return {key: entry for key, entry in entries if entry is not _GONE}
     if isinstance(value, list):
@@ -92,29 +92,31 @@ def _remove(value: Any, fields: Node, schema: Schema) -> Any:
         if keys is None:
             return _GONE
         item_schema = schema.get("items") or UNKNOWN
-        items = (_removed(item, fields.get(element), item_schema) for element, item in elements(value, schema, keys))
+        items = (
+            _remove_node(item, fields.get(element), item_schema) for element, item in elements(value, schema, keys)
+        )
         return [item for item in items if item is not _GONE] or None  # null is still there to be managed, [] is not
     return value
 
 
-def _removed(value: Any, fields: Node | None, schema: Schema) -> Any:
+def _remove_node(value: Any, fields: Node | None, schema: Schema) -> Any:
     if fields is None:
         return value
     return _GONE if is_member(fields) else _remove(value, fields, schema)
 
 
-def with_named_fields(fields: FieldSet, schema: Schema) -> FieldSet:
-    """The set with every named field on the way to a member as a member: so that removing `a.b` can remove `a`."""
-    return FieldSet(_named(fields.node, schema))
+def add_named_fields(fields: FieldSet, schema: Schema) -> FieldSet:
+    """Adds every named field on the way to a member as a member: so that removing `a.b` can remove `a`."""
+    return FieldSet(_add_named(fields.node, schema))
 
 
-def _named(node: Node, schema: Schema) -> Node:
+def _add_named(node: Node, schema: Schema) -> Node:
     result: Node = {}
     for key, children in node.items():
         if key == ".":
             result[key] = children
             continue
         child_schema, named = inner(schema, key[2:]) if key[0] == "f" else (schema.get("items") or UNKNOWN, False)
-        below = _named(children, child_schema)
+        below = _add_named(children, child_schema)
         result[key] = {".": {}, **below} if named and below else below
     return result

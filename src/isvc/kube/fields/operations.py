@@ -19,8 +19,8 @@ from isvc.kube.fields.managers import (
     Share,
     is_reset,
 )
-from isvc.kube.fields.merge import merge, remove, with_named_fields
-from isvc.kube.fields.shape import Schema, blank, fields_of, managed_part, rooted, unmanaged_metadata
+from isvc.kube.fields.merge import add_named_fields, merge, remove
+from isvc.kube.fields.shape import Schema, blank, fields_of, managed_part, unmanaged_metadata, with_metadata
 from isvc.kube.objects import Object, annotations_of, uid_of
 from isvc.kube.patch.merge_patch import same
 
@@ -41,7 +41,7 @@ def track(
     subresource: str = "",
     ignore: tuple[str, ...] = (),
 ) -> list[Object]:
-    """managedFields after a create, update or patch. Fields whose value changes go over to the manager.
+    """Returns managedFields after a create, update or patch. Fields whose value changes go over to the manager.
 
     `ignore` names fields of the object (`status`) that this write cannot set.
     """
@@ -49,7 +49,7 @@ def track(
     if live is not None and uid_of(live) and not managers:
         return []  # its managers were given up, or date from before there were any
     writer = Manager(manager or "unknown", UPDATE, api_version, subresource)
-    return _updated(managers, new, live, rooted(schema), writer, now, ignore).capped().entries()
+    return _track_update(managers, new, live, with_metadata(schema), writer, now, ignore).cap().entries()
 
 
 def _managers_of_update(new: Object, live: Object | None, *, from_live: bool) -> Managers:
@@ -62,7 +62,7 @@ def _managers_of_update(new: Object, live: Object | None, *, from_live: bool) ->
     return Managers.parse(sent) or Managers.parse(kept)
 
 
-def _updated(
+def _track_update(
     managers: Managers,
     new: Object,
     live: Object | None,
@@ -101,16 +101,17 @@ def apply(
     ignore: tuple[str, ...] = (),
     unset: Object | None = None,
 ) -> Object:
-    """The object after a server-side apply, with its managedFields. Raises ApplyConflict unless `force` is given.
+    """Returns the object after a server-side apply, with its managedFields. Raises ApplyConflict unless `force` is
+    given.
 
     An apply that changes nothing gives back an object equal to the live one, times of managers included. `unset` is an
     object of the kind about which nothing was said, where that is known better than from the schema.
     """
-    shape = rooted(schema)
+    shape = with_metadata(schema)
     managers = Managers.parse(((live or {}).get("metadata") or {}).get("managedFields"))
     if live is not None and not managers:
         first = Manager(_BEFORE_FIRST_APPLY, UPDATE, api_version)
-        managers = _updated(Managers(), live, unset, shape, first, now, ())
+        managers = _track_update(Managers(), live, unset, shape, first, now, ())
     writer = Manager(manager or "unknown", APPLY, "", subresource)
     before = managed_part(live) if live is not None else blank(shape, api_version)
     last = managers.get(writer)
@@ -118,7 +119,7 @@ def apply(
     managers = Managers(managers)
     managers[writer] = Share(claimed, api_version, last.time if last else "")
     merged = merge(managed_part(live or {}), managed_part(applied), shape)
-    merged = _pruned(merged, managers, last, shape)
+    merged = _prune(merged, managers, last, shape)
     change = _ignoring(compare(before, merged, shape), ignore)
     taken = change.added | change.modified
     conflicts = [
@@ -131,29 +132,29 @@ def apply(
     if not force and conflicts:
         raise ApplyConflict(conflicts)
     managers = managers.without(taken | change.removed, except_of=writer)
-    return _finished(live, applied, merged, managers, writer, now)
+    return _finish(live, applied, merged, managers, writer, now)
 
 
-def _pruned(merged: Object, managers: Managers, last: Share | None, schema: Schema) -> Object:
-    """Without what the manager applied last time and does not now, unless another manages it as well."""
+def _prune(merged: Object, managers: Managers, last: Share | None, schema: Schema) -> Object:
+    """Removes what the manager applied last time and does not now, unless another manages it as well."""
     if last is None or not last.fields:
         return merged
-    before = with_named_fields(last.fields, schema)
+    before = add_named_fields(last.fields, schema)
     owned = FieldSet()
     for share in managers.values():
         owned |= share.fields
-    present = with_named_fields(fields_of(merged, schema), schema)
+    present = add_named_fields(fields_of(merged, schema), schema)
     bare = remove(merged, before, schema)
-    kept = with_named_fields(fields_of(bare, schema), schema) | with_named_fields(owned, schema)
+    kept = add_named_fields(fields_of(bare, schema), schema) | add_named_fields(owned, schema)
     with_owned = remove(merged, present - kept, schema)
-    left = with_named_fields(fields_of(with_owned, schema), schema)
+    left = add_named_fields(fields_of(with_owned, schema), schema)
     return {"metadata": {}, **remove(merged, (present - left) & before, schema)}
 
 
-def _finished(
+def _finish(
     live: Object | None, applied: Object, merged: Object, managers: Managers, writer: Manager, now: str
 ) -> Object:
-    """The merged fields beside those that only the API server keeps. The writer's time moves if anything else did."""
+    """Puts merged fields beside those that only the API server keeps. The writer's time moves if anything else did."""
     metadata = {**unmanaged_metadata(live or applied), **merged["metadata"]}
     metadata |= {key: value for key, value in (applied.get("metadata") or {}).items() if key in _PRECONDITIONS}
     result: Object = {"apiVersion": applied.get("apiVersion"), "kind": applied.get("kind"), **merged}
@@ -170,14 +171,14 @@ def _finished(
 def _not_from_client_side_apply(
     conflicts: list[FieldConflict], live: Object, schema: Schema | None
 ) -> list[FieldConflict]:
-    """kubectl moves from client-side to server-side apply without conflicts on what it applied itself before."""
+    """Lets kubectl move from client-side to server-side apply without conflicts on what it applied itself before."""
     try:
         previous: Any = orjson.loads(annotations_of(live).get(_LAST_APPLIED, ""))
     except orjson.JSONDecodeError:
         return conflicts
     if not isinstance(previous, dict) or previous.get("apiVersion") != live.get("apiVersion"):
         return conflicts
-    change = compare(managed_part(previous), managed_part(live), rooted(schema))
+    change = compare(managed_part(previous), managed_part(live), with_metadata(schema))
     own = fields_of(previous, schema) - change.modified - change.added - change.removed
     return [conflict for conflict in conflicts if conflict.path not in own]
 

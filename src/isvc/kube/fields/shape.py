@@ -53,13 +53,13 @@ class ShapeError(ValueError):
     """A list item has no key, or two have the same."""
 
 
-def rooted(schema: Schema | None) -> Schema:
-    """The schema of an object, with what every object's metadata looks like."""
+def with_metadata(schema: Schema | None) -> Schema:
+    """Returns the schema of an object, with what every object's metadata looks like."""
     return {**(schema or {}), "properties": {**((schema or {}).get("properties") or {}), "metadata": _METADATA}}
 
 
 def managed_part(obj: Object) -> Object:
-    """The object without what the API server alone keeps."""
+    """Returns the object without what the API server alone keeps."""
     part = {key: value for key, value in obj.items() if key not in _UNMANAGED}
     metadata = obj.get("metadata") or {}
     part["metadata"] = {key: value for key, value in metadata.items() if key not in _UNMANAGED_METADATA}
@@ -72,8 +72,10 @@ def unmanaged_metadata(obj: Object) -> Object:
 
 
 def blank(schema: Schema, api_version: str) -> Object:
-    """What an object is made of before anything is set: for a custom resource nothing, for a built-in kind the parts
-    that its Go type always has, which is why nobody ever comes to manage `spec` itself."""
+    """Returns what an object consists of before anything is set: for a built-in kind what its Go type always has.
+
+    That is why nobody ever comes to manage `spec` itself. For a custom resource it is nothing.
+    """
     if api_version.rpartition("/")[0] not in _BUILT_IN_GROUPS:
         return {"metadata": {}}
     return _zero(schema)
@@ -91,7 +93,7 @@ def _zero(schema: Schema) -> Object:
 
 
 def inner(schema: Schema, key: str) -> tuple[Schema, bool]:
-    """The schema of an entry of a map, and whether it is a named field rather than any key."""
+    """Returns the schema of an entry of a map, and whether it is a named field rather than any key."""
     properties = schema.get("properties")
     if properties is not None and key in properties:
         return properties[key], True
@@ -104,7 +106,7 @@ def is_atomic_map(schema: Schema) -> bool:
 
 
 def list_keys(schema: Schema) -> tuple[str, ...] | None:
-    """The keys of a keyed list's items, () for a set, None for an atomic list."""
+    """Returns the keys of a keyed list's items, () for a set, None for an atomic list."""
     kind = schema.get("x-kubernetes-list-type")
     if kind == "map":
         return tuple(schema.get("x-kubernetes-list-map-keys") or ())
@@ -117,7 +119,7 @@ def list_keys(schema: Schema) -> tuple[str, ...] | None:
 
 
 def element_of(item: Any, keys: tuple[str, ...], schema: Schema) -> str:
-    """The path element of a list item: its keys, or in a set its value."""
+    """Returns the path element of a list item: its keys, or in a set its value."""
     if not keys:
         if item is None or isinstance(item, dict | list):
             raise ShapeError("a set may only have scalar values")
@@ -141,13 +143,13 @@ def elements(items: list[Any], schema: Schema, keys: tuple[str, ...]) -> Iterato
 
 
 def fields_of(obj: Object, schema: Schema | None) -> FieldSet:
-    """The fields that an applied configuration claims."""
-    claimed = _claimed_entries(managed_part(obj), rooted(schema))
+    """Returns the fields that an applied configuration claims."""
+    claimed = _claimed_entries(managed_part(obj), with_metadata(schema))
     return FieldSet({key: node for key, node in claimed.items() if key != "f:metadata" or node})
 
 
-def _claimed(value: Any, schema: Schema) -> Node | None:
-    """The node below a value that is made of parts; None for one that is not, or has none."""
+def _claimed_node(value: Any, schema: Schema) -> Node | None:
+    """Returns the node below a value that is made of parts; None for one that is not, or has none."""
     if isinstance(value, dict):
         return _claimed_entries(value, schema) if value and not is_atomic_map(schema) else None
     keys = list_keys(schema) if isinstance(value, list) else None
@@ -155,7 +157,7 @@ def _claimed(value: Any, schema: Schema) -> Node | None:
         return None
     item_schema = schema.get("items") or UNKNOWN
     return {
-        element: branch(_claimed(item, item_schema) or {}, member=True)
+        element: branch(_claimed_node(item, item_schema) or {}, member=True)
         for element, item in elements(value, schema, keys)
     }
 
@@ -164,7 +166,7 @@ def _claimed_entries(value: Object, schema: Schema) -> Node:
     node: Node = {}
     for key, entry in value.items():
         entry_schema, named = inner(schema, key)
-        children = _claimed(entry, entry_schema)
+        children = _claimed_node(entry, entry_schema)
         if children is None:
             node[f"f:{key}"] = LEAF
         elif children or not named:

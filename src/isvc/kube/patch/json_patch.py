@@ -16,14 +16,14 @@ MAX_COPIED = 3 << 20  # bytes; a few dozen operations that copy a value into its
 def apply(doc: Any, ops: list[Object]) -> Any:
     if not isinstance(ops, list):
         raise PatchError("a JSON patch is a list of operations")
-    doc, copied = orjson.loads(_encoded(doc)), 0
+    doc, copied = orjson.loads(_encode(doc)), 0
     for op in ops:
         if not isinstance(op, dict) or not isinstance(op.get("path"), str):
             raise PatchError("an operation of a JSON patch needs an op and a path")
         if op.get("op") != "copy":
             doc = _apply_one(doc, op)
             continue
-        value = _encoded(_get(doc, _parse(op.get("from"))))
+        value = _encode(_get(doc, _parse(op.get("from"))))
         copied += len(value)
         if copied > MAX_COPIED:
             raise PatchError(f"a JSON patch may copy {MAX_COPIED} bytes in all")
@@ -32,7 +32,7 @@ def apply(doc: Any, ops: list[Object]) -> Any:
 
 
 def _apply_one(doc: Any, op: Object) -> Any:
-    """The document after an operation that copies nothing of it; it is changed, or another takes its place."""
+    """Returns the document after an operation that copies nothing of it; it is changed, or another takes its place."""
     path = _parse(op["path"])
     match op.get("op"):
         case "add":
@@ -54,7 +54,7 @@ def _apply_one(doc: Any, op: Object) -> Any:
     raise PatchError(f"unexpected operation {op.get('op')!r} in a JSON patch")
 
 
-def _encoded(value: Any) -> bytes:
+def _encode(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -64,7 +64,7 @@ def _encoded(value: Any) -> bytes:
 def _value(op: Object) -> Any:
     if "value" not in op:
         raise PatchError(f"{op['op']} operation on {op['path']} has no value")
-    return orjson.loads(_encoded(op["value"]))  # operations that follow may change it
+    return orjson.loads(_encode(op["value"]))  # operations that follow may change it
 
 
 def _parse(pointer: Any) -> list[str]:
@@ -80,7 +80,7 @@ def _pointer(path: list[str]) -> str:
 
 
 def _index(items: list[Any], token: str, *, room: int) -> int:
-    """A list index; negative ones count from the end, as the API server takes them."""
+    """Returns a list index; negative ones count from the end, as the API server takes them."""
     try:
         index = int(token)
     except ValueError:
@@ -104,7 +104,7 @@ def _get(doc: Any, path: list[str]) -> Any:
 
 
 def _find(doc: Any, path: list[str]) -> Any:
-    """As `_get`, but a missing key of a map reads as null: so `test` may ask for absence."""
+    """Reads as `_get`, but a missing key of a map as null: so `test` may ask for absence."""
     if path:
         parent = _get(doc, path[:-1])
         if isinstance(parent, dict):

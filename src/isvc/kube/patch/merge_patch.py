@@ -20,7 +20,7 @@ def apply(doc: Any, patch: Any) -> Any:
 
 
 def diff(before: Any, after: Any) -> Any:
-    """The patch that leads from one document to the other; `{}` where they are the same.
+    """Returns the patch that leads from one document to the other; `{}` where they are the same.
 
     A null inside a map of `after` cannot be said in a merge patch: it reads as absent.
     """
@@ -42,7 +42,7 @@ def diff(before: Any, after: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equality of JSON values, where `true` is not 1, although 1 is 1.0."""
+    """Whether JSON values are equal: `true` is not 1, although 1 is 1.0."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):

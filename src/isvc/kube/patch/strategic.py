@@ -34,7 +34,7 @@ def apply(original: Object, patch: Object, schema: Schema | None) -> Object:
 
 def _merge_map(original: Object, patch: Object, schema: Schema) -> Object:
     if _DIRECTIVE in patch:
-        return _directed(patch)
+        return _follow_directive(patch)
     result = _retain(original, patch)
     ordered = _merge_ordered_lists(result, patch, schema)
     for key, value in patch.items():
@@ -65,7 +65,7 @@ def _set(result: Object, key: str, value: Any, schema: Schema) -> None:
         result[key] = _plain(value)
 
 
-def _directed(patch: Object) -> Object:
+def _follow_directive(patch: Object) -> Object:
     match patch[_DIRECTIVE]:
         case "replace":
             return {key: value for key, value in patch.items() if key != _DIRECTIVE}
@@ -75,7 +75,7 @@ def _directed(patch: Object) -> Object:
 
 
 def _retain(original: Object, patch: Object) -> Object:
-    """A copy of the original, with only the keys that `$retainKeys` lists, if the patch has it."""
+    """Returns a copy of the original, with only the keys that `$retainKeys` lists, if the patch has it."""
     if _RETAIN_KEYS not in patch:
         return dict(original)
     kept = _items(patch[_RETAIN_KEYS], _RETAIN_KEYS)
@@ -112,7 +112,7 @@ def _merge_ordered_lists(result: Object, patch: Object, schema: Schema) -> set[s
 
 
 def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
-    """Items of the patch have to appear in the order list, in the same sequence."""
+    """Checks that items of the patch appear in the order list, in the same sequence."""
     if not order:
         return
     remaining = iter(order)
@@ -149,7 +149,7 @@ def _merge_list(original: list[Any], patch: list[Any], schema: Schema) -> list[A
 
 
 def _follow_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """The original without items that the patch deletes, and the patch without directives."""
+    """Returns the original without items that the patch deletes, and the patch without directives."""
     replace = False
     for item in patch:
         match item.get(_DIRECTIVE):
@@ -169,7 +169,7 @@ def _follow_directives(original: list[Any], patch: list[Any], merge_key: str) ->
 
 
 def _arrange(merged: list[Any], patch_order: list[Any], live_order: list[Any], merge_key: str) -> list[Any]:
-    """Items of the patch in its order, the others woven in where the live list had them."""
+    """Puts items of the patch in its order, the others woven in where the live list had them."""
     ours: list[Any] = []
     theirs: list[Any] = []
     for item in merged:
@@ -192,7 +192,7 @@ def _place(items: list[Any], wanted: Any, merge_key: str) -> int:
 
 
 def _identity(item: Any, merge_key: str) -> tuple[bool, Any]:
-    """What makes two items the same; `true` is not 1."""
+    """Returns what makes two items the same; `true` is not 1."""
     if merge_key:
         if not isinstance(item, dict) or merge_key not in item:
             raise PatchError(f"map: {item} does not contain declared merge key: {merge_key}")
@@ -209,7 +209,7 @@ def _unique(items: list[Any]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the patch that meets nothing in the original: without nulls and directives."""
+    """Returns a value of the patch that meets nothing in the original: without nulls and directives."""
     if isinstance(value, dict):
         return {
             key: _plain(inner)

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from isvc.api.codec import located
+from isvc.api.codec import locate
 from isvc.serving.config.sections import (
     AgentConfig,
     AutoscalerConfig,
@@ -110,7 +110,7 @@ def _section(data: Mapping[str, str], name: str, kind: type[S]) -> S:
     try:
         section = msgspec.json.decode(data[name], type=kind)
     except msgspec.ValidationError as error:
-        key, problem = located(error)
+        key, problem = locate(error)
         raise ConfigError(name, key, problem.replace("Expected", "must be").replace("`", "")) from None
     except msgspec.DecodeError as error:
         raise ConfigError(name, "", f"is not JSON: {error}") from None

@@ -11,7 +11,7 @@ from typing import Any, dataclass_transform
 import msgspec
 
 from isvc.api.components import LoggerStorageSpec
-from isvc.api.modes import DeploymentMode, today
+from isvc.api.modes import DeploymentMode, current_name
 from isvc.kube.quantity import Quantity, QuantityError
 
 DISALLOWED_SERVICE_ANNOTATIONS = (
@@ -222,13 +222,13 @@ class DeployConfig(Section):
         modes = ", ".join(DeploymentMode)
         if not self.default_deployment_mode:
             return "defaultDeploymentMode", f"is required: one of {modes}"
-        if today(self.default_deployment_mode) not in list(DeploymentMode):
+        if current_name(self.default_deployment_mode) not in list(DeploymentMode):
             return "defaultDeploymentMode", f"must be one of {modes}, got {self.default_deployment_mode!r}"
         return None
 
     def completed(self) -> DeployConfig:
         """With today's name of the mode."""
-        return msgspec.structs.replace(self, default_deployment_mode=today(self.default_deployment_mode))
+        return msgspec.structs.replace(self, default_deployment_mode=current_name(self.default_deployment_mode))
 
 
 class MetricsAggregatorConfig(Section):

@@ -170,7 +170,7 @@ def _misfit(data: Any, path: str) -> None:
 def _url(text: str, path: str) -> str:
     """An address as Go writes it down again: what may not be in a path is escaped, templates too."""
     try:
-        return gourl.normalized(text)
+        return gourl.normalize(text)
     except ValueError as error:
         raise DecodeError(path, f"expected an address, got {text!r}, which {error}") from None
 

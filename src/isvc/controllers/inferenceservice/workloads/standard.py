@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, parse_mode, today
+from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, current_name, parse_mode
 from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Planned, Stage, Stop
 from isvc.controllers.inferenceservice.status import model
@@ -40,7 +40,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     ingress = config.ingress
     asked = component.annotations.get(DEPLOYMENT_MODE, "")
     if asked and parse_mode(asked) is not DeploymentMode.STANDARD:
-        return _refused(kind, component, f"unsupported deployment mode for workload: {today(asked)}")
+        return _refused(kind, component, f"unsupported deployment mode for workload: {current_name(asked)}")
     try:
         scaler = autoscaler(component, config)
         host = render_domain(

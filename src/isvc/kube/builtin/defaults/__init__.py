@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from isvc.kube.builtin.defaults import access, autoscaling, batch, devices, pods, services, storage, workloads
+from isvc.kube.builtin.defaults import access, devices, pods, services, storage, workloads
 from isvc.kube.objects import Object
 
 Default = Callable[[Object], None]
@@ -35,9 +35,9 @@ DEFAULTS: dict[tuple[str, str], Default] = {
     ("apps", "Deployment"): workloads.deployment,
     ("apps", "ReplicaSet"): workloads.replica_set,
     ("apps", "StatefulSet"): workloads.stateful_set,
-    ("autoscaling", "HorizontalPodAutoscaler"): autoscaling.autoscaler,
-    ("batch", "CronJob"): batch.cron_job,
-    ("batch", "Job"): batch.job,
+    ("autoscaling", "HorizontalPodAutoscaler"): workloads.autoscaler,
+    ("batch", "CronJob"): workloads.cron_job,
+    ("batch", "Job"): workloads.job,
     ("discovery.k8s.io", "EndpointSlice"): services.endpoint_slice,
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): access.flow_schema,
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): access.priority_level,

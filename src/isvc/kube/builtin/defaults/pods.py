@@ -31,7 +31,7 @@ def pod(obj: Object) -> None:
 
 
 def _addresses(status: Object) -> None:
-    """The one address and the list of them are kept in step."""
+    """Keeps the one address and the list of them in step."""
     address, addresses = status.get("podIP"), status.get("podIPs") or []
     if address and (not addresses or addresses[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}, *addresses[1:]]
@@ -40,7 +40,7 @@ def _addresses(status: Object) -> None:
 
 
 def node(obj: Object) -> None:
-    """All that a node has is for pods, unless it says otherwise; the one range of addresses begins the list of them."""
+    """Gives pods all that a node has, unless it says otherwise; the one range of addresses begins the list of them."""
     spec, status = obj["spec"], obj["status"]
     if spec.get("podCIDR") and not spec.get("podCIDRs"):
         spec["podCIDRs"] = [spec["podCIDR"]]
@@ -91,7 +91,7 @@ def _container(container: Object) -> None:
 
 
 def _pull_policy(image: str) -> str:
-    """An image that may change under its name is pulled again."""
+    """Returns an image that may change under its name is pulled again."""
     if not image:
         return "IfNotPresent"
     found = _DIGEST_OR_TAG.search(image.rpartition("/")[2])

@@ -9,7 +9,7 @@ from isvc.kube.objects import Object
 
 
 def config_map(obj: Object) -> None:
-    """Nothing appears in JSON: an empty map is not shown."""
+    """Fills in nothing that appears in JSON: an empty map is not shown."""
 
 
 def secret(obj: Object) -> None:

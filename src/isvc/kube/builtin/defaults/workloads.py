@@ -1,9 +1,15 @@
-"""Defaults of Deployments, ReplicaSets, StatefulSets, DaemonSets and ReplicationControllers."""
+"""Defaults of what makes pods (Deployments, StatefulSets, DaemonSets, Jobs and their like), and of autoscalers."""
 
 from __future__ import annotations
 
 from isvc.kube.builtin.defaults import pods, storage
 from isvc.kube.objects import Object
+
+_UP_POLICIES = [
+    {"type": "Pods", "value": 4, "periodSeconds": 15},
+    {"type": "Percent", "value": 100, "periodSeconds": 15},
+]
+_DOWN_POLICIES = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
 
 
 def deployment(obj: Object) -> None:
@@ -66,3 +72,47 @@ def replication_controller(obj: Object) -> None:
         if labels:
             spec.setdefault("selector", dict(labels))
             obj["metadata"].setdefault("labels", dict(labels))
+
+
+def job(obj: Object) -> None:
+    labels = obj["spec"]["template"]["metadata"].get("labels")
+    if labels and not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = dict(labels)
+    spec = obj["spec"]
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("backoffLimit", 2**31 - 1 if "backoffLimitPerIndex" in spec else 6)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+    spec.setdefault("manualSelector", False)
+    pods.template(spec["template"])
+
+
+def cron_job(obj: Object) -> None:
+    spec = obj["spec"]
+    spec.setdefault("concurrencyPolicy", "Allow")
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+    pods.template(spec["jobTemplate"]["spec"]["template"])
+
+
+def autoscaler(obj: Object) -> None:
+    spec = obj["spec"]
+    spec.setdefault("minReplicas", 1)
+    if obj.get("apiVersion") == "autoscaling/v1":
+        spec.setdefault("targetCPUUtilizationPercentage", 80)
+        return
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    if "behavior" in spec:
+        up = spec["behavior"].setdefault("scaleUp", {})
+        up.setdefault("stabilizationWindowSeconds", 0)
+        up.setdefault("selectPolicy", "Max")
+        up.setdefault("policies", [dict(each) for each in _UP_POLICIES])
+        down = spec["behavior"].setdefault("scaleDown", {})
+        down.setdefault("selectPolicy", "Max")
+        down.setdefault("policies", [dict(each) for each in _DOWN_POLICIES])

@@ -12,7 +12,7 @@ from isvc.controllers.llmisvc.plan import plan as plan_all
 from isvc.controllers.llmisvc.workload import plan
 from isvc.engine.comparison import Comparison
 from isvc.engine.plan import Want
-from isvc.kube.builtin import completed
+from isvc.kube.builtin import complete
 from isvc.kube.objects import Object, annotations_of, labels_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, ROLE_BINDINGS, ROLES, Resource
 from isvc.serving.config import Config
@@ -185,7 +185,7 @@ def test_annotations_that_leave_the_pod_template_leave_the_pods() -> None:
         for child in part.answer.children
         if child.resource == DEPLOYMENTS
     )
-    there = completed(child.manifest)
+    there = complete(child.manifest)
     assert there is not None
     there["metadata"]["annotations"] = {"of": "somebody else"}
     assert not Comparison(child, there, "isvc").drifted, "on the object itself they stay"
