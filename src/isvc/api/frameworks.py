@@ -1,4 +1,4 @@
-"""Turns the old framework fields (`predictor.sklearn`) into `model`.
+"""Model formats that once had a field of their own (`predictor.sklearn`), and how such a field becomes `model`.
 
 The defaulter rewrites them before they are stored. What was stored before there was a defaulter has the old form
 until somebody writes it again, so controllers read services through here, too.
@@ -6,8 +6,37 @@ until somebody writes it again, so controllers read services through here, too.
 
 from __future__ import annotations
 
-from isvc.api.formats import FRAMEWORK_PROTOCOLS, FRAMEWORKS
+from collections.abc import Mapping
+
+from isvc.api.protocols import Protocol
 from isvc.kube.objects import Object, dig
+
+MODEL_FORMAT = "modelFormat"
+"""Annotation that repeats the model's format, for people who list services by it."""
+
+FRAMEWORKS: tuple[str, ...] = (
+    "sklearn",
+    "tensorflow",
+    "xgboost",
+    "pytorch",
+    "triton",
+    "onnx",
+    "huggingface",
+    "pmml",
+    "lightgbm",
+    "paddle",
+)
+"""Fields of the predictor that name a format, in the order in which the defaulter looks at them."""
+
+FRAMEWORK_PROTOCOLS: Mapping[str, Protocol] = {
+    "triton": Protocol.V2,
+    "onnx": Protocol.V2,
+    "huggingface": Protocol.V2,
+}
+"""What a framework's server speaks when the field says nothing; v1 otherwise."""
+
+FORMAT_PROTOCOLS: Mapping[str, Protocol] = {"triton": Protocol.V2, "vLLM": Protocol.V2}
+"""What a model's server speaks when `model` says nothing; v1 otherwise."""
 
 
 def with_model(service: Object) -> Object:

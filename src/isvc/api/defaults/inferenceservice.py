@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from isvc.api.completion import complete
 from isvc.api.defaults.localmodel import Cache, mark, mark_cached
-from isvc.api.formats import FORMAT_PROTOCOLS, MODEL_FORMAT
-from isvc.api.frameworks import model_for_framework
+from isvc.api.frameworks import FORMAT_PROTOCOLS, MODEL_FORMAT, model_for_framework
 from isvc.api.implementations import CONTAINER, implementations
 from isvc.api.inferenceservice import InferenceService, InferenceServiceSpec
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, current_name

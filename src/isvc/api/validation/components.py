@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
-from isvc.api.formats import FRAMEWORKS
+from isvc.api.frameworks import FRAMEWORKS
 from isvc.api.implementations import Component, Implementation, containers_of, env_value, implementations
 from isvc.api.inferenceservice import ExplainerSpec, PredictorSpec
+from isvc.api.models import ModelStorageSpec, PredictorExtensionSpec
 from isvc.api.protocols import PROTOCOL_ENV, Protocol
 from isvc.api.validation import Problem
 from isvc.api.validation.containers import blocked_env, blocked_env_of
-from isvc.api.validation.frameworks import framework_problems
 from isvc.api.validation.scaling import extension
+
+_SCHEMES = ("s3://", "hdfs://", "webhdfs://")
+_WITH_STORAGE_RULES = ("tensorflow", "pytorch", "onnx", "huggingface", "pmml")
+_GPU_IMAGE = "-gpu"
+_GPU, _GPU_SLICE = "nvidia.com/gpu", "nvidia.com/mig"
 
 
 def component_problems(component: Component, path: str) -> Iterator[Problem]:
@@ -40,7 +46,7 @@ def _implementation(predictor: PredictorSpec, chosen: Implementation, path: str)
         if protocol is not None and protocol not in (Protocol.V1, Protocol.V2):
             yield Problem(f"{path}.containers[0].env", f"{PROTOCOL_ENV} must be v1 or v2, got {protocol!r}")
     elif chosen.field != "model":
-        yield from framework_problems(chosen.field, getattr(predictor, chosen.field), f"{path}.{chosen.field}")
+        yield from _framework(chosen.field, getattr(predictor, chosen.field), f"{path}.{chosen.field}")
 
 
 def blocked_variables(component: Component, path: str) -> Iterator[Problem]:
@@ -55,3 +61,38 @@ def blocked_variables(component: Component, path: str) -> Iterator[Problem]:
                 yield from blocked_env(containers_of(component.worker_spec.pod, field), f"{path}.workerSpec.{field}")
     elif isinstance(component, ExplainerSpec) and component.art is not None:
         yield from blocked_env_of(component.art.container, f"{path}.art")
+
+
+def _framework(name: str, spec: PredictorExtensionSpec, path: str) -> Iterator[Problem]:
+    """Checks framework fields, which only ModelMesh services keep: elsewhere they become `model`."""
+    if name in ("tensorflow", "pytorch") and spec.runtime_version is not None:
+        yield from _gpu_image(spec.runtime_version, _wants_gpu(spec), path)
+    if name == "onnx" and spec.storage_uri is not None:
+        _, dot, ending = posixpath.basename(spec.storage_uri).rpartition(".")
+        if dot and ending != "onnx":
+            yield Problem(f"{path}.storageUri", f"must be a folder or end in .onnx, got {spec.storage_uri!r}")
+    if spec.storage is not None and name in _WITH_STORAGE_RULES:
+        yield from _storage(spec.storage, spec.storage_uri, path)
+
+
+def _wants_gpu(spec: PredictorExtensionSpec) -> bool:
+    """Whether it asks for whole or partitioned GPUs of the vendor that the images are for; others bring their own."""
+    limits = (spec.container.get("resources") or {}).get("limits") or {}
+    return any(name == _GPU or name.startswith(_GPU_SLICE) for name in limits)
+
+
+def _gpu_image(version: str, wants_gpu: bool, path: str) -> Iterator[Problem]:
+    if wants_gpu and _GPU_IMAGE not in version:
+        yield Problem(f"{path}.runtimeVersion", f"must be a GPU image (…-gpu) when GPUs are asked for, got {version!r}")
+    if not wants_gpu and _GPU_IMAGE in version:
+        yield Problem(f"{path}.runtimeVersion", f"must not be a GPU image when no GPU is asked for, got {version!r}")
+
+
+def _storage(storage: ModelStorageSpec, uri: str | None, path: str) -> Iterator[Problem]:
+    if uri is not None:
+        if not uri.startswith(_SCHEMES):
+            yield Problem(f"{path}.storageUri", f"must start with {', '.join(_SCHEMES)} beside storage, got {uri!r}")
+        return
+    kind = (storage.parameters or {}).get("type")
+    if kind is not None and f"{kind}://" not in _SCHEMES:
+        yield Problem(f"{path}.storage.parameters.type", f"must be s3, hdfs or webhdfs, got {kind!r}")

@@ -131,7 +131,7 @@ def _knative(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
 
 
 def extension(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
-    """Yields what holds for every component, whatever scales it."""
+    """Checks what holds for every component, whatever scales it."""
     if component.container_concurrency is not None and component.container_concurrency < 0:
         yield Problem(f"{path}.containerConcurrency", f"must not be negative, got {component.container_concurrency}")
     least, most = component.min_replicas, component.max_replicas

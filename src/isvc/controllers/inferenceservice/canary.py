@@ -9,7 +9,7 @@ import msgspec
 
 from isvc.api.codec import decode, encode
 from isvc.api.components import ComponentExtensionSpec
-from isvc.api.formats import FRAMEWORKS
+from isvc.api.frameworks import FRAMEWORKS
 from isvc.api.inferenceservice import CanarySpec, PredictorSpec
 from isvc.controllers.inferenceservice.builders import Workload
 from isvc.controllers.inferenceservice.components import predictor
