@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from isvc.apiserver.field_errors import quoted
 from isvc.apiserver.http.media import PROTOBUF, YAML, clauses
 from isvc.apiserver.request import Call, Request
-from isvc.apiserver.tables.table import table
+from isvc.apiserver.tables.columns import Column
 from isvc.kube.errors import BadRequest, NotAcceptable
 from isvc.kube.objects import Object
 from isvc.wire.http1.message import JSON
@@ -67,3 +68,26 @@ def _check_table_options(request: Request) -> None:
     if included not in ("", "None", "Metadata", "Object"):
         problem = f"includeObject: Invalid value: {quoted(included)}: must be 'Metadata', 'Object', 'None', or empty"
         raise BadRequest(f"Unable to convert to Table as requested: {problem}")
+
+
+def table(call: Call, objects: list[Object], meta: Object) -> Object:
+    columns = call.description.columns
+    include = call.request.query.get("includeObject") or "Metadata"
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": meta,
+        "columnDefinitions": [column.definition() for column in columns],
+        "rows": [_row(columns, obj, include) for obj in objects],
+    }
+
+
+def _row(columns: Sequence[Column], obj: Object, include: str) -> Object:
+    row: Object = {"cells": [column.cell(obj) for column in columns]}
+    if include == "Object":
+        row["object"] = obj
+    elif include == "Metadata":
+        row["object"] = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+    else:
+        row["object"] = None
+    return row

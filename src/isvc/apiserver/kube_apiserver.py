@@ -44,7 +44,7 @@ def _flags(arguments: list[str]) -> argparse.Namespace:
 
 
 async def _serve_api(arguments: list[str], stop: asyncio.Event) -> None:
-    from isvc.apiserver.access.credentials import Credentials, read_tokens
+    from isvc.apiserver.access.identity import Credentials, read_tokens
     from isvc.apiserver.server import Server
 
     flags = _flags(arguments)

@@ -9,6 +9,8 @@ from isvc.kube.objects import Object
 
 
 class Reader:
+    """A collection is named after its resource: `services`, `customresourcedefinitions.apiextensions.k8s.io`."""
+
     def __init__(self, store: Store) -> None:
         self._store = store
 

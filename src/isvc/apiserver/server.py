@@ -13,10 +13,9 @@ import orjson
 from isvc.apiserver import bootstrap
 from isvc.apiserver.access import identity
 from isvc.apiserver.access.authentication import Authenticator
-from isvc.apiserver.access.authorization import authorize
-from isvc.apiserver.access.credentials import Credentials
+from isvc.apiserver.access.identity import Credentials
 from isvc.apiserver.access.impersonation import impersonated
-from isvc.apiserver.access.rbac import Rbac
+from isvc.apiserver.access.rbac import Rbac, authorize
 from isvc.apiserver.access.reviews import Reviews
 from isvc.apiserver.access.tokens import Tokens
 from isvc.apiserver.addresses import SERVICE_NETWORK, ServiceAddresses
@@ -24,14 +23,13 @@ from isvc.apiserver.admission import Admission
 from isvc.apiserver.admission.plugins import chosen
 from isvc.apiserver.admission.policies import Policies
 from isvc.apiserver.admission.quota import ResourceQuota
-from isvc.apiserver.background.accounts import NamespaceAccounts
 from isvc.apiserver.background.definitions import DefinitionFinalizer, NameAcceptance
 from isvc.apiserver.background.expiry import EventExpiry
 from isvc.apiserver.background.garbage import GarbageCollector
-from isvc.apiserver.background.namespaces import NamespaceFinalizer
+from isvc.apiserver.background.namespaces import NamespaceAccounts, NamespaceFinalizer
 from isvc.apiserver.background.quotas import QuotaStatus
+from isvc.apiserver.builtin.base import Claims
 from isvc.apiserver.builtin.catalog import descriptions
-from isvc.apiserver.claims import Claims
 from isvc.apiserver.crd.registration import CustomResources
 from isvc.apiserver.http.handler import ApiHandler
 from isvc.apiserver.http.response import Response

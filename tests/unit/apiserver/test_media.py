@@ -10,7 +10,7 @@ from tests.unit.apiserver.conftest import CONFIG_MAPS, Http
 
 from isvc.apiserver.http.media import preferred
 from isvc.apiserver.protobuf import decode, encode
-from isvc.apiserver.protobuf.wire import fields
+from isvc.apiserver.protobuf.values import fields
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"

@@ -1,8 +1,8 @@
 import orjson
 
 from isvc.apiserver import openapi
+from isvc.apiserver.builtin.base import Claims
 from isvc.apiserver.builtin.catalog import descriptions
-from isvc.apiserver.claims import Claims
 from isvc.apiserver.crd import descriptions as custom_descriptions
 
 CRD = {

@@ -1,8 +1,8 @@
 """Protobuf bodies, written here by hand from the field numbers of Kubernetes' messages."""
 
 import pytest
+from tests.unit.apiserver.strategies import strategy_of
 
-from isvc.apiserver.builtin.catalog import strategy_of
 from isvc.apiserver.protobuf import decode
 from isvc.kube.errors import BadRequest
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES

@@ -12,10 +12,11 @@ authority, hosts        written last: what the certificates above are for, and w
 
 from __future__ import annotations
 
+import csv
 import re
 import secrets
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,23 @@ def _make_serving(folder: Path, hosts: list[str], now: datetime) -> None:
 def _write(folder: Path, name: str, pair: Pair) -> None:
     write_private(folder / f"{name}.crt", pair.certificate)
     write_private(folder / f"{name}.key", pair.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """`serving` is a certificate with its key; certificates of clients are accepted from `client_ca`, too."""
+
+    serving: tuple[Path, Path] | None = None
+    client_ca: Path | None = None
+    tokens: dict[str, User] = field(default_factory=dict)
+
+
+def read_tokens(path: Path) -> dict[str, User]:
+    """A token file as kube-apiserver reads it: token, user, uid, and groups in quotes."""
+    with path.open(newline="") as file:
+        rows = [row for row in csv.reader(file, skipinitialspace=True) if len(row) >= 3]
+    return {token: User(name, (*_groups(rest), AUTHENTICATED), uid) for token, name, uid, *rest in rows}
+
+
+def _groups(rest: list[str]) -> list[str]:
+    return [group.strip() for group in rest[0].split(",")] if rest and rest[0] else []

@@ -1,4 +1,4 @@
-"""Role-based access control: bindings give the rules of roles to users, groups and service accounts.
+"""Role-based access control: whether a request may go on, by the rules that bindings give to users and groups.
 
 The rules are read from the store, and they and what they allowed are kept until a role or a binding changes. Members of
 system:masters may do everything; that is not a matter of roles, so that nobody can lock the administrator out.
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from isvc.apiserver.access.attributes import Attributes
+from isvc.apiserver.access.attributes import Attributes, forbidden, verb_of
 from isvc.apiserver.access.rules import allows
-from isvc.apiserver.request import User
+from isvc.apiserver.request import Request, User
 from isvc.apiserver.store.store import Store
+from isvc.apiserver.target import Target
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.selectors import LabelSelector
 
@@ -22,6 +23,9 @@ CLUSTER_ROLES, CLUSTER_BINDINGS = f"clusterroles.{GROUP}", f"clusterrolebindings
 ROLES, BINDINGS = f"roles.{GROUP}", f"rolebindings.{GROUP}"
 _MOST_DECIDED = 4096
 _COLLECTIONS = (CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS)
+
+
+_INTO_PODS = ("pods/attach", "pods/exec", "pods/portforward")
 
 
 class Grant(NamedTuple):
@@ -127,3 +131,28 @@ def _subject(subject: Object) -> tuple[str, str]:
 def _shown(subject: Object) -> str:
     namespace = subject.get("namespace")
     return f"{subject.get('name')}/{namespace}" if namespace else str(subject.get("name"))
+
+
+def authorize(rbac: Rbac, request: Request, target: Target | None) -> None:
+    """Raises Forbidden if the request's user may not make it."""
+    user = request.user
+    assert user is not None
+    if MASTERS in user.groups:
+        return
+    if target is None or not target.plural:
+        wanted = Attributes(request.method.lower(), path=request.path)
+    else:
+        verb = verb_of(request, named=bool(target.name))
+        # A namespace is a resource in itself.
+        namespace = target.name if (target.group, target.plural) == ("", "namespaces") else target.namespace
+        wanted = Attributes(verb, target.group, target.plural, target.subresource, namespace, target.name)
+    for each in (wanted, *_also_wanted(request, wanted)):
+        if rbac.allows(user, each) is None:
+            raise forbidden(user, each)
+
+
+def _also_wanted(request: Request, wanted: Attributes) -> list[Attributes]:
+    """Who gets into a pod through a WebSocket sends a GET, and still has to have the right to create."""
+    if wanted.verb == "get" and wanted.full_resource in _INTO_PODS and "upgrade" in request.headers:
+        return [wanted._replace(verb="create")]
+    return []

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from isvc.apiserver.admission.reader import Reader
+from isvc.apiserver.reader import Reader
 from isvc.kube.objects import Object
 from isvc.wire.http1.client_connection import AnswerTooLarge
 from isvc.wire.http1.message import encode_request, header_lines

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from isvc.apiserver.admission.caller import Caller, CallFailed
-from isvc.apiserver.admission.hooks import Hook
-from isvc.apiserver.admission.matching import DEFINITIONS, in_version, wanted_version
+from isvc.apiserver.admission.hooks import DEFINITIONS, Hook, in_version, wanted_version
 from isvc.apiserver.admission.plugins import Plugin
 from isvc.apiserver.admission.policies import Policies
 from isvc.apiserver.admission.quota import ResourceQuota
-from isvc.apiserver.admission.reader import Reader
 from isvc.apiserver.admission.review import patch_in, refusal, response_in, review_of
 from isvc.apiserver.cel import CelError
+from isvc.apiserver.reader import Reader
 from isvc.apiserver.request import AdmissionRequest
 from isvc.kube.errors import BadRequest, InternalError
 from isvc.kube.objects import Object, deep_copy

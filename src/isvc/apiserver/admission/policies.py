@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from isvc.apiserver.admission.hooks import Hook
-from isvc.apiserver.admission.matching import DEFINITIONS, in_version, wanted_version
+from isvc.apiserver.admission.hooks import DEFINITIONS, Hook, in_version, wanted_version
 from isvc.apiserver.admission.plugins.plugin import forbidden
-from isvc.apiserver.admission.reader import Reader
 from isvc.apiserver.admission.review import review_of
 from isvc.apiserver.cel import CelError, compile_expression
+from isvc.apiserver.reader import Reader
 from isvc.apiserver.request import AdmissionRequest
 from isvc.apiserver.resources.registry import Registry
 from isvc.kube.errors import ApiError, from_status

@@ -1,4 +1,4 @@
-"""The end of a namespace: everything in it is deleted, and when the last object is gone so is the namespace."""
+"""What every namespace has from its beginning, and its end: all that is in it goes first."""
 
 from __future__ import annotations
 
@@ -6,12 +6,49 @@ from isvc.apiserver.background.follower import Follower
 from isvc.apiserver.store.entry import DELETED, Event
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import Object
+from isvc.kube.resource import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 
-COLLECTION = "namespaces"
+COLLECTION = str(NAMESPACES)
 FINALIZER = "kubernetes"
+ACCOUNT = "default"
+AUTHORITY = "kube-root-ca.crt"
+
+
+class NamespaceAccounts(Follower):
+    """Gives every namespace a ServiceAccount `default`, and a ConfigMap with the CA by which pods know this server."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api, "serviceaccount-controller")
+        self._data = {"ca.crt": api.identity.ca.read_text()}
+        for entry in api.store.list(COLLECTION):
+            self._worker.add(entry.name)
+
+    def on_event(self, event: Event) -> None:
+        entry = event.entry
+        if entry.collection == COLLECTION:
+            self._worker.add(entry.name)
+        elif (entry.collection, entry.name) in ((str(SERVICE_ACCOUNTS), ACCOUNT), (str(CONFIG_MAPS), AUTHORITY)):
+            self._worker.add(entry.namespace)
+
+    async def work(self, name: str) -> None:
+        namespace = self._store.get(COLLECTION, "", name)
+        if namespace is None or namespace.parse()["metadata"].get("deletionTimestamp"):
+            return
+        if self._store.get(str(SERVICE_ACCOUNTS), name, ACCOUNT) is None:
+            await self._actor.create(SERVICE_ACCOUNTS, name, {"metadata": {"name": ACCOUNT}})
+        authority = self._store.get(str(CONFIG_MAPS), name, AUTHORITY)
+        if authority is None:
+            await self._actor.create(CONFIG_MAPS, name, {"metadata": {"name": AUTHORITY}, "data": dict(self._data)})
+        elif authority.parse().get("data") != self._data:
+            await self._actor.change(authority, self._restore)
+
+    def _restore(self, authority: Object) -> None:
+        authority["data"] = dict(self._data)
 
 
 class NamespaceFinalizer(Follower):
+    """Deletes everything in a namespace that ends, and when the last object is gone, the namespace."""
+
     def __init__(self, api: Api) -> None:
         super().__init__(api, "namespace-controller")
         self._ending: set[str] = set()

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from isvc.apiserver.addresses import ServiceAddresses
 from isvc.apiserver.builtin.kind import Kind
-from isvc.apiserver.claims import Claims
+from isvc.apiserver.crd.claimed_names import ClaimedNames
 from isvc.apiserver.request import User
 from isvc.apiserver.resources.strategy import FieldError, Strategy
+from isvc.apiserver.store.store import Store
 from isvc.kube.builtin.defaults import DEFAULTS, Default
 from isvc.kube.builtin.shape import shape
 from isvc.kube.builtin.types import Message, message_of, zero
 from isvc.kube.objects import Object
 from isvc.kube.schemas import schema_of
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Values that no two objects may share (addresses, ports, names of kinds), for strategies that hand them out."""
+
+    addresses: ServiceAddresses = field(default_factory=ServiceAddresses)
+    names: ClaimedNames = field(default_factory=ClaimedNames)
+
+    def follow(self, store: Store) -> None:
+        self.addresses.follow(store)
+        self.names.follow(store)
 
 
 class BuiltIn(Strategy):
@@ -40,7 +55,7 @@ class BuiltIn(Strategy):
         gvk = self.resource.gvk
         if self.message is None:
             return None
-        shown = {field.name: zero(field) for field in self.message.always}
+        shown = {each.name: zero(each) for each in self.message.always}
         return {"apiVersion": gvk.api_version, "kind": gvk.kind, **shown}
 
     def decode(self, obj: Object, unknown: list[str]) -> Object:
@@ -51,18 +66,18 @@ class BuiltIn(Strategy):
         return shaped
 
     def prepare_for_create(self, obj: Object, user: User) -> None:
-        for field in self.message.always if self.message else ():
-            if field.name not in obj:
-                obj[field.name] = zero(field)
+        for each in self.message.always if self.message else ():
+            if each.name not in obj:
+                obj[each.name] = zero(each)
         self._drop_empty(obj)
         if self.kind.on_create:
             self.kind.on_create(obj)
 
     def _drop_empty(self, obj: Object) -> None:
         """Kubernetes stores an empty list that it always shows as none."""
-        for field in self.message.always if self.message else ():
-            if field.containers and not obj.get(field.name):
-                obj[field.name] = None
+        for each in self.message.always if self.message else ():
+            if each.containers and not obj.get(each.name):
+                obj[each.name] = None
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         self._drop_empty(new)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from isvc.apiserver.builtin.base import BuiltIn
+from isvc.apiserver.builtin.base import BuiltIn, Claims
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.kinds import (
     access,
@@ -19,10 +19,7 @@ from isvc.apiserver.builtin.kinds import (
     network,
     storage,
 )
-from isvc.apiserver.claims import Claims
 from isvc.apiserver.resources.description import Description, Scale
-from isvc.apiserver.resources.strategy import Strategy
-from isvc.kube.resource import Resource
 
 KINDS: Final[tuple[Kind, ...]] = (
     *core.KINDS,
@@ -60,8 +57,3 @@ def describe(kind: Kind, claims: Claims) -> Description:
         subresources=kind.subresources,
         deprecation=kind.deprecation,
     )
-
-
-def strategy_of(resource: Resource) -> Strategy:
-    kind = next(each for each in KINDS if each.resource == resource)
-    return describe(kind, Claims()).strategy

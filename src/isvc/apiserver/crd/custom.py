@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import orjson
 
@@ -15,14 +16,13 @@ from isvc.apiserver.crd.defaults import apply_defaults
 from isvc.apiserver.crd.invariants import check_invariants
 from isvc.apiserver.crd.prune import prune
 from isvc.apiserver.crd.rules import Rules
-from isvc.apiserver.crd.scale import check_scale
 from isvc.apiserver.crd.validate import validate
 from isvc.apiserver.crd.values import whole_numbers
 from isvc.apiserver.request import User
 from isvc.apiserver.resources.strategy import FieldError, Strategy
 from isvc.kube.builtin.shape import WrongType, shape_metadata
 from isvc.kube.errors import BadRequest
-from isvc.kube.objects import Object, deep_copy
+from isvc.kube.objects import Object, deep_copy, dig
 from isvc.kube.schemas import Schema, definition
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -35,6 +35,10 @@ _UNCHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
     " validation"
 )
+
+
+_MOST = 2**31 - 1
+_GO_TYPES = {str: "string", bool: "bool", float: "float64", list: "[]interface {}", dict: "map[string]interface {}"}
 
 
 class Custom(Strategy):
@@ -123,3 +127,34 @@ class Custom(Strategy):
             prune(kept, schema, [])
         apply_defaults(kept, schema)
         return kept
+
+
+def check_scale(obj: Object, scale: Object | None) -> list[FieldError]:
+    if scale is None:
+        return []
+    paths = (scale["specReplicasPath"], scale["statusReplicasPath"])
+    errors = [each for path in paths for each in _check_number(obj, path)]
+    selector = scale.get("labelSelectorPath")
+    if selector:
+        value = dig(obj, *selector.lstrip(".").split("."))
+        if value is not None and not isinstance(value, str):
+            errors.append(field_errors.invalid(selector, "", _wrong_type(selector, value, "string")))
+    return errors
+
+
+def _check_number(obj: Object, path: str) -> list[FieldError]:
+    value = dig(obj, *path.lstrip(".").split("."))
+    if value is None:
+        return []
+    if isinstance(value, bool) or not isinstance(value, int):
+        return [field_errors.invalid(path, 0, _wrong_type(path, value, "int64"))]
+    if value < 0:
+        return [field_errors.invalid(path, value, "should be a non-negative integer")]
+    if value > _MOST:
+        return [field_errors.invalid(path, value, f"should be less than or equal to {_MOST}")]
+    return []
+
+
+def _wrong_type(path: str, value: Any, expected: str) -> str:
+    found = _GO_TYPES.get(type(value), "int64")
+    return f"{path} accessor error: {value} is of the type {found}, expected {expected}"

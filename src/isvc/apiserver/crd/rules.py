@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.cel import CelError, Program, compile_expression
-from isvc.apiserver.crd.correlate import counterpart
+from isvc.apiserver.crd.validate import counterpart
 from isvc.apiserver.crd.values import cel_value
 from isvc.apiserver.field_errors import OMITTED
 from isvc.apiserver.resources.strategy import FieldError

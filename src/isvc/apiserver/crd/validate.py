@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from isvc.apiserver import field_errors
-from isvc.apiserver.crd.correlate import counterpart
 from isvc.apiserver.crd.formats import is_well_formed
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.patterns import matches
@@ -220,3 +219,15 @@ def _known(value: dict[str, Any], schema: Schema) -> Iterator[tuple[str, Schema]
             yield key, properties[key]
         elif isinstance(others, dict):
             yield key, others
+
+
+def counterpart(item: Any, old: Any, schema: Schema, missing: Any) -> Any:
+    """The item of the old list with the same keys, or `missing` where items have no identity."""
+    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list) or not isinstance(item, dict):
+        return missing
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    wanted = [item.get(key) for key in keys]
+    for each in old:
+        if isinstance(each, dict) and [each.get(key) for key in keys] == wanted:
+            return each
+    return missing

@@ -8,9 +8,17 @@ from collections.abc import Iterable, Sequence
 import orjson
 
 from isvc.apiserver.openapi import gnostic
-from isvc.apiserver.openapi.descriptions import described
 from isvc.apiserver.openapi.paths import paths_of
-from isvc.apiserver.openapi.schemas import V2, V3, Dialect, custom_schemas, name_of_kind, needed_by, published
+from isvc.apiserver.openapi.schemas import (
+    V2,
+    V3,
+    Dialect,
+    custom_schemas,
+    described,
+    name_of_kind,
+    needed_by,
+    published,
+)
 from isvc.apiserver.resources.description import Description
 from isvc.kube.objects import GVK, Object
 from isvc.kube.schemas import definition_name, raw_definitions

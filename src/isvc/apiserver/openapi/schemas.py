@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable
 from functools import cache
+from importlib import resources
 from typing import Any, NamedTuple
 
-from isvc.apiserver.openapi.descriptions import of_field
+import orjson
+
 from isvc.apiserver.resources.description import Description
 from isvc.kube.objects import Object
 from isvc.kube.schemas import Schema, definition_name, kinds
@@ -130,3 +133,27 @@ def _type_and_metadata(like: str, metadata: str, dialect: Dialect) -> Object:
         "kind": {"type": "string", **texts["kind"]},
         "metadata": dialect.reference(_META + metadata, texts["metadata"]),
     }
+
+
+def described(name: str, schema: Schema) -> Schema:
+    """A built-in definition with descriptions, and the values that a field may have."""
+    known = _descriptions().get(name)
+    if known is None:
+        return schema
+    shown: Schema = {"description": known["description"], **schema} if known["description"] else dict(schema)
+    if "properties" in schema:
+        fields = known["fields"]
+        shown["properties"] = {key: {**fields.get(key, {}), **each} for key, each in schema["properties"].items()}
+    return shown
+
+
+def of_field(name: str, field: str) -> str:
+    """The description of one field of a built-in definition."""
+    return str(_descriptions()[name]["fields"][field]["description"])
+
+
+@cache
+def _descriptions() -> dict[str, Any]:
+    packed = resources.files("isvc.apiserver").joinpath("data/descriptions.json.gz").read_bytes()
+    unpacked: dict[str, Any] = orjson.loads(gzip.decompress(packed))
+    return unpacked

@@ -9,8 +9,7 @@ from __future__ import annotations
 import struct
 
 from isvc.apiserver.protobuf.encoding import tagged, write_message
-from isvc.apiserver.protobuf.values import read_message
-from isvc.apiserver.protobuf.wire import fields
+from isvc.apiserver.protobuf.values import fields, read_message
 from isvc.kube.builtin.types import META, message, message_of
 from isvc.kube.errors import BadRequest, NotAcceptable
 from isvc.kube.objects import GVK, Object

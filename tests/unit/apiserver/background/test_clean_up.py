@@ -8,7 +8,7 @@ import pytest
 from tests.unit.apiserver.conftest import CONFIG_MAPS, MERGE, NAMESPACES
 from tests.waiting import until
 
-from isvc.apiserver.background.accounts import AUTHORITY
+from isvc.apiserver.background.namespaces import AUTHORITY
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 controllers = pytest.mark.parametrize("http", [{"controllers": True}], indirect=True)

@@ -1,6 +1,6 @@
 import pytest
+from tests.unit.apiserver.strategies import strategy_of
 
-from isvc.apiserver.builtin.catalog import strategy_of
 from isvc.kube.errors import BadRequest
 from isvc.kube.resource import (
     CONFIG_MAPS,

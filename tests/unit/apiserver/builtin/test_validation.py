@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from isvc.apiserver.builtin.catalog import KINDS, strategy_of
+from tests.unit.apiserver.strategies import strategy_of
+
+from isvc.apiserver.builtin.catalog import KINDS
 from isvc.apiserver.builtin.validation.workloads import job_update
 from isvc.kube.objects import Object
 from isvc.kube.resource import DEPLOYMENTS

@@ -13,7 +13,7 @@ from isvc.apiserver.admission.plugins.priority import Priority
 from isvc.apiserver.admission.plugins.runtime_class import RuntimeClass
 from isvc.apiserver.admission.plugins.service_account import ServiceAccount
 from isvc.apiserver.admission.plugins.tolerations import DefaultTolerationSeconds
-from isvc.apiserver.admission.reader import Reader
+from isvc.apiserver.reader import Reader
 
 __all__ = ["ORDER", "Plugin", "chosen"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from isvc.apiserver import refusals
-from isvc.apiserver.admission.reader import Reader
+from isvc.apiserver.reader import Reader
 from isvc.apiserver.request import AdmissionRequest
 from isvc.kube.errors import Forbidden
 from isvc.kube.objects import Object

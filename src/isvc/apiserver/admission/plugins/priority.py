@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isvc.apiserver.admission.plugins.plugin import Plugin, forbidden
-from isvc.apiserver.admission.reader import Reader
+from isvc.apiserver.reader import Reader
 from isvc.apiserver.request import AdmissionRequest
 from isvc.kube.objects import Object
 

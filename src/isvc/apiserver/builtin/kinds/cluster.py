@@ -6,7 +6,7 @@ from typing import Final
 
 from isvc.apiserver.builtin import conversion, strategies
 from isvc.apiserver.builtin.kind import Kind
-from isvc.apiserver.builtin.validation import certificates as certificate_rules
+from isvc.apiserver.builtin.validation import access as certificate_rules
 from isvc.apiserver.builtin.validation import storage as rules
 from isvc.apiserver.resources.description import READ_WRITE, Subresource
 from isvc.apiserver.tables import access, cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from isvc.apiserver.builtin.kind import Kind
-from isvc.apiserver.builtin.validation import devices as rules
+from isvc.apiserver.builtin.validation import storage as rules
 from isvc.apiserver.tables import cluster
 from isvc.kube.resource import Resource
 
@@ -22,9 +22,9 @@ KINDS: Final = (
         "ResourceClaim",
         columns=cluster.RESOURCE_CLAIMS,
         status=True,
-        check_update=rules.claim_update,
+        check_update=rules.resource_claim_update,
     ),
-    _kind("resourceclaimtemplates", "ResourceClaimTemplate", check_update=rules.claim_update),
+    _kind("resourceclaimtemplates", "ResourceClaimTemplate", check_update=rules.resource_claim_update),
     _kind(
         "resourceslices",
         "ResourceSlice",

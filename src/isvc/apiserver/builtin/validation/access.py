@@ -1,19 +1,24 @@
-"""Validates roles, role bindings and webhook configurations."""
+"""Validates roles, role bindings, webhook configurations and CertificateSigningRequests."""
 
 from __future__ import annotations
 
+import base64
 from urllib.parse import urlsplit
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import Errors, named, one_of, selector
 from isvc.apiserver.cel import CelError, compile_expression
-from isvc.apiserver.field_errors import Struct
+from isvc.apiserver.field_errors import Struct, invalid, required
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object
+from isvc.wire.x509.check import signing_request_problem
 
 _RBAC = "rbac.authorization.k8s.io"
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _ONLY = {"operations": "operations", "apiGroups": "API groups", "apiVersions": "API versions"}
+
+
+_MIN_SECONDS = 600
 
 
 def role(obj: Object) -> Errors:
@@ -144,3 +149,20 @@ def _rule(path: str, rule: Object) -> Errors:
         words = "if '*' is present, must not specify other resources without subresources"
         yield field_errors.invalid(f"{path}.resources", resources, words)
     yield from one_of(f"{path}.scope", rule["scope"], ("*", "Cluster", "Namespaced"))
+
+
+def request(obj: Object) -> Errors:
+    spec = obj["spec"]
+    if problem := signing_request_problem(base64.b64decode(spec.get("request") or "")):
+        yield invalid("spec.request", spec.get("request"), problem)
+    if not spec.get("usages"):
+        yield required("spec.usages", "usages must be provided")
+    name = spec.get("signerName") or ""
+    if not name:
+        yield required("spec.signerName")
+    elif "." not in name.partition("/")[0] or not name.partition("/")[2]:
+        why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        yield invalid("spec.signerName", name, why)
+    if (spec.get("expirationSeconds") or _MIN_SECONDS) < _MIN_SECONDS:
+        why = f"may not specify a duration less than {_MIN_SECONDS} seconds (10 minutes)"
+        yield invalid("spec.expirationSeconds", spec["expirationSeconds"], why)

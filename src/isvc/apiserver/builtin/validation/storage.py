@@ -1,4 +1,4 @@
-"""Validates ConfigMaps, Secrets, claims, volumes, storage classes, ResourceQuotas, Leases and Events."""
+"""Validates ConfigMaps, Secrets, volumes and claims of them and of devices, ResourceQuotas, Leases and Events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import base64
 import orjson
 
 from isvc.apiserver import field_errors
-from isvc.apiserver.builtin.validation.checks import Errors, named, not_negative, one_of
+from isvc.apiserver.builtin.validation.checks import Errors, named, not_negative, one_of, unchanged
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object, annotations_of, namespace_of
 from isvc.kube.quantity import Quantity
@@ -147,3 +147,7 @@ def event(obj: Object) -> Errors:
     about, where = (obj.get(field) or {}).get("namespace") or "", namespace_of(obj)
     if (about and about != where) or (not about and where not in ("default", "kube-system")):
         yield field_errors.invalid("involvedObject.namespace", about, "does not match event.namespace")
+
+
+def resource_claim_update(new: Object, old: Object) -> Errors:
+    yield from unchanged("spec", new["spec"], old["spec"])
