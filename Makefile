@@ -5,12 +5,13 @@ ENVTEST := $(CACHE)/envtest-1.35.4
 CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
+CRDS := manifests/crds/full
 comma := ,
 # For a package index that is slow, or away for a moment.
 export UV_HTTP_TIMEOUT ?= 300
 export UV_HTTP_RETRIES ?= 10
 
-.PHONY: bench-dashboard chromium run kserve-e2e docs fuzz test soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
+.PHONY: crds bench-dashboard chromium run kserve-e2e docs fuzz test soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -24,6 +25,7 @@ run: .venv ## run everything on this machine: API server, controllers, node, gat
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.7
 	$(BIN)/uv pip sync --quiet requirements.lock
 	$(BIN)/uv pip install --quiet --no-deps --editable .
+	$(BIN)/python tools/manifests --crds $(CRDS)
 	touch .venv
 
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
@@ -41,8 +43,11 @@ check: .venv docs ## lint, formatting, strict types, import contracts, staleness
 	$(BIN)/python tools/manifests --check
 	$(BIN)/python tools/generated --check
 
-manifests: .venv ## write the CRDs from the types
+manifests: .venv ## write what is generated in the charts: kinds from the types, webhooks from their table
 	$(BIN)/python tools/manifests
+
+crds: .venv ## write the bare kinds to manifests/crds/full, for programs that take a folder (conform.py, bench.py --crds)
+	$(BIN)/python tools/manifests --crds $(CRDS)
 
 generated: .venv envtest ## make the data that comes from Kubernetes and KServe anew (KSERVE=a checkout; needs Go)
 	$(BIN)/python tools/generated $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe))
@@ -84,23 +89,23 @@ LLMISVC := $(CURDIR)/$(BIN)/llmisvc-manager --leader-elect=false --webhook-port 
 SERVER := $(CURDIR)/$(BIN)/isvc apiserver --kubeconfig {kubeconfig} --dir {dir}
 SELECTED = $(addprefix --profile ,$(PROFILE)) $(addprefix --case ,$(CASE))
 
-conformance: .venv envtest ## play recorded cases on a real kube-apiserver (PROFILE=, CASE=)
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --llmisvc '$(LLMISVC)' --crds manifests/crds/full $(SELECTED)
+conformance: crds envtest ## play recorded cases on a real kube-apiserver (PROFILE=, CASE=)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --llmisvc '$(LLMISVC)' --crds $(CRDS) $(SELECTED)
 
-conformance-embedded: .venv ## play recorded cases on the embedded API server (PROFILE=, CASE=)
-	$(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --llmisvc '$(LLMISVC)' --server '$(SERVER)' --crds manifests/crds/full $(SELECTED)
+conformance-embedded: crds ## play recorded cases on the embedded API server (PROFILE=, CASE=)
+	$(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --llmisvc '$(LLMISVC)' --server '$(SERVER)' --crds $(CRDS) $(SELECTED)
 
 bench-api: .venv ## time of decoding, defaulting, validating and converting our kinds
 	$(BIN)/python bench/api.py
 
-bench: .venv envtest ## requests, CPU, memory and time per service on a real kube-apiserver (N=300)
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(BENCH)/bench.py --manager '$(MANAGER)' --crds manifests/crds/full -n $(or $(N),300)
+bench: crds envtest ## requests, CPU, memory and time per service on a real kube-apiserver (N=300)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(BENCH)/bench.py --manager '$(MANAGER)' --crds $(CRDS) -n $(or $(N),300)
 
-bench-llm: .venv envtest ## the same for LLMInferenceServices (N=50)
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(BENCH)/bench.py --llmisvc '$(LLMISVC)' --mode llmisvc --crds manifests/crds/full -n $(or $(N),50)
+bench-llm: crds envtest ## the same for LLMInferenceServices (N=50)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(BENCH)/bench.py --llmisvc '$(LLMISVC)' --mode llmisvc --crds $(CRDS) -n $(or $(N),50)
 
-bench-scale: .venv envtest ## a table of memory, CPU, restart and an edit of the configuration with many services (SIZES=300,1500,5000)
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/scale.py --bench $(BENCH) --manager '$(MANAGER)' --crds manifests/crds/full --sizes $(or $(SIZES),300$(comma)1500$(comma)5000)
+bench-scale: crds envtest ## a table of memory, CPU, restart and an edit of the configuration with many services (SIZES=300,1500,5000)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/scale.py --bench $(BENCH) --manager '$(MANAGER)' --crds $(CRDS) --sizes $(or $(SIZES),300$(comma)1500$(comma)5000)
 
 bench-apiserver: .venv envtest ## speed and memory of the embedded API server beside kube-apiserver with etcd
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/apiserver.py
@@ -147,4 +152,4 @@ kserve-e2e: .venv $(E2E)/complete ## KServe's own end-to-end tests against isvc 
 	$(BIN)/python tools/kserve_e2e $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe)) $(E2E)/bin/python $(or $(TESTS),-m predictor)
 
 clean: ## remove what make built here
-	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv build manifests .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -19,12 +19,12 @@ from statistics import median
 from typing import Any
 
 import aiohttp
-import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests import servers
 
+from isvc.api.crds import crds
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, PODS, REPLICA_SETS, Resource
@@ -35,10 +35,8 @@ AT_ONCE = 16
 
 
 async def populate(client: Client, number: int) -> None:
-    for path in sorted((ROOT / "manifests" / "crds" / "full").glob("*.yaml")):
-        for crd in yaml.safe_load_all(path.read_text()):
-            if crd:
-                await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
+    for crd in crds(described=True):
+        await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd)
     await asyncio.sleep(3)  # until all of them are served
     slots = asyncio.Semaphore(AT_ONCE)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache, partial
 from pathlib import Path
 
-import yaml
+import orjson
 
+from isvc.api.crds import DEFINITIONS, crd, crds
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
@@ -14,16 +15,21 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.failure import Unreachable
 from tests.waiting import until
 
-FOLDER = Path(__file__).parents[1] / "manifests" / "crds" / "full"
 PATIENCE = 240.0  # a definition with a large schema costs kube-apiserver many seconds of work
 
 
 @cache
 def ours(resource: Resource) -> Object:
     """The definition of a kind of ours, without the webhook that would convert its objects."""
-    definition: Object = yaml.load((FOLDER / f"{resource.group}_{resource.plural}.yaml").read_text(), yaml.CSafeLoader)
-    definition["spec"].pop("conversion", None)
-    return definition
+    return crd(next(each for each in DEFINITIONS if str(each.resource) == str(resource)), described=True)
+
+
+def write_ours(folder: Path) -> Path:
+    """One to a file, for programs that take a folder."""
+    folder.mkdir(exist_ok=True)
+    for each in crds(described=True):
+        (folder / f"{name_of(each)}.yaml").write_bytes(orjson.dumps(each))
+    return folder
 
 
 async def install(client: Client, *definitions: Object) -> None:

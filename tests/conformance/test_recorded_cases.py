@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.definitions import write_ours
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -54,9 +55,9 @@ def differences(output):
 
 @pytest.mark.skipif(not CASES.is_dir(), reason=f"no recorded cases in {CASES}")
 @pytest.mark.parametrize("profile", profiles())
-def test_profile_agrees_with_the_reference(profile, request):
+def test_profile_agrees_with_the_reference(profile, request, tmp_path):
     command: list[str | Path] = [sys.executable, CASES / "conform.py", "--manager", MANAGER, "--llmisvc", LLMISVC]
-    command += ["--profile", profile, "--crds", ROOT / "manifests" / "crds" / "full", "--show", "1000"]
+    command += ["--profile", profile, "--crds", write_ours(tmp_path), "--show", "1000"]
     if request.config.getoption("--cluster") == "embedded":
         command += ["--server", SERVER]
     played = subprocess.run(command, capture_output=True, text=True, check=False)

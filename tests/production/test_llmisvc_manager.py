@@ -8,12 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import yaml
 from tests import definitions
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.cluster.lifecycles.stage import foreign_crd
 from tests.production.balancer import Balancer
-from tests.production.installation import ROOT, SYSTEM, Installation
+from tests.production.installation import SYSTEM, Installation
 from tests.servers import discard, start
 from tests.waiting import until
 
@@ -30,6 +29,7 @@ from isvc.kube.resource import (
     Resource,
 )
 from isvc.programs.llmisvc_manager import PROGRAM
+from isvc.serving.shipped import shipped_presets
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES, INFERENCE_POOLS
 from isvc.toolkit.client import Client, kubeconfig
 
@@ -73,10 +73,9 @@ async def installation(tmp_path: Path) -> AsyncIterator[Installation]:
             await definitions.install(client, *map(foreign_crd, FOREIGN))
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
             await client.create(GATEWAYS, GATEWAY)
-            for path in sorted((ROOT / "manifests" / "llm-presets").glob("*.yaml")):
-                preset = yaml.safe_load(path.read_text())
-                preset["metadata"]["namespace"] = SYSTEM
-                await client.create(LLM_INFERENCE_SERVICE_CONFIGS, preset)
+            for preset in shipped_presets():
+                placed = {**preset, "metadata": {**preset["metadata"], "namespace": SYSTEM}}
+                await client.create(LLM_INFERENCE_SERVICE_CONFIGS, placed)
             try:
                 yield installed
             finally:

@@ -6,9 +6,12 @@ import importlib.util
 import json
 import sys
 from argparse import Namespace
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
+from tests.definitions import write_ours
 from tests.golden.recorded import FOLDER
 
 from isvc.kube.objects import Object
@@ -86,12 +89,17 @@ class Servers:
         return [json.loads(line) for line in self.cluster.audit_log.read_text().splitlines()]
 
 
+@cache
+def _definitions() -> Path:
+    return write_ours(Path(mkdtemp(prefix="isvc-crds-")))
+
+
 def profile_run(profile: str) -> Any:
     module = conform()
     arguments = Namespace(
         manager=f"{BIN}/isvc-manager {FLAGS}",
         llmisvc=f"{BIN}/llmisvc-manager --metrics-secure=false {FLAGS}",
-        crds=ROOT / "manifests" / "crds" / "full",
+        crds=_definitions(),
         quiet=1.0,
     )
     cases = [module.Case.load(path, FOLDER / "golden") for path in sorted(FOLDER.glob(f"cases/{profile}/*.yaml"))]

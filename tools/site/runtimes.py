@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.site.markdown import code, table
 
 from isvc.kube.objects import name_of
-from isvc.serving.shipped_runtimes import shipped_runtimes
+from isvc.serving.shipped import shipped_runtimes
 
 
 def runtimes() -> str:

@@ -6,14 +6,16 @@ The chart keeps to the functions below, which mean what they mean in Helm; a tes
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 import orjson
-import yaml
 
+from isvc.kube.go_yaml import load_all
 from isvc.kube.objects import Object
+from isvc.serving.shipped import CHART
 from isvc.serving.templates import fill
 from isvc.serving.templates.functions import Function
 from isvc.serving.templates.values import ANY, STRING, Maybe, Value, is_true, untyped
@@ -25,24 +27,34 @@ class RefusedValues(Exception):
     """Values that the chart refuses, by its schema or in a template."""
 
 
-def folder() -> Path:
-    """Returns the folder of the chart: as it ships in the package, else as it lies in the checkout."""
-    shipped = Path(__file__).with_name("shipped_chart")
-    return shipped if shipped.exists() else Path(__file__).parents[3] / "charts" / "isvc"
-
-
 def render(namespace: str, chosen: Mapping[str, Any]) -> list[Object]:
     """Renders the chart's objects in the order of its files, these values over its own; raises RefusedValues."""
-    chart, values = folder(), complete_values(chosen)
-    version = importlib.metadata.version("isvc")
-    release = {"Name": RELEASE, "Namespace": namespace, "Service": "isvc"}
-    root = untyped({"Values": values, "Release": release, "Chart": {"AppVersion": version, "Version": version}})
-    shared = "".join(path.read_text() for path in sorted((chart / "templates").glob("_*.tpl")))
+    values, version = complete_values(chosen), importlib.metadata.version("isvc")
+    root = untyped(
+        {
+            "Values": values,
+            "Release": {"Name": RELEASE, "Namespace": namespace, "Service": "isvc"},
+            "Chart": {"AppVersion": version, "Version": version},
+            "Files": dict(_read(CHART.joinpath("files"), "files/")),
+        }
+    )
+    templates = dict(sorted(_read(CHART.joinpath("templates"))))
+    shared = "".join(text for name, text in templates.items() if name.endswith(".tpl"))
     return [
         obj
-        for path in sorted((chart / "templates").glob("*.yaml"))
-        for obj in _load_all(fill(shared + path.read_text(), root, FUNCTIONS, strict=False))
+        for name, text in templates.items()
+        if name.endswith(".yaml")
+        for obj in load_all(fill(shared + text, root, FUNCTIONS, strict=False))
     ]
+
+
+def _read(folder: Traversable, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the files below a folder, by their paths."""
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _read(each, f"{path}{each.name}/")
+        else:
+            yield f"{path}{each.name}", each.read_text()
 
 
 def merge_values(values: Any, chosen: Any) -> Any:
@@ -57,18 +69,13 @@ def complete_values(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Lays these values over the chart's own. Raises RefusedValues if the chart's schema does not allow them."""
     import fastjsonschema
 
-    values: dict[str, Any] = merge_values(next(_load_all((folder() / "values.yaml").read_text())), chosen)
-    schema = orjson.loads((folder() / "values.schema.json").read_bytes())
+    values: dict[str, Any] = merge_values(load_all(CHART.joinpath("values.yaml").read_text())[0], chosen)
+    schema = orjson.loads(CHART.joinpath("values.schema.json").read_bytes())
     try:
         fastjsonschema.compile(schema, use_default=False)(values, name_prefix="values")
     except fastjsonschema.JsonSchemaValueException as error:
         raise RefusedValues(f"the chart refuses these values: {error.message}") from None
     return values
-
-
-def _load_all(text: str) -> Iterator[Any]:
-    documents = yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return (document for document in documents if document)
 
 
 def _text(text: str) -> Value:
@@ -92,13 +99,35 @@ def _fail(message: Maybe) -> Maybe:
     raise RefusedValues(_data(message))
 
 
+def _merge_overwrite(*maps: Maybe) -> Maybe:
+    merged: Any = {}
+    for each in maps:
+        merged = merge_values(merged, _data(each))
+    return untyped(merged)
+
+
+def _replace_pattern(pattern: Maybe, text: Maybe, by: Maybe) -> Value:
+    return _text(re.sub(_data(pattern), re.sub(r"\$\{(\d)\}", r"\\g<\1>", _data(by)), _data(text)))
+
+
+def _to_json(value: Maybe) -> Value:
+    """JSON is YAML, too."""
+    return _text(orjson.dumps(_data(value), option=orjson.OPT_SORT_KEYS).decode())
+
+
 FUNCTIONS: Final = {
     "default": Function(_default, (ANY,), ANY),
     "dict": Function(_dict, (), ANY),
     "fail": Function(_fail, (STRING,)),
+    "fromYaml": Function(lambda text: untyped(load_all(_data(text))[0]), (STRING,)),
     "has": Function(lambda item, items: untyped(_data(item) in (_data(items) or ())), (ANY, ANY), ANY),
+    "hasPrefix": Function(lambda prefix, text: untyped(_data(text).startswith(_data(prefix))), (STRING, STRING)),
     "join": Function(lambda by, items: _text(_data(by).join(_data(items))), (STRING, ANY)),
     "list": Function(lambda *items: untyped([_data(item) for item in items]), (), ANY),
+    "mergeOverwrite": Function(_merge_overwrite, (), ANY),
     "quote": Function(lambda value: _text(orjson.dumps(str(_data(value))).decode()), (ANY,)),
-    "toJson": Function(lambda value: _text(orjson.dumps(_data(value), option=orjson.OPT_SORT_KEYS).decode()), (ANY,)),
+    "regexReplaceAll": Function(_replace_pattern, (STRING, STRING, STRING)),
+    "toJson": Function(_to_json, (ANY,)),
+    "toString": Function(lambda value: _text(str(_data(value))), (ANY,)),
+    "toYaml": Function(_to_json, (ANY,)),
 }

@@ -36,6 +36,7 @@ def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tup
     import yaml
 
     from isvc.cli import chart
+    from isvc.kube.go_yaml import dump
     from isvc.programs import cluster_manifests
 
     chosen: dict[str, Any] = {}
@@ -50,8 +51,7 @@ def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tup
             objects = chart.render(namespace, chosen)
     except chart.RefusedValues as error:
         raise click.ClickException(str(error)) from None
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    click.echo(yaml.dump_all(objects, Dumper=dumper, sort_keys=False, width=120, allow_unicode=True), nl=False)
+    click.echo(dump(*objects), nl=False)
 
 
 def _setting(text: str) -> dict[str, Any]:

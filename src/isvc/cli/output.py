@@ -35,9 +35,9 @@ def print_value(value: Any, form: str) -> None:
 
         click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
     else:
-        from isvc.insight.operations.text import as_yaml
+        from isvc.kube.go_yaml import dump
 
-        click.echo(as_yaml(value), nl=False)
+        click.echo(dump(value), nl=False)
 
 
 def print_objects(objects: Sequence[Object], form: str) -> None:

@@ -75,7 +75,7 @@ def _print(objects: list[Object], form: str) -> None:
     if form != YAML:
         print_objects(objects, form)
         return
-    from isvc.insight.operations.text import as_yaml
+    from isvc.kube.go_yaml import dump
 
     for obj in objects:
-        click.echo("---\n" + as_yaml(obj), nl=False)
+        click.echo("---\n" + dump(obj), nl=False)

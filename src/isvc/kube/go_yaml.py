@@ -1,4 +1,4 @@
-"""YAML as Go's parser reads it, and as safely: dates and `1:30` are text, `1e3` a number, keys text, nesting finite."""
+"""YAML as Go reads it, and as safely: dates and `1:30` are text, `1e3` a number, keys text, nesting finite."""
 
 from __future__ import annotations
 
@@ -21,6 +21,17 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
         """Makes keys text, whatever they look like."""
         self.flatten_mapping(node)
         return {str(key.value): self.construct_object(value, deep=deep) for key, value in node.value}
+
+
+def load_all(text: str | bytes) -> list[Any]:
+    """The documents of a text that can be trusted not to be nested too deeply, but for empty ones."""
+    return [document for document in yaml.load_all(text, Loader=Loader) if document]
+
+
+def dump(*documents: Any, sort_keys: bool = False) -> str:
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump_all(documents, Dumper=dumper, sort_keys=sort_keys, width=120, allow_unicode=True)
+    return text
 
 
 def check_depth(text: str | bytes) -> None:

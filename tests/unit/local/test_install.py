@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
 import orjson
 import pytest
-import yaml
 
 from isvc.api.crds import crds
-from isvc.local.install import _objects
+from isvc.kube.objects import name_of
 from isvc.local.install.config import config_map, with_port
-from isvc.local.install.presets import local_presets
+from isvc.local.install.shipped import local_presets, local_runtimes
 from isvc.local.install.third_party import third_party_crds
 from isvc.local.install.webhooks import webhook_configurations
 from isvc.local.node.programs.images import BUILT_IN, fits, image_name
@@ -27,8 +25,6 @@ from isvc.serving.thirdparty import (
     INFERENCE_POOLS_V1ALPHA2,
     LEADER_WORKER_SETS,
 )
-
-RUNTIMES = files("isvc.local.install").joinpath("runtimes.yaml").read_bytes()
 
 
 def test_the_configuration_is_one_the_manager_reads():
@@ -55,7 +51,7 @@ def test_every_webhook_has_somebody_who_answers():
             assert path in served
 
 
-@pytest.mark.parametrize("runtime", [o for o in yaml.safe_load_all(RUNTIMES) if o["kind"] == "ClusterServingRuntime"])
+@pytest.mark.parametrize("runtime", [o for o in local_runtimes() if o["kind"] == "ClusterServingRuntime"], ids=name_of)
 def test_every_runtime_runs_here(runtime):
     for container in runtime["spec"]["containers"]:
         assert any(fits(key, image_name(container["image"])) for key in BUILT_IN)
@@ -63,7 +59,7 @@ def test_every_runtime_runs_here(runtime):
 
 def test_the_kinds_of_the_installed_objects_are_installed():
     kinds = {crd["spec"]["names"]["kind"] for crd in crds(described=False)}
-    assert {obj["kind"] for obj in _objects(RUNTIMES)} <= kinds
+    assert {obj["kind"] for obj in local_runtimes()} <= kinds
     assert "InferenceService" in kinds
 
 

@@ -14,7 +14,7 @@ from isvc.api.servingruntime import ClusterServingRuntime
 from isvc.api.validation.servingruntime import validate_runtime
 from isvc.kube.objects import Object, name_of
 from isvc.serving.runtimes import Runtime, Runtimes
-from isvc.serving.shipped_runtimes import shipped_runtimes
+from isvc.serving.shipped import shipped_runtimes
 
 ALL = list(shipped_runtimes())
 RUNTIMES = [each for each in ALL if each["kind"] == "ClusterServingRuntime"]

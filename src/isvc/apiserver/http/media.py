@@ -87,10 +87,9 @@ def _dump(media: str, value: Any) -> bytes:
 
 
 def to_yaml(value: Any) -> bytes:
-    import yaml
+    from isvc.kube.go_yaml import dump
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return yaml.dump(value, Dumper=dumper, allow_unicode=True).encode()
+    return dump(value, sort_keys=True).encode()
 
 
 def _stream(media: str, response: message.Stream) -> message.Response:

@@ -20,8 +20,8 @@ from isvc.dashboard.views.service import ServicePage, service_page
 from isvc.insight.diagnosis.gather import explain
 from isvc.insight.operations import NotPossible
 from isvc.insight.operations.history import read_history
-from isvc.insight.operations.text import as_yaml
 from isvc.insight.rendering.effective import effective
+from isvc.kube.go_yaml import dump
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import Resource
 from isvc.programs.options import Options
@@ -88,7 +88,7 @@ class ServicePages:
         async with self._views.use(request) as view:
             obj = await view.client.get(resource, request.match_info["name"], namespace)
         fit = presentable({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
-        more = {"yaml": as_yaml(fit), "kind": resource.kind, "managed": _managers(obj)}
+        more = {"yaml": dump(fit), "kind": resource.kind, "managed": _managers(obj)}
         return respond(request, Page("object.html", f"{resource.kind} {name_of(obj)}", fit, around=more))
 
 

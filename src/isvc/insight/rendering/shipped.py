@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import Final
 
 import orjson
 
-from isvc.insight.rendering.documents import read
 from isvc.kube.objects import Object
-from isvc.local.install.config import config_map
-from isvc.serving.llm.shipped import shipped_presets
+from isvc.serving.shipped import laptop_config, shipped_presets, shipped_runtimes
 
 DOMAIN: Final = "example.com"
 
 
 def shipped_config(namespace: str) -> Object:
     """The configuration of `isvc up`, on a domain that stands for the cluster's."""
-    shipped = config_map(namespace, 0)
-    return with_section(shipped, "ingress", ingressDomain=DOMAIN)
+    return laptop_config(namespace, DOMAIN)
 
 
 def with_section(config: Object, name: str, **values: object) -> Object:
@@ -31,7 +27,6 @@ def with_section(config: Object, name: str, **values: object) -> Object:
 
 def shipped_objects(namespace: str) -> Iterator[Object]:
     """Runtimes, storage containers and presets."""
-    runtimes = files("isvc.local.install").joinpath("runtimes.yaml").read_text()
-    yield from (document.obj for document in read(runtimes))
+    yield from shipped_runtimes()
     for preset in shipped_presets():
         yield {**preset, "metadata": {**preset["metadata"], "namespace": namespace}}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-import yaml
-
 from isvc.insight.rendering.differences import Difference, Differences, content
 from isvc.insight.simulation.server import Place
+from isvc.kube import go_yaml
 from isvc.kube.objects import Object
 
 
@@ -57,5 +56,4 @@ def _lines(obj: Object | None) -> list[str]:
         return []
     if obj is not None and obj["kind"] == "Secret":
         shown = {**shown, "data": dict.fromkeys(shown.get("data") or {}, "(not shown)")}
-    text: str = yaml.dump(shown, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=True, width=120)
-    return text.splitlines()
+    return go_yaml.dump(shown, sort_keys=True).splitlines()

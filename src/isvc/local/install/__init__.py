@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.metadata
-from collections.abc import Iterable, Mapping
-from importlib.resources import files
+from collections.abc import Mapping
 
 import orjson
 
@@ -32,7 +31,7 @@ from isvc.kube.resource import (
 from isvc.local.install.config import config_map, with_port
 from isvc.local.install.gateway import at_port, gateway, gateway_class
 from isvc.local.install.knative import knative_objects
-from isvc.local.install.presets import local_presets
+from isvc.local.install.shipped import local_presets, local_runtimes
 from isvc.local.install.third_party import third_party_crds
 from isvc.local.install.webhooks import crd_conversions, webhook_configurations
 from isvc.programs.program import Program
@@ -43,7 +42,6 @@ from isvc.toolkit.client import Client
 SYSTEM_NAMESPACE = "kserve"
 MODELS_CLAIM = "models"
 _MARK = "isvc-installed"
-_RUNTIMES = ("runtimes.yaml", "local_runtimes.yaml")  # those that `isvc render` assumes, too, and those of the laptop
 
 
 async def install(client: Client, gateway_port: int, conversions: Mapping[str, Object]) -> None:
@@ -54,14 +52,13 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
     """
     await _ensure(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
     mark = await _get(client, CONFIG_MAPS, _MARK, SYSTEM_NAMESPACE)
-    manifests = b"\n---\n".join(files("isvc.local.install").joinpath(name).read_bytes() for name in _RUNTIMES)
+    objects = [*local_runtimes(), *local_presets(SYSTEM_NAMESPACE)]
     installed = (mark or {}).get("data") or {}
-    wanted = {"digest": _digest(manifests), "conversions": _hash(orjson.dumps(conversions))}
+    wanted = {"digest": _digest(objects), "conversions": _hash(orjson.dumps(conversions))}
     if installed.get("digest") != wanted["digest"]:
         await _remove_webhooks(client)  # those of an earlier start would be asked about the runtimes
         kinds = [*(_converted(crd, conversions) for crd in crds(described=True)), *third_party_crds()]
         await asyncio.gather(*(_ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True) for crd in kinds))
-        objects = [*_objects(manifests), *local_presets(SYSTEM_NAMESPACE)]
         await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in objects))
         await _ensure(client, PERSISTENT_VOLUME_CLAIMS, _claim())
     elif installed != wanted:
@@ -140,11 +137,11 @@ async def _remove_webhooks(client: Client) -> None:
             continue
 
 
-def _digest(manifests: bytes) -> str:
+def _digest(objects: list[Object]) -> str:
     """Changes with what is to be installed."""
     kinds = " ".join(str(definition.resource) for definition in DEFINITIONS)
-    others = orjson.dumps([*third_party_crds(), *local_presets(SYSTEM_NAMESPACE)])
-    return _hash(f"{importlib.metadata.version('isvc')} {kinds} ".encode() + others + manifests)
+    others = orjson.dumps([*third_party_crds(), *objects])
+    return _hash(f"{importlib.metadata.version('isvc')} {kinds} ".encode() + others)
 
 
 def _hash(text: bytes) -> str:
@@ -154,13 +151,6 @@ def _hash(text: bytes) -> str:
 def _converted(crd: Object, conversions: Mapping[str, Object]) -> Object:
     conversion = conversions.get(name_of(crd))
     return {**crd, "spec": {**crd["spec"], "conversion": conversion}} if conversion else crd
-
-
-def _objects(manifests: bytes) -> Iterable[Object]:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return (obj for obj in yaml.load_all(manifests, Loader=loader) if obj)
 
 
 _RESOURCES = {

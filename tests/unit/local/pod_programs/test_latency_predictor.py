@@ -12,15 +12,21 @@ import pytest
 from tests.ports import free_port
 from tests.waiting import wait_until
 
+from isvc.kube.objects import name_of
 from isvc.local.node.programs.images import BUILT_IN, ImageTable
-from isvc.serving.llm.shipped.routing import PREDICTOR, TRAINER
+from isvc.serving.shipped import shipped_presets
 
 
-@pytest.mark.parametrize(
-    ("image", "env"), [(TRAINER, {}), (PREDICTOR, {"PREDICT_PORT": "8001"})], ids=["learn", "tell"]
-)
-def test_the_servers_say_that_they_are_well(image, env, tmp_path):
-    program = ImageTable(tmp_path / "images.yaml").find(image)
+def image_of(server: str) -> str:
+    """In the preset that ships."""
+    [preset] = [each for each in shipped_presets() if name_of(each) == "kserve-config-llm-scheduler-latency-predictor"]
+    containers = preset["spec"]["router"]["scheduler"]["template"]["containers"]
+    return next(each["image"] for each in containers if each["name"] == server)
+
+
+@pytest.mark.parametrize(("server", "env"), [("training-server", {}), ("prediction-server", {"PREDICT_PORT": "8001"})])
+def test_the_servers_say_that_they_are_well(server, env, tmp_path):
+    program = ImageTable(tmp_path / "images.yaml").find(image_of(server))
     assert program is BUILT_IN["llm-d/llm-d-latency-predictor-*"]
     port = free_port()
     ports = json.dumps({env.get("PREDICT_PORT", "8000"): port})

@@ -16,7 +16,7 @@ from isvc.api.validation.llm import validate_llm_config
 from isvc.controllers.llmisvc.presets import Sources, combine
 from isvc.kube.objects import Object
 from isvc.serving.llm.presets import Settings, preset_names
-from isvc.serving.llm.shipped import shipped_presets
+from isvc.serving.shipped import shipped_presets
 from isvc.webhooks.llm import try_templates
 
 PRESETS = {
@@ -72,6 +72,32 @@ def test_there_is_one_for_every_name() -> None:
 def test_each_passes_admission(name: str, tls: bool) -> None:
     assert not validate_llm_config(PRESETS[name]).problems
     assert not try_templates(PRESETS[name], settings(tls=tls)).problems
+
+
+def server_scripts() -> list[str]:
+    """The scripts that start vLLM, of heads and workers."""
+    pods = [
+        pod
+        for preset in PRESETS.values()
+        for workload in (preset["spec"], preset["spec"].get("prefill") or {})
+        for pod in (workload.get("template"), workload.get("worker"))
+        if pod
+    ]
+    return [each["command"][2] for pod in pods for each in pod["containers"] if each["command"][0] == "/bin/bash"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "times"),
+    [
+        ("# The address of the group's first pod", 'echo "leader: $DP_ADDRESS"', 6),
+        ("# Find the network cards that speak RoCE", 'index=${NCCL_IB_GID_INDEX:-none}"\nfi', 9),
+        ("# Which flags this vLLM has.", "SHUTDOWN_TIMEOUT_ARGS=", 9),
+    ],
+)
+def test_what_scripts_have_in_common_is_the_same_in_all_of_them(begin: str, end: str, times: int) -> None:
+    """YAML cannot share a part of a text."""
+    parts = [script[script.index(begin) : script.index(end)] for script in server_scripts() if begin in script]
+    assert (len(parts), len(set(parts))) == (times, 1)
 
 
 def test_a_server_is_started_with_its_model_and_names(called) -> None:

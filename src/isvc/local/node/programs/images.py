@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ BUILT_IN: dict[str, Program] = {
     "kserve/pmmlserver": _model_server("--framework=pmml"),
     "kserve/predictiveserver": _model_server(),
     "seldonio/mlserver": _model_server(),
-    "kserve/huggingfaceserver": _VLLM,
+    "kserve/huggingfaceserver": replace(_VLLM, command=(*_VLLM.command, "--port={port:8080}")),
     "*vllm*": _VLLM,
     **dict.fromkeys(
         [f"llm-d/llm-d-{build}*" for build in ("aws", "cpu", "cuda", "dev", "gke", "hpu", "rocm", "xpu")], _VLLM
