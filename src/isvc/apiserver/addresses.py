@@ -39,7 +39,7 @@ class ServiceAddresses:
 
     @property
     def kubernetes(self) -> str:
-        """The address of the API server's own Service."""
+        """Returns the address of the API server's own Service."""
         return str(self._network[1])
 
     def follow(self, store: Store) -> None:
@@ -152,7 +152,7 @@ def taken_by(service: Object) -> set[str | int]:
 
 
 def fixed_address_errors(new: Object, old: Object) -> list[FieldError]:
-    """A Service keeps its address for as long as it has one."""
+    """Checks that a Service keeps its address for as long as it has one."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     if "ExternalName" in (before.get("type"), after.get("type")) or before.get("clusterIP") == after.get("clusterIP"):
         return []
@@ -160,7 +160,7 @@ def fixed_address_errors(new: Object, old: Object) -> list[FieldError]:
 
 
 def _check_families(spec: dict[str, Any]) -> None:
-    """There is one family here; only Services without address and selector may name another."""
+    """Checks that only Services without address and selector name another family than the one there is."""
     if spec.get("clusterIP") == "None" and not spec.get("selector"):
         return
     families, policy = spec.get("ipFamilies") or [], spec.get("ipFamilyPolicy") or "SingleStack"
@@ -176,7 +176,7 @@ def _check_families(spec: dict[str, Any]) -> None:
 
 
 def _keep(spec: dict[str, Any], old: dict[str, Any]) -> None:
-    """A PUT that does not mention the addresses keeps them, as long as the type still has them."""
+    """Keeps the addresses that a PUT does not mention, as long as the type still has them."""
     if spec.get("type", "ClusterIP") == "ExternalName" or old.get("type", "ClusterIP") == "ExternalName":
         return
     for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"):

@@ -46,7 +46,7 @@ async def create_missing(api: Api, cluster_ip: str, address: str, port: int) -> 
 
 
 async def _create_first_objects(api: Api) -> None:
-    """The roles and bindings that RBAC begins with; what an administrator changed since stays."""
+    """Creates the roles and bindings that RBAC begins with; what an administrator changed since stays."""
     packed = resources.files("isvc.apiserver").joinpath("data/bootstrap.json.gz").read_bytes()
     writes = []
     for obj in orjson.loads(gzip.decompress(packed)):
@@ -64,13 +64,13 @@ async def _create(api: Api, resource: Resource, obj: Object) -> None:
 
 
 async def _renew(api: Api, resource: Resource, obj: Object) -> None:
-    async def renewed(live: Object) -> Object:
+    async def renew(live: Object) -> Object:
         fresh = {field: value for field, value in obj.items() if field != "metadata"}
         return body.decode(merge_patch.apply(live, fresh), call)
 
     call = _call(api, resource)
     call.name = "kubernetes"
-    await change(api, call, renewed)
+    await change(api, call, renew)
 
 
 def _call(api: Api, resource: Resource) -> Call:

@@ -37,7 +37,7 @@ def type_invalid(path: str, value: Any, detail: str) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[Any]) -> FieldError:
-    names = ", ".join(quoted(each if isinstance(each, str) else text(each)) for each in supported)
+    names = ", ".join(quote(each if isinstance(each, str) else text(each)) for each in supported)
     return FieldError(
         "FieldValueNotSupported",
         path,
@@ -67,12 +67,12 @@ def too_many(path: str, actual: int, most: int) -> FieldError:
     return FieldError("FieldValueTooMany", path, f"Too many: {actual}: must have at most {most} {unit}")
 
 
-def quoted(value: str) -> str:
+def quote(value: str) -> str:
     return orjson.dumps(value).decode()
 
 
 def text(value: Any) -> str:
-    """A value as Go prints it: numbers bare, strings quoted, the rest as JSON with sorted keys, safe within HTML."""
+    """Writes a value as Go prints it: numbers bare, strings quoted, the rest as JSON with sorted keys, safe in HTML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

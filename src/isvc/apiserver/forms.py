@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from isvc.apiserver.field_errors import quoted
+from isvc.apiserver.field_errors import quote
 from isvc.apiserver.http.media import PROTOBUF, YAML, clauses
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.tables.columns import Column
@@ -21,8 +21,8 @@ _FORMS = {"Table": TABLE, "PartialObjectMetadata": METADATA, "PartialObjectMetad
 _KNOWN = (JSON, YAML, PROTOBUF, "*/*", "application/*", "")
 
 
-def of(request: Request) -> str:
-    """The first form in the Accept header that we can answer with."""
+def requested_form(request: Request) -> str:
+    """Returns the first form in the Accept header that we can answer with."""
     accept = request.accept
     if not accept or accept == "application/json" or accept == "*/*":
         return OBJECT
@@ -42,31 +42,31 @@ def of(request: Request) -> str:
     raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {accepted}", details={})
 
 
-def single(form: str, call: Call, obj: Object) -> Object:
+def one_as(form: str, call: Call, obj: Object) -> Object:
     if form == METADATA:
-        return partial(obj)
+        return metadata_only(obj)
     return table(call, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")})
 
 
-def several(form: str, call: Call, objects: list[Object], meta: Object) -> Object:
+def many_as(form: str, call: Call, objects: list[Object], meta: Object) -> Object:
     if form == METADATA:
         return {
             "kind": "PartialObjectMetadataList",
             "apiVersion": "meta.k8s.io/v1",
             "metadata": meta,
-            "items": [partial(obj) for obj in objects],
+            "items": [metadata_only(obj) for obj in objects],
         }
     return table(call, objects, meta)
 
 
-def partial(obj: Object) -> Object:
+def metadata_only(obj: Object) -> Object:
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
 
 
 def _check_table_options(request: Request) -> None:
     included = request.query.get("includeObject", "")
     if included not in ("", "None", "Metadata", "Object"):
-        problem = f"includeObject: Invalid value: {quoted(included)}: must be 'Metadata', 'Object', 'None', or empty"
+        problem = f"includeObject: Invalid value: {quote(included)}: must be 'Metadata', 'Object', 'None', or empty"
         raise BadRequest(f"Unable to convert to Table as requested: {problem}")
 
 

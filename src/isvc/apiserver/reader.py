@@ -19,7 +19,7 @@ class Reader:
         return entry.parse() if entry else None
 
     def labels(self, collection: str, name: str, namespace: str = "") -> Mapping[str, str]:
-        """The labels of an object, none if it is not there; quicker than a look at the whole."""
+        """Returns the labels of an object, none if it is not there; quicker than a look at the whole."""
         entry = self._store.get(collection, namespace, name)
         return entry.labels if entry else {}
 
@@ -27,5 +27,5 @@ class Reader:
         return [entry.parse() for entry in self._store.list(collection, namespace)]
 
     def revision(self, collection: str) -> int:
-        """Changes whenever something in the collection does."""
+        """Returns a number that changes whenever something in the collection does."""
         return self._store.revision(collection)

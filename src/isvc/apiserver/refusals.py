@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isvc.apiserver.field_errors import quoted
+from isvc.apiserver.field_errors import quote
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.builtin.shape import Undecodable
 from isvc.kube.errors import (
@@ -51,7 +51,7 @@ def modified(resource: Resource, name: str) -> Conflict:
 
 
 def precondition(resource: Resource, namespace: str, name: str, wanted: str, found: str) -> Conflict:
-    """An update that names another uid."""
+    """Refuses an update that names another uid."""
     key = "/".join(filter(None, ("/registry", resource.plural, namespace, name)))
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     why = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
@@ -59,7 +59,7 @@ def precondition(resource: Resource, namespace: str, name: str, wanted: str, fou
 
 
 def outdated_deletion(resource: Resource, name: str, what: str, wanted: str, found: str) -> Conflict:
-    """A deletion whose preconditions do not hold."""
+    """Refuses a deletion whose preconditions do not hold."""
     guess = "deleted and then recreated" if what == "UID" else "modified"
     why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found})"
     fields = {**details(resource, name), "kind": resource.kind}
@@ -138,14 +138,14 @@ def wrong_kind(found: Object, expected: GVK, custom: bool) -> ApiError:
 
 
 def untypeable(gvk: GVK, obj: Object, why: str) -> ApiError:
-    """An apply that does not fit the schema."""
+    """Refuses an apply that does not fit the schema."""
     where = "/".join((namespace_of(obj), name_of(obj)))
     kind = f"{gvk.api_version}, Kind={gvk.kind}"
     return Unspecific(f"failed to create typed patch object ({where}; {kind}): {why}")
 
 
 def inconvertible(gvk: GVK, obj: Object, why: str) -> ApiError:
-    """An apply whose values do not fit the Go type."""
+    """Refuses an apply whose values do not fit the Go type."""
     where = "/".join((namespace_of(obj), name_of(obj)))
     kind = f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
     reason = why.partition(": ")[2] or why
@@ -156,12 +156,12 @@ def inconvertible(gvk: GVK, obj: Object, why: str) -> ApiError:
 
 
 def invalid_patch(shown: str, why: str) -> Invalid:
-    message = f"Invalid value: {quoted(shown)}: {why}"
+    message = f"Invalid value: {quote(shown)}: {why}"
     cause = {"reason": "FieldValueInvalid", "message": message, "field": "patch"}
     return Invalid(f' "" is invalid: patch: {message}', details={"causes": [cause]})
 
 
 def unrecognized(kind: str, body: bytes, why: str) -> BadRequest:
-    """A body that is no object at all, shown as far as it is text."""
+    """Refuses a body that is no object at all, shown as far as it is text."""
     shown = body.decode("utf-8", "replace")[:1024] if body.startswith(b"{") else body[:1024].hex() or "<empty>"
     return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {why} ({shown})")

@@ -22,7 +22,7 @@ class User(NamedTuple):
     extra: dict[str, list[str]] = {}  # noqa: RUF012
 
     def info(self) -> Object:
-        """As `userInfo` in an admission review."""
+        """Returns the user as `userInfo` in an admission review."""
         info: Object = {"username": self.username, "groups": list(self.groups)}
         if self.uid:
             info["uid"] = self.uid
@@ -46,7 +46,7 @@ class Request(message.Request):
 
     @property
     def query(self) -> dict[str, str]:
-        """The first value of every parameter."""
+        """Returns the first value of every parameter."""
         if self._query is None:
             pairs = parse_qsl(self.query_string, keep_blank_values=True) if self.query_string else []
             self._query = dict(reversed(pairs))
@@ -88,7 +88,7 @@ class Call:
 
     @property
     def manager(self) -> str:
-        """The name under which this request owns fields: what it says, or the program's name."""
+        """Returns the name under which this request owns fields: what it says, or the program's name."""
         return self.field_manager or self.request.user_agent.split("/", 1)[0][:128] or "unknown"
 
 

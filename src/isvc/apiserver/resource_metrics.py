@@ -46,16 +46,16 @@ class ResourceMetrics:
             self._registry.remove(NAME_OF_SERVICE)
 
 
-def used(metrics: Object, resource: str) -> Quantity:
-    """What all containers of a pod, or a whole node, use of a resource."""
+def usage(metrics: Object, resource: str) -> Quantity:
+    """Returns what all containers of a pod, or a whole node, use of a resource."""
     usages = [metrics["usage"]] if "usage" in metrics else [each["usage"] for each in metrics["containers"]]
     return sum((Quantity.parse(usage[resource]) for usage in usages), Quantity(0))
 
 
 _COLUMNS: Final = (
     NAME,
-    Column("CPU", lambda metrics: str(used(metrics, "cpu"))),
-    Column("Memory", lambda metrics: str(used(metrics, "memory"))),
+    Column("CPU", lambda metrics: str(usage(metrics, "cpu"))),
+    Column("Memory", lambda metrics: str(usage(metrics, "memory"))),
     at("Window", "window"),
 )
 

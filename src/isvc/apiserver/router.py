@@ -77,13 +77,13 @@ class Router:
         self._reviews = reviews
 
     def fast_get(self, request: Request, target: Target) -> Response | None:
-        """The hot path: one object, as it is stored."""
+        """Answers the most frequent request: one object, as it is stored."""
         if request.query_string or target.subresource or not target.name or request.method != "GET":
             return None
         description = self._api.registry.find(target.group, target.version, target.plural)
         if description is None or description.custom or description.storage or not _scope_fits(description, target):
             return None
-        if request.accept not in ("application/json", "", "*/*") and forms.of(request) != forms.OBJECT:
+        if request.accept not in ("application/json", "", "*/*") and forms.requested_form(request) != forms.OBJECT:
             return None
         entry = self._api.store.get(description.collection, target.namespace, target.name)
         return Response(entry.raw) if entry else None
@@ -133,7 +133,7 @@ class Router:
 
 
 def read_options(call: Call) -> None:
-    """dryRun, fieldManager and fieldValidation, checked."""
+    """Checks dryRun, fieldManager and fieldValidation."""
     query = call.request.query
     if not query:
         return
@@ -164,14 +164,14 @@ def _scope_fits(description: Description, target: Target) -> bool:
 
 
 def _require_namespace(call: Call) -> None:
-    """A namespaced kind is created or cleared in one namespace at a time."""
+    """Refuses to create or clear a namespaced kind in more than one namespace at a time."""
     needs = call.description.resource.namespaced and not call.namespace
     if needs and call.request.method in ("POST", "DELETE"):
         raise refusals.method_not_allowed()
 
 
 def nothing_here(registry: Registry, group: str) -> Response:
-    """What is not served: a Status within a built-in group, else a plain 404."""
+    """Answers what is not served: with a Status within a built-in group, else a plain 404."""
     if registry.has_builtin_group(group):
         return Response.error(refusals.unknown_resource())
     return Response.text("404 page not found\n", 404)

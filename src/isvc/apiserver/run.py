@@ -67,7 +67,7 @@ async def serve(options: Options) -> None:
 
 
 def kubeconfig(url: str, identity: Identity) -> Object:
-    """A kubeconfig with a token (JSON is YAML too)."""
+    """Returns a kubeconfig with a token (JSON is YAML too)."""
     authority = base64.b64encode(identity.ca.read_bytes()).decode()
     return {
         "apiVersion": "v1",

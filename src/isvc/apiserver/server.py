@@ -14,13 +14,13 @@ from isvc.apiserver import bootstrap
 from isvc.apiserver.access import identity
 from isvc.apiserver.access.authentication import Authenticator
 from isvc.apiserver.access.identity import Credentials
-from isvc.apiserver.access.impersonation import impersonated
+from isvc.apiserver.access.impersonation import impersonate
 from isvc.apiserver.access.rbac import Rbac, authorize
 from isvc.apiserver.access.reviews import Reviews
 from isvc.apiserver.access.tokens import Tokens
 from isvc.apiserver.addresses import SERVICE_NETWORK, ServiceAddresses
 from isvc.apiserver.admission import Admission
-from isvc.apiserver.admission.plugins import chosen
+from isvc.apiserver.admission.plugins import enabled_plugins
 from isvc.apiserver.admission.policies import Policies
 from isvc.apiserver.admission.quota import ResourceQuota
 from isvc.apiserver.background.definitions import DefinitionFinalizer, NameAcceptance
@@ -108,7 +108,7 @@ class Server:
         claims.follow(self.store)
         self.registry = Registry(descriptions(claims))
         reader = Reader(self.store)
-        plugins = chosen(reader, self._without_plugins, controllers=self._controllers)
+        plugins = enabled_plugins(reader, self._without_plugins, controllers=self._controllers)
         policies = Policies(reader, self.registry)
         self._admission = Admission(reader, plugins=plugins, policies=policies, quota=ResourceQuota(self.store))
         self._custom = CustomResources(self.store, self.registry, self._admission.caller)
@@ -121,7 +121,7 @@ class Server:
         self._router = Router(self.api, Reviews(self._authenticator, self._rbac))
         self._openapi = OpenApi(self.registry)
         self.metrics = Metrics(self.store, self.registry)
-        handler = ApiHandler(self.handle, self.metrics.answered)
+        handler = ApiHandler(self.handle, self.metrics.observe_latency)
         self._http = HttpServer(handler, idle_seconds=IDLE_SECONDS, tls=self._certificate())
         address, self._port = await self._http.listen(self._host, self._port)
         await bootstrap.create_missing(self.api, claims.addresses.kubernetes, address, self._port)
@@ -185,7 +185,7 @@ class Server:
         user = self._authenticator.user(given, connection.peer_certificate() if given is None else None)
         if user is None:
             raise Unauthorized("Unauthorized")
-        request.user = impersonated(request, user, self._rbac)
+        request.user = impersonate(request, user, self._rbac)
         target = parse(path) if path.startswith("/api") else None
         if target is not None and target.watched:
             target = _as_watch(request, target)
@@ -206,7 +206,7 @@ class Server:
         return Response.text("404 page not found\n", 404)
 
     def _other(self, request: Request) -> Response:
-        """Everything that is not a resource: discovery, OpenAPI, version."""
+        """Answers everything that is not a resource: discovery, OpenAPI, version."""
         if request.method not in ("GET", "HEAD"):
             return Response.text("404 page not found\n", 404)
         path = request.path.rstrip("/")
@@ -239,7 +239,7 @@ class Server:
 
     def _discovery(self, request: Request, core: bool) -> Response:
         if discovery.wants_aggregated(request.accept):
-            return Response(orjson.dumps(discovery.aggregated(self.registry, core)), 200, discovery.AGGREGATED_TYPE)
+            return Response(orjson.dumps(discovery.aggregate(self.registry, core)), 200, discovery.AGGREGATED_TYPE)
         if core:
             return Response.json(discovery.core_versions(self.url.removeprefix("https://")))
         return Response.json(discovery.group_list(self.registry))
@@ -256,7 +256,7 @@ class Server:
 
 
 def _as_watch(request: Request, target: Target) -> Target:
-    """The old form of a watch as the new one: a parameter, and a selector for a single object."""
+    """Rewrites the old form of a watch as the new one: a parameter, and a selector for a single object."""
     request.query["watch"] = "true"
     if target.name:
         request.query["fieldSelector"] = f"metadata.name={target.name}"

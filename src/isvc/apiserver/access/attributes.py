@@ -35,7 +35,7 @@ def verb_of(request: Request, *, named: bool) -> str:
 
 
 def forbidden(user: User, wanted: Attributes, why: str = "") -> Forbidden:
-    """The refusal of a request, in Kubernetes' words."""
+    """Returns the refusal of a request, in Kubernetes' words."""
     if wanted.path:
         message = f'User "{user.username}" cannot {wanted.verb} path "{wanted.path}"'
         return Forbidden(f"forbidden: {message}", details={})

@@ -18,7 +18,7 @@ class Authenticator:
         self._given = {token.encode(): user for token, user in given.items()}
 
     def user(self, authorization: str | None, certificate: dict[str, Any] | None) -> User | None:
-        """None for a credential that is not known, and for none at all."""
+        """Returns None for a credential that is not known, and for none at all."""
         if authorization is None:
             return user_of_certificate(certificate) if certificate else None
         scheme, _, token = authorization.partition(" ")

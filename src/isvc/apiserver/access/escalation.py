@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isvc.apiserver.access.attributes import Attributes
 from isvc.apiserver.access.rbac import GROUP, MASTERS, Rbac
-from isvc.apiserver.access.rules import uncovered
+from isvc.apiserver.access.rules import not_covered
 from isvc.apiserver.refusals import forbidden
 from isvc.apiserver.request import AdmissionRequest
 from isvc.kube.objects import Object
@@ -22,16 +22,16 @@ def check_escalation(rbac: Rbac, request: AdmissionRequest, obj: Object, old: Ob
     exempt = Attributes("escalate" if is_role else "bind", GROUP, *_target(obj, is_role, resource.plural, request))
     if rbac.allows(user, exempt) is not None:
         return
-    missing = uncovered(given or (), rbac.rules(user, request.namespace))
+    missing = not_covered(given or (), rbac.rules(user, request.namespace))
     if missing:
-        listed = "\n".join(_shown(rule) for rule in missing)
+        listed = "\n".join(_rule_text(rule) for rule in missing)
         groups = " ".join(f'"{group}"' for group in user.groups)
         why = f'user "{user.username}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:'
         raise forbidden(resource, request.name, f"{why}\n{listed}")
 
 
 def _target(obj: Object, is_role: bool, plural: str, request: AdmissionRequest) -> tuple[str, str, str, str]:
-    """Resource, subresource, namespace and name of the role that the exemption is about."""
+    """Returns resource, subresource, namespace and name of the role that the exemption is about."""
     if is_role:
         return plural, "", request.namespace, request.name
     reference = obj.get("roleRef") or {}
@@ -39,8 +39,8 @@ def _target(obj: Object, is_role: bool, plural: str, request: AdmissionRequest) 
     return kind, "", request.namespace, str(reference.get("name", ""))
 
 
-def _shown(rule: Object) -> str:
-    """A rule as Go prints it: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`."""
+def _rule_text(rule: Object) -> str:
+    """Returns a rule as Go prints it: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`."""
     names = {
         "apiGroups": "APIGroups",
         "resources": "Resources",

@@ -47,7 +47,7 @@ class Identity:
         return self.folder / "apiserver.crt", self.folder / "apiserver.key"
 
     def server_context(self) -> ssl.SSLContext:
-        """For our own port, without a certificate yet."""
+        """Makes the TLS context of our own port, without a certificate yet."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_verify_locations(self.ca)
@@ -56,14 +56,14 @@ class Identity:
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """For calls to a node, which shows a certificate of our CA."""
+        """Makes the TLS context of calls to a node, which shows a certificate of our CA."""
         context = ssl.create_default_context(cafile=str(self.ca))
         context.check_hostname = False
         return context
 
 
 def load(folder: Path, hosts: list[str], now: datetime | None = None) -> Identity:
-    """What the folder holds, completed; hosts are names and addresses that the server is reached by."""
+    """Returns what the folder holds, completed; hosts are names and addresses that the server is reached by."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     now = now or datetime.now(UTC)
     authority, serving = folder / "authority", folder / "hosts"
@@ -105,7 +105,7 @@ def _is_current(mark: Path, names: tuple[str, ...], hosts: list[str], lifetime: 
 
 
 def user_of_certificate(certificate: dict[str, Any]) -> User | None:
-    """The common name is the user, organizations are groups."""
+    """Reads the user from the common name and the groups from the organizations."""
     name, groups = "", []
     for part in certificate.get("subject", ()):
         for key, value in part:
@@ -120,7 +120,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def _token(path: Path) -> str:
-    """The token in the file, which is made anew when it is none, after a full disk or somebody's edit."""
+    """Returns the token in the file, which is made anew when it is none, after a full disk or somebody's edit."""
     try:
         token = path.read_text(errors="replace")
     except FileNotFoundError:
@@ -132,7 +132,7 @@ def _token(path: Path) -> str:
 
 
 def _make(folder: Path, now: datetime) -> None:
-    """An authority, and the administrator's certificate."""
+    """Makes an authority, and the administrator's certificate."""
     authority = issue_authority("isvc", now, LIFETIME)
     _write(folder, "ca", authority)
     groups = [group for group in ADMIN.groups if group != AUTHENTICATED]
@@ -140,7 +140,7 @@ def _make(folder: Path, now: datetime) -> None:
 
 
 def _make_serving(folder: Path, hosts: list[str], now: datetime) -> None:
-    """What the server and a node show to their clients; made anew when they are reached by other names."""
+    """Makes what the server and a node show to their clients; anew when they are reached by other names."""
     authority = Pair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
     for name in ("apiserver", "kubelet"):
         _write(folder, name, issue_serving(authority, hosts, now, SERVING_LIFETIME))
@@ -161,7 +161,7 @@ class Credentials:
 
 
 def read_tokens(path: Path) -> dict[str, User]:
-    """A token file as kube-apiserver reads it: token, user, uid, and groups in quotes."""
+    """Returns a token file as kube-apiserver reads it: token, user, uid, and groups in quotes."""
     with path.open(newline="") as file:
         rows = [row for row in csv.reader(file, skipinitialspace=True) if len(row) >= 3]
     return {token: User(name, (*_groups(rest), AUTHENTICATED), uid) for token, name, uid, *rest in rows}

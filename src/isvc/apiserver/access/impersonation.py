@@ -17,8 +17,8 @@ AUTHENTICATED = "system:authenticated"
 ACCOUNTS = "system:serviceaccounts"
 
 
-def impersonated(request: Request, user: User, rbac: Rbac) -> User:
-    """The user that the request is in the name of: the one who sent it, unless its headers say otherwise."""
+def impersonate(request: Request, user: User, rbac: Rbac) -> User:
+    """Returns the user that the request is in the name of: the one who sent it, unless its headers say otherwise."""
     name = request.headers.get(_USER, "")
     if not name:
         if any(header.startswith("impersonate-") for header in request.headers):

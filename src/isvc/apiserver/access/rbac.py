@@ -44,7 +44,7 @@ class Rbac:
         self._decided: dict[tuple[Any, ...], str] = {}  # what is allowed on objects of any name
 
     def allows(self, user: User, wanted: Attributes) -> str | None:
-        """Why the user may do that; None if they may not."""
+        """Says why the user may do that; returns None if they may not."""
         if MASTERS in user.groups:
             return ""
         self._renew()
@@ -63,18 +63,18 @@ class Rbac:
         return None
 
     def rules(self, user: User, namespace: str) -> list[Object]:
-        """Every rule that applies to the user in a namespace."""
+        """Returns every rule that applies to the user in a namespace."""
         if MASTERS in user.groups:
             everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
             return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
         return [rule for grant in self._of(user, namespace) for rule in grant.rules]
 
     def rules_of(self, reference: Object, namespace: str) -> list[Object] | None:
-        """The rules of the role that a binding refers to; None if there is no such role."""
+        """Returns the rules of the role that a binding refers to; None if there is no such role."""
         if reference.get("kind") == "ClusterRole":
-            entry = self._store.head(CLUSTER_ROLES, "", reference.get("name", ""))
+            entry = self._store.latest(CLUSTER_ROLES, "", reference.get("name", ""))
         else:
-            entry = self._store.head(ROLES, namespace, reference.get("name", ""))
+            entry = self._store.latest(ROLES, namespace, reference.get("name", ""))
         return self._rules(entry.parse()) if entry else None
 
     def _of(self, user: User, namespace: str) -> Iterator[Grant]:
@@ -104,13 +104,13 @@ class Rbac:
                     reason = (
                         f'RBAC: allowed by {binding["kind"]} "{name_of(binding)}{f"/{namespace}" if where else ""}"'
                         f' of {reference.get("kind")} "{reference.get("name")}"'
-                        f' to {subject.get("kind")} "{_shown(subject)}"'
+                        f' to {subject.get("kind")} "{_subject_text(subject)}"'
                     )
                     grants.setdefault(_subject(subject), []).append(Grant(namespace, rules, reason))
         return grants
 
     def _rules(self, role: Object) -> list[Object]:
-        """A role's own rules, and those of the roles that it is aggregated from."""
+        """Returns a role's own rules, and those of the roles that it is aggregated from."""
         rules = list(role.get("rules") or ())
         aggregated = dig(role, "aggregationRule", "clusterRoleSelectors") or ()
         selectors = [LabelSelector.from_spec(each) for each in aggregated]
@@ -128,7 +128,7 @@ def _subject(subject: Object) -> tuple[str, str]:
     return str(subject.get("kind", "")), str(subject.get("name", ""))
 
 
-def _shown(subject: Object) -> str:
+def _subject_text(subject: Object) -> str:
     namespace = subject.get("namespace")
     return f"{subject.get('name')}/{namespace}" if namespace else str(subject.get("name"))
 
@@ -146,13 +146,13 @@ def authorize(rbac: Rbac, request: Request, target: Target | None) -> None:
         # A namespace is a resource in itself.
         namespace = target.name if (target.group, target.plural) == ("", "namespaces") else target.namespace
         wanted = Attributes(verb, target.group, target.plural, target.subresource, namespace, target.name)
-    for each in (wanted, *_also_wanted(request, wanted)):
+    for each in (wanted, *_further_attributes(request, wanted)):
         if rbac.allows(user, each) is None:
             raise forbidden(user, each)
 
 
-def _also_wanted(request: Request, wanted: Attributes) -> list[Attributes]:
-    """Who gets into a pod through a WebSocket sends a GET, and still has to have the right to create."""
+def _further_attributes(request: Request, wanted: Attributes) -> list[Attributes]:
+    """Asks whoever gets into a pod through a WebSocket for the right to create, too, although that sends a GET."""
     if wanted.verb == "get" and wanted.full_resource in _INTO_PODS and "upgrade" in request.headers:
         return [wanted._replace(verb="create")]
     return []

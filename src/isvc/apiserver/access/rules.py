@@ -22,8 +22,8 @@ def allows(rule: Object, wanted: Attributes) -> bool:
     )
 
 
-def uncovered(wanted: Iterable[Object], held: list[Object]) -> list[Object]:
-    """The smallest parts of the wanted rules that the held ones do not allow."""
+def not_covered(wanted: Iterable[Object], held: list[Object]) -> list[Object]:
+    """Returns the smallest parts of the wanted rules that the held ones do not allow."""
     return [part for rule in wanted for part in _parts(rule) if not any(_covers(each, part) for each in held)]
 
 
@@ -43,7 +43,7 @@ def _is_path(pattern: str, path: str) -> bool:
 
 
 def _parts(rule: Object) -> Iterator[Object]:
-    """A rule as rules of one verb, group, resource and name each."""
+    """Yields a rule as rules of one verb, group, resource and name each."""
     for verb in rule.get("verbs") or ():
         for url in rule.get("nonResourceURLs") or ():
             yield {"verbs": [verb], "nonResourceURLs": [url]}

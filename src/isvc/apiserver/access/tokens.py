@@ -43,7 +43,7 @@ class Verified(NamedTuple):
 
 class Tokens:
     def __init__(self, folder: Path, uid_of: Uid, clock: Callable[[], float] = time.time) -> None:
-        """The signing key is kept in `folder`, and made when the first token is asked for."""
+        """Keeps the signing key in `folder`; it is made when the first token is asked for."""
         self._clock = clock
         self._path = folder / "service-accounts.key"
         self._uid_of = uid_of
@@ -51,7 +51,7 @@ class Tokens:
         self._claims: dict[str, Object] = {}  # of tokens whose signature was right
 
     def issue(self, account: Object, audiences: list[str], seconds: int, bound: Object | None) -> tuple[str, int]:
-        """A token for the account, and when it ends. `bound` is {kind: {name, uid}} of what it is bound to."""
+        """Returns a token for the account, and when it ends. `bound` is {kind: {name, uid}} of what it is bound to."""
         meta, now = account["metadata"], int(self._clock())
         ends = now + seconds
         identity: Object = {"name": meta["name"], "uid": meta["uid"]}
@@ -69,8 +69,8 @@ class Tokens:
         return f"{signed}.{_encode(_sign(self._signing_key(), signed.encode()))}", ends
 
     def verify(self, token: str, audiences: tuple[str, ...] = (ISSUER,)) -> Verified | None:
-        """Whose token it is, if it is one of ours, for one of these audiences, and still good."""
-        claims = self._claims.get(token) or self._checked(token)
+        """Returns whose token it is, if it is one of ours, for one of these audiences, and still good."""
+        claims = self._claims.get(token) or self._verified_claims(token)
         if claims is None or not claims["nbf"] <= self._clock() < claims["exp"] or claims["iss"] != ISSUER:
             return None
         matching = tuple(each for each in audiences if each in claims["aud"])
@@ -89,8 +89,8 @@ class Tokens:
         groups = (ACCOUNTS, f"{ACCOUNTS}:{namespace}", AUTHENTICATED)
         return Verified(User(claims["sub"], groups, account["uid"], extra), matching)
 
-    def _checked(self, token: str) -> Object | None:
-        """The claims of a token that carries our signature."""
+    def _verified_claims(self, token: str) -> Object | None:
+        """Returns the claims of a token that carries our signature."""
         signed, _, signature = token.rpartition(".")
         if signed.count(".") != 1 or not self._path.exists():
             return None

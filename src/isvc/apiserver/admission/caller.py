@@ -47,7 +47,7 @@ class Caller:
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def post(self, client_config: Object, body: Object, *, timeout: float) -> Object:  # noqa: ASYNC109
-        """The JSON object that the webhook answers; raises CallFailed in Go's words where they are known."""
+        """Returns the JSON object that the webhook answers; raises CallFailed in Go's words where they are known."""
         address = self._address(client_config)
         shown = f'Post "{address.url}?timeout={timeout:g}s"'
         tls = self._context(client_config.get("caBundle") or "")
@@ -79,7 +79,7 @@ class Caller:
         return _Address(f"https://{name}:{port}{path}", name, name, host, behind, path)
 
     def _endpoint(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
-        """The first ready address behind a port of a Service."""
+        """Returns the first ready address behind a port of a Service."""
         service = self._reader.get("services", name, namespace) if self._reader else None
         if service is None or self._reader is None:
             return None

@@ -57,7 +57,7 @@ class Admission:
         self._matches: dict[tuple[str, Resource, str, str], list[_Match]] = {}
 
     async def mutate(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> Object | None:
-        """The object as plugins and mutating webhooks leave it."""
+        """Returns the object as plugins and mutating webhooks leave it."""
         self._admit(request, obj, old)
         matches = self._matching(MUTATING, request)
         if not matches:
@@ -101,7 +101,7 @@ class Admission:
         await self.caller.close()
 
     def _matching(self, collection: str, request: AdmissionRequest) -> Sequence[_Match]:
-        """Webhooks whose rules name the request; the same few questions are asked again and again."""
+        """Returns the webhooks whose rules name the request; the same few questions are asked again and again."""
         revision = tuple(map(self.reader.revision, (MUTATING, VALIDATING, DEFINITIONS)))
         if revision != self._revision:
             self._revision, self._matches = revision, {}
@@ -139,7 +139,7 @@ class Admission:
         try:
             patch = patch_in(response)
         except CallFailed as error:
-            return self._failed(match.hook, error, obj), False
+            return self._fail_or_ignore(match.hook, error, obj), False
         if not patch:
             return obj, False
         if seen is None or obj is None:
@@ -157,7 +157,7 @@ class Admission:
     async def _ask(
         self, match: _Match, request: AdmissionRequest, obj: Object | None, old: Object | None
     ) -> tuple[Object | None, Object] | None:
-        """The object as the webhook saw it and its response; None when it was not asked, or failed and may fail."""
+        """Returns the object that the webhook saw and its response; None when it was not asked, or failed and may."""
         hook = match.hook
         namespace = self.reader.get("namespaces", request.namespace or request.name) if hook.namespaces else None
         if not hook.wants_labels(obj, old) or not hook.wants_namespace(request, obj, namespace):
@@ -171,7 +171,7 @@ class Admission:
         try:
             answer = await self._call(hook, review)
         except CallFailed as error:
-            self._failed(hook, error, None)
+            self._fail_or_ignore(hook, error, None)
             return None
         request.warnings.extend(str(each) for each in answer.get("warnings") or ())
         if not answer.get("allowed"):
@@ -197,8 +197,8 @@ class Admission:
             raise _internal(str(error)) from None
 
     @staticmethod
-    def _failed(hook: Hook, error: CallFailed, obj: Object | None) -> Object | None:
-        """What a call that did not work out comes to: nothing, where the webhook may fail."""
+    def _fail_or_ignore(hook: Hook, error: CallFailed, obj: Object | None) -> Object | None:
+        """Raises for a call that did not work out, unless the webhook may fail."""
         if hook.ignores_failure:
             return obj
         raise _internal(f'failed calling webhook "{hook.name}": {error}') from None

@@ -70,7 +70,7 @@ class Hook:
         return any(each is not None and selector.matches(labels_of(each)) for each in (obj, old))
 
     def wants_namespace(self, request: AdmissionRequest, obj: Object | None, namespace: Object | None) -> bool:
-        """Cluster-wide objects are always wanted; a namespace is judged by its own labels."""
+        """Whether the namespace's labels match; a namespace is judged by its own, cluster-wide objects always match."""
         selector = self.namespaces
         if selector is None:
             return True
@@ -132,7 +132,7 @@ def _resource_matches(pattern: str, plural: str, subresource: str) -> bool:
 def wanted_version(
     reader: Reader, hook: Hook, resource: Resource, subresource: str, operation: str, name: str | None = None
 ) -> Resource | None:
-    """The resource itself or another served version of it that the rules name; None when they name neither."""
+    """Returns the resource itself or another served version of it that the rules name; None when they name neither."""
     candidates = [resource, *(_equivalents(reader, resource) if hook.equivalent else ())]
     return next((each for each in candidates if hook.matches_rules(each, subresource, operation, name)), None)
 
@@ -148,7 +148,7 @@ async def in_version(
 
 
 def _equivalents(reader: Reader, resource: Resource) -> list[Resource]:
-    """Other served versions of a custom resource."""
+    """Returns other served versions of a custom resource."""
     crd = reader.get(DEFINITIONS, str(resource))
     versions = crd["spec"]["versions"] if crd else []
     others = [each["name"] for each in versions if each.get("served") and each["name"] != resource.version]

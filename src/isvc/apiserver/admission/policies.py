@@ -114,18 +114,18 @@ class Policies:
         return [denial for each in parameters for denial in _evaluate(bound, {**variables, "params": each})]
 
     def _version(self, bound: _Bound, request: AdmissionRequest) -> Resource | None:
-        """The version in which the policy wants to see objects; None when this is no request of its kind."""
+        """Returns the version in which the policy wants to see objects; None when this is no request of its kind."""
 
-        def wanted(hook: Hook) -> Resource | None:
+        def find_version(hook: Hook) -> Resource | None:
             resource, sub = request.description.resource, request.subresource
             return wanted_version(self._reader, hook, resource, sub, request.operation, request.name)
 
         policy, binding = bound.hooks
-        narrowed = binding is not None and binding.spec.get("rules") and not wanted(binding)
-        return None if narrowed or any(map(wanted, bound.excluded)) else wanted(policy)
+        narrowed = binding is not None and binding.spec.get("rules") and not find_version(binding)
+        return None if narrowed or any(map(find_version, bound.excluded)) else find_version(policy)
 
     def _parameters(self, bound: _Bound, namespace: str) -> list[Object | None]:
-        """The objects that the binding passes to the policy, one evaluation each."""
+        """Returns the objects that the binding passes to the policy, one evaluation each."""
         kind, reference = bound.policy["spec"].get("paramKind"), bound.binding["spec"].get("paramRef")
         if not kind or not reference:
             return [None]

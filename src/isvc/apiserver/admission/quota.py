@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from isvc.apiserver.admission.plugins.amounts import Amounts, amounts, total
 from isvc.apiserver.admission.plugins.plugin import forbidden
-from isvc.apiserver.admission.quota_usage import UNCOUNTED, counted, in_scope, unstated, usage
+from isvc.apiserver.admission.quota_usage import UNCOUNTED, counted_names, in_scope, missing_amounts, usage
 from isvc.apiserver.request import AdmissionRequest
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale, Store
@@ -30,8 +30,8 @@ class ResourceQuota:
             return
         for each in self._store.list(COLLECTION, request.namespace):
             for _ in range(_ATTEMPTS):
-                entry = self._store.head(COLLECTION, each.namespace, each.name)
-                charged = _charged(request, entry.parse(), obj, old) if entry else None
+                entry = self._store.latest(COLLECTION, each.namespace, each.name)
+                charged = _charge(request, entry.parse(), obj, old) if entry else None
                 if entry is None or charged is None or request.dry_run:
                     break
                 try:
@@ -56,14 +56,14 @@ def _concerns(request: AdmissionRequest, obj: Object, old: Object | None) -> boo
     return request.subresource == "resize" or (deadline in obj["spec"]) != (deadline in old["spec"])
 
 
-def _charged(request: AdmissionRequest, quota: Object, obj: Object, old: Object | None) -> Object | None:
-    """The quota with the write charged to it, or None when it makes no difference."""
+def _charge(request: AdmissionRequest, quota: Object, obj: Object, old: Object | None) -> Object | None:
+    """Returns the quota with the write charged to it, or None when it makes no difference."""
     collection, name = request.description.collection, quota["metadata"]["name"]
     hard, used = amounts(dig(quota, "status", "hard")), amounts(dig(quota, "status", "used"))
-    concerned = counted(collection, hard)
+    concerned = counted_names(collection, hard)
     if not concerned or not in_scope(quota, collection, obj):
         return None
-    if collection == "pods" and (why := unstated(concerned, obj)):
+    if collection == "pods" and (why := missing_amounts(concerned, obj)):
         raise forbidden(request, obj, f"failed quota: {name}: {why}")
     if set(concerned) - used.keys():
         raise forbidden(request, obj, f"status unknown for quota: {name}, resources: {','.join(sorted(concerned))}")

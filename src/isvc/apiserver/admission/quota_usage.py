@@ -21,7 +21,7 @@ _NONE = Quantity.parse("0")
 
 
 def usage(collection: str, obj: Object) -> Amounts:
-    """What the object uses, by the names that quotas have for it."""
+    """Returns what the object uses, by the names that quotas have for it."""
     used: Amounts = {f"count/{collection}": _ONE}
     match collection:
         case "pods":
@@ -37,8 +37,8 @@ def usage(collection: str, obj: Object) -> Amounts:
     return used
 
 
-def counted(collection: str, names: Iterable[str]) -> list[str]:
-    """Those of a quota's names that say something about objects of this collection."""
+def counted_names(collection: str, names: Iterable[str]) -> list[str]:
+    """Returns those of a quota's names that say something about objects of this collection."""
     match collection:
         case "pods":
             return [name for name in names if name in _POD_NAMES or _is_extended(name)]
@@ -59,8 +59,8 @@ def in_scope(quota: Object, collection: str, obj: Object) -> bool:
     return all(collection == "pods" and _in_scope(each, obj) for each in selectors)
 
 
-def unstated(names: Iterable[str], pod: Object) -> str:
-    """A complaint about containers that say nothing of what a quota limits; empty if all do."""
+def missing_amounts(names: Iterable[str], pod: Object) -> str:
+    """Returns a complaint about containers that say nothing of what a quota limits; empty if all do."""
     if dig(pod, "spec", "resources"):
         return ""
     missing: dict[str, set[str]] = {}

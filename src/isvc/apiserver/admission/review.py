@@ -19,7 +19,7 @@ _VERSION = "admission.k8s.io/v1"
 
 
 def review_of(request: AdmissionRequest, obj: Object | None, old: Object | None, resource: Resource) -> Object:
-    """The question, about the objects as `resource` shows them, which may be another version than was asked for."""
+    """Makes the review, about the objects as `resource` shows them, which may be another version than was asked for."""
     own = request.description.resource
     body: Object = {
         "uid": str(uuid.uuid4()),
@@ -44,7 +44,7 @@ def review_of(request: AdmissionRequest, obj: Object | None, old: Object | None,
 
 
 def response_in(answer: Object, uid: str) -> Object:
-    """The response in an answer; raises CallFailed when it does not belong to the question."""
+    """Returns the response in an answer; raises CallFailed when it does not belong to the question."""
     response = answer.get("response")
     if not isinstance(response, dict):
         raise CallFailed("received invalid webhook response: webhook response was absent")
@@ -59,7 +59,7 @@ def response_in(answer: Object, uid: str) -> Object:
 
 
 def patch_in(response: Object) -> list[Object]:
-    """The JSON patch of a mutating webhook, empty when it changes nothing."""
+    """Returns the JSON patch of a mutating webhook, empty when it changes nothing."""
     encoded = response.get("patch")
     if not encoded:
         return []
@@ -75,7 +75,7 @@ def patch_in(response: Object) -> list[Object]:
 
 
 def refusal(name: str, result: Object | None) -> ApiError:
-    """The error of a webhook that said no, in its own words and with its own code."""
+    """Returns the error of a webhook that said no, in its own words and with its own code."""
     status = dict(result or {})
     by = f'admission webhook "{name}" denied the request'
     words = status.get("message") or status.get("reason")

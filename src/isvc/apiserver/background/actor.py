@@ -63,9 +63,9 @@ class Actor:
         if call is None:
             return
 
-        async def edited(live: Object) -> Object:
+        async def edit_copy(live: Object) -> Object:
             edit(live)
             return live
 
         with contextlib.suppress(NotFound):
-            await update.change(self.api, call, edited)
+            await update.change(self.api, call, edit_copy)

@@ -6,7 +6,7 @@ This is the server's own duty, not a controller's.
 from __future__ import annotations
 
 from isvc.apiserver.background.follower import Follower
-from isvc.apiserver.crd.acceptance import settled_status
+from isvc.apiserver.crd.acceptance import next_status
 from isvc.apiserver.crd.claimed_names import DEFINITIONS, ClaimedNames
 from isvc.apiserver.crd.definition import INSTANCES_FINALIZER
 from isvc.apiserver.store.entry import Event
@@ -36,7 +36,7 @@ class DefinitionFinalizer(Follower):
             self._ending.discard(name)
 
     async def work(self, name: str) -> None:
-        """A definition's name is also that of the collection of its objects."""
+        """Deletes the objects of a definition, whose name is also that of their collection."""
         left = self._store.list(name)
         for entry in left:
             meta = entry.parse()["metadata"]
@@ -70,4 +70,4 @@ class NameAcceptance(Follower):
             await self._actor.change(definition, self._settle, "status")
 
     def _settle(self, crd: Object) -> None:
-        crd["status"] = settled_status(crd, crd.get("status") or {}, self._names.taken(crd))
+        crd["status"] = next_status(crd, crd.get("status") or {}, self._names.names_of_others(crd))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isvc.apiserver.admission.plugins.amounts import Amounts, amounts, total
 from isvc.apiserver.admission.quota import COLLECTION
-from isvc.apiserver.admission.quota_usage import UNCOUNTED, counted, in_scope, usage
+from isvc.apiserver.admission.quota_usage import UNCOUNTED, counted_names, in_scope, usage
 from isvc.apiserver.background.follower import Follower
 from isvc.apiserver.store.entry import Event
 from isvc.apiserver.verbs.pipeline import Api
@@ -27,7 +27,7 @@ class QuotaStatus(Follower):
         for entry in self._store.list(COLLECTION, namespace):
             quota = entry.parse()
             hard: Object = (quota.get("spec") or {}).get("hard") or {}
-            status = {"hard": hard, "used": {name: str(value) for name, value in self._used(namespace, quota).items()}}
+            status = {"hard": hard, "used": {name: str(value) for name, value in self._usage(namespace, quota).items()}}
 
             def set_status(live: Object, status: Object = status) -> None:
                 live["status"] = status
@@ -36,11 +36,11 @@ class QuotaStatus(Follower):
             if before.get("hard") != hard or amounts(before.get("used")) != amounts(status["used"]):
                 await self._actor.change(entry, set_status, "status")
 
-    def _used(self, namespace: str, quota: Object) -> Amounts:
+    def _usage(self, namespace: str, quota: Object) -> Amounts:
         hard = amounts(quota["spec"].get("hard"))
         used = dict.fromkeys(hard, Quantity.parse("0"))
         for collection in self._store.collections():
-            names = counted(collection, hard) if collection not in UNCOUNTED else []
+            names = counted_names(collection, hard) if collection not in UNCOUNTED else []
             for entry in self._store.list(collection, namespace) if names else ():
                 obj = entry.parse()
                 if in_scope(quota, collection, obj):

@@ -23,16 +23,16 @@ _CORE_FIELDS = {new: old for old, new in _EVENT_FIELDS.items()}
 
 def event(obj: Object, api_version: str) -> Object:
     if api_version == "v1":
-        return _renamed(obj, api_version, _CORE_FIELDS, {"reportingInstance": "", "reportingComponent": ""})
-    return _renamed(obj, api_version, _EVENT_FIELDS, {})
+        return _rename_fields(obj, api_version, _CORE_FIELDS, {"reportingInstance": "", "reportingComponent": ""})
+    return _rename_fields(obj, api_version, _EVENT_FIELDS, {})
 
 
 def autoscaler(obj: Object, api_version: str) -> Object:
-    """What the other version cannot say is kept in annotations."""
+    """Converts autoscalers; what the other version cannot say is kept in annotations."""
     return _to_v1(obj) if api_version == "autoscaling/v1" else _to_v2(obj)
 
 
-def _renamed(obj: Object, api_version: str, names: dict[str, str], always: Object) -> Object:
+def _rename_fields(obj: Object, api_version: str, names: dict[str, str], always: Object) -> Object:
     renamed = {names.get(key, key): value for key, value in obj.items()}
     if api_version != "v1":
         renamed = {k: v for k, v in renamed.items() if v != "" or not k.startswith("reporting")}

@@ -22,7 +22,7 @@ def pod(obj: Object) -> None:
 
 
 def quality_of_service(spec: Object) -> str:
-    """Guaranteed when every container's limits equal its requests, BestEffort when none says anything."""
+    """Returns Guaranteed when every container's limits equal its requests, BestEffort when none says anything."""
     requested: dict[str, int] = {}
     limited: dict[str, int] = {}
     guaranteed = True
@@ -42,7 +42,7 @@ def quality_of_service(spec: Object) -> str:
 
 
 def job(obj: Object) -> None:
-    """A job selects its pods by its own uid unless it brings a selector."""
+    """Makes a job select its pods by its own uid unless it brings a selector."""
     spec, meta = obj["spec"], obj["metadata"]
     if spec.get("manualSelector"):
         return
@@ -96,7 +96,7 @@ def namespace(obj: Object) -> None:
 
 
 def node(obj: Object) -> None:
-    """A node starts out unready: whoever runs it takes the taint away."""
+    """Taints a new node as unready: whoever runs it takes the taint away."""
     taints = obj["spec"].setdefault("taints", [])
     if not any(each.get("key") == _NOT_READY for each in taints):
         taints.append({"key": _NOT_READY, "effect": "NoSchedule"})
@@ -109,7 +109,7 @@ def changed_daemon_set(new: Object, old: Object) -> None:
 
 
 def api_service(obj: Object) -> None:
-    """An API that this server serves itself is available from the start."""
+    """Marks an API that this server serves itself as available from the start."""
     obj["status"] = {}
     if "service" not in obj["spec"]:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

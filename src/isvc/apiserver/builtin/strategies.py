@@ -40,7 +40,7 @@ class Pods(BuiltIn):
             for key in ("containers", "initContainers"):
                 wanted = {each.get("name"): each for each in new["spec"].get(key) or ()}
                 if spec.get(key):
-                    spec[key] = [_resized(each, wanted.get(each["name"], each)) for each in spec[key]]
+                    spec[key] = [_resize(each, wanted.get(each["name"], each)) for each in spec[key]]
         elif new["spec"].get("ephemeralContainers"):
             spec["ephemeralContainers"] = new["spec"]["ephemeralContainers"]
         new["spec"], new["status"] = spec, old.get("status") or {}
@@ -56,7 +56,7 @@ class Pods(BuiltIn):
         return super().validate_update(new, old, subresource)
 
 
-def _resized(container: Object, wanted: Object) -> Object:
+def _resize(container: Object, wanted: Object) -> Object:
     changed: Object = {key: wanted[key] for key in ("resources", "resizePolicy") if key in wanted}
     return {**container, **changed}
 
@@ -97,7 +97,7 @@ class Namespaces(BuiltIn):
 
 class Deployments(BuiltIn):
     def restrict(self, new: Object, old: Object, subresource: str) -> None:
-        """A status update leaves the labels alone, unlike that of any other kind."""
+        """Makes a status update leave the labels alone, unlike that of any other kind."""
         if subresource != "status":
             return
         labels = old["metadata"].get("labels")
@@ -107,14 +107,14 @@ class Deployments(BuiltIn):
             new["metadata"]["labels"] = labels
 
     def is_new_generation(self, new: Object, old: Object) -> bool:
-        """Annotations count, because they reach the ReplicaSets."""
+        """Counts annotations, because they reach the ReplicaSets."""
         annotations = new["metadata"].get("annotations") != old["metadata"].get("annotations")
         return annotations or super().is_new_generation(new, old)
 
 
 class EndpointSlices(BuiltIn):
     def is_new_generation(self, new: Object, old: Object) -> bool:
-        """Labels count, because they say which Service a slice belongs to."""
+        """Counts labels, because they say which Service a slice belongs to."""
         labels = (new["metadata"].get("labels") or {}) != (old["metadata"].get("labels") or {})
         return labels or super().is_new_generation(new, old)
 
@@ -127,7 +127,7 @@ class Nodes(BuiltIn):
 
 class Events(BuiltIn):
     def for_selection(self, obj: Object) -> Object:
-        """Stored in one version, and selected by the names that either has for a field."""
+        """Adds the names that either version has for a field; events are stored in one of them."""
         source = (obj.get("source") or {}).get("component") or obj.get("reportingComponent", "")
         return {**conversion.event(obj, "events.k8s.io/v1"), **obj, "source": source}
 
@@ -149,15 +149,15 @@ class CertificateRequests(BuiltIn):
             if before.get("certificate"):
                 status["certificate"] = before["certificate"]
         if subresource:
-            status["conditions"] = [_stamped(each, before) for each in status.get("conditions") or ()]
+            status["conditions"] = [_stamp(each, before) for each in status.get("conditions") or ()]
             new["status"] = {key: value for key, value in status.items() if value}
 
 
 _REQUESTER = ("username", "uid", "groups", "extra")
 
 
-def _stamped(condition: Object, before: Object) -> Object:
-    """The condition with its times: of now, or of when it last became what it is."""
+def _stamp(condition: Object, before: Object) -> Object:
+    """Returns the condition with its times: of now, or of when it last became what it is."""
     earlier: Object = next(
         (each for each in before.get("conditions") or () if each.get("type") == condition.get("type")), {}
     )

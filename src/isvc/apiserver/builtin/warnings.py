@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from isvc.apiserver.field_errors import quoted
+from isvc.apiserver.field_errors import quote
 from isvc.apiserver.objects.names import dns_label
 from isvc.kube.objects import Object, annotations_of, dig
 from isvc.kube.quantity import Quantity
@@ -50,7 +50,7 @@ def pod(obj: Object, old: Object | None) -> Iterator[str]:
 
 
 def workload(*path: str, named: bool = False) -> Warn:
-    """Warnings about the pods that a workload would make; `named` where they bear its name."""
+    """Warns about the pods that a workload would make; `named` where they bear its name."""
 
     def warnings(obj: Object, old: Object | None) -> Iterator[str]:
         if old is None and named and (problems := dns_label(obj["metadata"].get("name", ""))):
@@ -86,7 +86,7 @@ def service(obj: Object, old: Object | None) -> Iterator[str]:
 def ingress(obj: Object, old: Object | None) -> Iterator[str]:
     mark = "kubernetes.io/ingress.class"
     if old is None and mark in annotations_of(obj):
-        yield f"annotation {quoted(mark)} is deprecated, please use 'spec.ingressClassName' instead"
+        yield f"annotation {quote(mark)} is deprecated, please use 'spec.ingressClassName' instead"
 
 
 def _pod(path: str, template: Object) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _pod(path: str, template: Object) -> Iterator[str]:
     for at, container in containers:
         yield from _fractions(f"{at}.resources.limits", dig(container, "resources", "limits"))
         yield from _fractions(f"{at}.resources.requests", dig(container, "resources", "requests"))
-        yield from _hidden(f"{at}.env", container.get("env") or ())
+        yield from _hidden_variables(f"{at}.env", container.get("env") or ())
     yield from _ports(containers)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         why = "must be >= 0; negative values are invalid and will be treated as 1"
@@ -141,24 +141,24 @@ def _twice(path: str, field: str, items: list[Object] | None) -> Iterator[str]:
     for index, item in enumerate(items or ()):
         value = item.get(field, "")
         if value in seen:
-            yield f"{path}[{index}].{field}: duplicate {field} {quoted(value)}"
+            yield f"{path}[{index}].{field}: duplicate {field} {quote(value)}"
         seen.add(value)
 
 
 def _fractions(path: str, listed: Object | None) -> Iterator[str]:
     for name in ("memory", "ephemeral-storage"):
         if listed and name in listed and Quantity.parse(listed[name]).milli() % 1000:
-            yield f"{path}[{name}]: fractional byte value {quoted(str(listed[name]))} is invalid, must be an integer"
+            yield f"{path}[{name}]: fractional byte value {quote(str(listed[name]))} is invalid, must be an integer"
 
 
-def _hidden(path: str, variables: Iterable[Object]) -> Iterator[str]:
-    """Variables that are defined again, other than by extending what they were."""
+def _hidden_variables(path: str, variables: Iterable[Object]) -> Iterator[str]:
+    """Warns of variables that are defined again, other than by extending what they were."""
     seen = set()
     for index, each in enumerate(variables):
         name, value = each.get("name", ""), each.get("value") or ""
         own = f"$({name})"
         if name in seen and (each.get("valueFrom") or value == own or own not in value):
-            yield f"{path}[{index}]: hides previous definition of {quoted(name)}, which may be dropped when using apply"
+            yield f"{path}[{index}]: hides previous definition of {quote(name)}, which may be dropped when using apply"
         seen.add(name)
 
 
@@ -182,7 +182,7 @@ def _ports(containers: list[tuple[str, Object]]) -> Iterator[str]:
         if name and name in named:
             first = named[name]
             why = f"services and probes that select ports by name will use {first}"
-            yield f"{at}: duplicate port name {quoted(name)} with {first}, {why}"
+            yield f"{at}: duplicate port name {quote(name)} with {first}, {why}"
         elif name:
             named[name] = at
 

@@ -22,7 +22,7 @@ Tagged = dict[str, Any]
 
 
 def declarations(cel: Any) -> list[Any]:
-    """One declaration per function; member functions take their receiver first."""
+    """Returns one declaration per function; member functions take their receiver first."""
     types = {"s": cel.Type.STRING, "b": cel.Type.BOOL, "i": cel.Type.INT, "f": cel.Type.DOUBLE, "l": cel.Type.LIST}
     types |= {"d": cel.Type.DYN, "m": cel.Type.MAP}
 
@@ -43,7 +43,7 @@ def _tag(kind: str, value: Any) -> Tagged:
 
 
 def _untag(value: Any) -> Any:
-    """The canonical form in a tagged value; text and numbers stand for themselves."""
+    """Returns the canonical form in a tagged value; text and numbers stand for themselves."""
     return next(iter(value.values())) if isinstance(value, dict) else value
 
 
@@ -87,7 +87,7 @@ def _as_integer(value: Any) -> int:
 
 
 def _order(value: Any) -> Any:
-    """Something that sorts as the value does: quantities and versions."""
+    """Returns something that sorts as the value does: quantities and versions."""
     return _semver_key(_untag(value)) if isinstance(value, dict) and "kubernetes.Semver" in value else _nanos(value)
 
 

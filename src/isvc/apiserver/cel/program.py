@@ -39,7 +39,7 @@ class Program:
 
     @property
     def result_type(self) -> str:
-        """The type of the result, as far as is known without values: BOOL, STRING, DYN."""
+        """Returns the type of the result, as far as is known without values: BOOL, STRING, DYN."""
         return str(self._expression.return_type().name())
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
@@ -54,12 +54,12 @@ class Program:
 
 @lru_cache(maxsize=4096)
 def compile_expression(source: str) -> Program:
-    """The program for an expression over self, oldSelf and the variables of admission; raises CelError."""
-    return compile_in(_untyped(), source)
+    """Returns the program for an expression over self, oldSelf and the variables of admission; raises CelError."""
+    return compile_in(_untyped_environment(), source)
 
 
 def compile_in(environment: Any, source: str) -> Program:
-    """The program for an expression over the variables of an environment; raises CelError."""
+    """Returns the program for an expression over the variables of an environment; raises CelError."""
     try:
         return Program(source, environment.compile(source))
     except RuntimeError as error:
@@ -67,12 +67,12 @@ def compile_in(environment: Any, source: str) -> Program:
 
 
 @cache
-def _untyped() -> Any:
+def _untyped_environment() -> Any:
     return environment()
 
 
 def environment(pool: Any = None, self_type: Any = None) -> Any:
-    """What expressions may use. `self` is of any type unless said; a message's is described in `pool`."""
+    """Returns what expressions may use. `self` is of any type unless said; a message's is described in `pool`."""
     from cel_expr_python import cel  # 30 ms and 14 MB: only servers that meet an expression pay
     from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
@@ -92,7 +92,7 @@ def environment(pool: Any = None, self_type: Any = None) -> Any:
 
 
 def _plain(message: str) -> str:
-    """The runtime's message in the words of cel-go, as far as they are known."""
+    """Returns the runtime's message in the words of cel-go, as far as they are known."""
     message = _CODE.sub("", message.removesuffix(" [INVALID_ARGUMENT]"))
     if found := re.match(r"Key not found in map : \"?(.*?)\"?$", message):
         return f"no such key: {found[1]}"

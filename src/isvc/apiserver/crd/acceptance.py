@@ -29,12 +29,12 @@ def is_established(crd: Object) -> bool:
     return is_true(dig(crd, "status", "conditions") or (), "Established")
 
 
-def settled_status(crd: Object, before: Object, taken: Taken) -> Object:
-    """The status after `before`, given what names of its group others have."""
+def next_status(crd: Object, before: Object, taken: Taken) -> Object:
+    """Returns the status after `before`, given what names of its group others have."""
     stored = list(before.get("storedVersions") or ())
     names, problem = _accept(crd["spec"]["names"], before.get("acceptedNames") or {}, taken)
     conditions = list(before.get("conditions") or ())
-    for condition in (_names_accepted(problem), _established(conditions, problem), *_approval(crd)):
+    for condition in (_names_accepted(problem), _established_condition(conditions, problem), *_approval(crd)):
         conditions = _with(conditions, condition)
     return {
         "conditions": conditions,
@@ -44,17 +44,17 @@ def settled_status(crd: Object, before: Object, taken: Taken) -> Object:
 
 
 def storage_versions(crd: Object) -> list[str]:
-    """The version that objects are stored in, or none where the definition forgets to say."""
+    """Returns the version that objects are stored in, or none where the definition forgets to say."""
     return [each["name"] for each in crd["spec"].get("versions") or () if each.get("storage")][:1]
 
 
 def _accept(wanted: Object, accepted: Object, taken: Taken) -> tuple[Object, tuple[str, str] | None]:
-    """The names that are free among the wanted ones, else what was accepted before; and the last conflict."""
+    """Returns the names that are free among the wanted ones, else what was accepted before; and the last conflict."""
     names: Object = {"plural": "", "kind": ""}
     problem = None
     for key in ("plural", "singular", "shortNames", "kind", "listKind"):
         others = taken.kinds if key in ("kind", "listKind") else taken.resources
-        conflicts = [each for each in _listed(wanted.get(key)) if each in others - _listed(accepted.get(key)).keys()]
+        conflicts = [each for each in _as_set(wanted.get(key)) if each in others - _as_set(accepted.get(key)).keys()]
         if conflicts:
             problem = f"{key[0].upper()}{key[1:]}Conflict", _in_use(conflicts)
         chosen = (accepted if conflicts else wanted).get(key)
@@ -62,8 +62,8 @@ def _accept(wanted: Object, accepted: Object, taken: Taken) -> tuple[Object, tup
     return names | ({"categories": wanted["categories"]} if wanted.get("categories") else {}), problem
 
 
-def _listed(value: str | list[str] | None) -> dict[str, None]:
-    """One name, several or none, in order."""
+def _as_set(value: str | list[str] | None) -> dict[str, None]:
+    """Returns one name, several or none, in order."""
     return dict.fromkeys([value] if isinstance(value, str) else value or ())
 
 
@@ -78,7 +78,7 @@ def _names_accepted(problem: tuple[str, str] | None) -> Object:
     return condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
 
 
-def _established(conditions: Iterable[Object], problem: tuple[str, str] | None) -> Object:
+def _established_condition(conditions: Iterable[Object], problem: tuple[str, str] | None) -> Object:
     before = find(conditions, "Established")
     if before and (before["status"] == "True" or problem):
         return before
@@ -117,7 +117,7 @@ def condition(kind: str, status: str, reason: str, message: str) -> Object:
 
 
 def _with(conditions: list[Object], new: Object) -> list[Object]:
-    """The conditions with a new one in the place of its like; a status that stays as it is keeps its time."""
+    """Returns the conditions with a new one in the place of its like; a status that stays as it is keeps its time."""
     before = find(conditions, new["type"])
     if before is None:
         return [*conditions, new]

@@ -23,7 +23,7 @@ class ClaimedNames:
             self._note(entry.name, entry.parse())
         store.subscribe(DEFINITIONS, self._on_event)
 
-    def taken(self, crd: Object) -> Taken:
+    def names_of_others(self, crd: Object) -> Taken:
         group = crd["spec"].get("group")
         others = [names for name, (its, names) in self._accepted.items() if its == group and name != name_of(crd)]
         return Taken(

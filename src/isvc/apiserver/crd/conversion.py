@@ -35,11 +35,11 @@ async def convert_by_webhook(caller: Caller, crd: Object, objects: list[Object],
         words = f"webhook returned {len(converted)} objects, expected {len(asked)}"
         raise InternalError(f"{title} failed: {words}")
     pairs = zip(asked, converted, strict=True)
-    ready = iter([_checked(before, after, api_version, title) for before, after in pairs])
+    ready = iter([_check_converted(before, after, api_version, title) for before, after in pairs])
     return [each if each.get("apiVersion") == api_version else next(ready) for each in objects]
 
 
-def _checked(before: Object, after: Object, api_version: str, title: str) -> Object:
+def _check_converted(before: Object, after: Object, api_version: str, title: str) -> Object:
     if after.get("apiVersion") != api_version or after.get("kind") != before.get("kind"):
         got = f"{after.get('apiVersion')}, Kind={after.get('kind')}"
         raise InternalError(f"{title} returned invalid converted object: wrong version or kind: {got}")

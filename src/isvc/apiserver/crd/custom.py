@@ -56,13 +56,13 @@ class Custom(Strategy):
 
     @cached_property
     def schema(self) -> Schema:  # type: ignore[override]
-        """The schema with what every object has: apiVersion, kind and typed metadata."""
+        """Returns the schema with what every object has: apiVersion, kind and typed metadata."""
         every = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": definition(_META)}
         return {**self.own_schema, "properties": {**(self.own_schema.get("properties") or {}), **every}}
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes whenever the schema does."""
+        """Returns a text that changes whenever the schema does."""
         return hashlib.sha256(orjson.dumps(self.own_schema)).hexdigest()
 
     def decode(self, obj: Object, unknown: list[str]) -> Object:
@@ -116,11 +116,11 @@ class Custom(Strategy):
             converted = [{**each, "apiVersion": api_version} for each in objects]
         stored = next(each for each in spec["versions"] if each.get("storage"))
         if api_version == f"{spec['group']}/{stored['name']}":
-            return [self._kept(each, stored) for each in converted]
+            return [self._as_stored(each, stored) for each in converted]
         return converted
 
-    def _kept(self, obj: Object, version: Object) -> Object:
-        """What storage makes of an object: the stored version knows its own fields and defaults."""
+    def _as_stored(self, obj: Object, version: Object) -> Object:
+        """Returns what storage makes of an object: the stored version knows its own fields and defaults."""
         kept = deep_copy(obj)
         schema: Schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         if not self._preserve:

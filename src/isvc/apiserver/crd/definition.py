@@ -12,7 +12,7 @@ from isvc.apiserver.crd.acceptance import (
     condition,
     is_approved,
     is_protected,
-    settled_status,
+    next_status,
     storage_versions,
 )
 from isvc.apiserver.crd.structure import check_structure
@@ -43,10 +43,10 @@ class Definitions(BuiltIn):
             service.setdefault("port", 443)
 
     def prepare_for_create(self, obj: Object, user: User) -> None:
-        obj["status"] = settled_status(obj, {}, self.claims.names.taken(obj))
+        obj["status"] = next_status(obj, {}, self.claims.names.names_of_others(obj))
 
     def begin_deletion(self, obj: Object) -> bool:
-        """The objects of the kind go first."""
+        """Lets the objects of the kind go first."""
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if INSTANCES_FINALIZER not in finalizers:
             finalizers.append(INSTANCES_FINALIZER)
@@ -58,7 +58,7 @@ class Definitions(BuiltIn):
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         if not subresource:
-            new["status"] = settled_status(new, old.get("status") or {}, self.claims.names.taken(new))
+            new["status"] = next_status(new, old.get("status") or {}, self.claims.names.names_of_others(new))
 
     def validate_create(self, obj: Object) -> Sequence[FieldError]:
         return list(_check(obj, None))
@@ -153,7 +153,7 @@ def _check_versions(spec: Object, old: Object | None) -> Iterator[FieldError]:
 
 
 def _check_selectable(fields: list[Object], schema: Object, path: str) -> Iterator[FieldError]:
-    """A selectable field is a single value of a plain type that the schema knows, and is named once."""
+    """Checks that a selectable field is a single value of a plain type that the schema knows, and is named once."""
     seen = set()
     for index, field in enumerate(fields):
         where, json_path = f"{path}[{index}].jsonPath", str(field.get("jsonPath") or "")

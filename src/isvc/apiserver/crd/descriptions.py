@@ -11,7 +11,7 @@ from isvc.kube.resource import Resource
 
 
 def descriptions(crd: Object, caller: Caller | None = None) -> list[Description]:
-    """The served versions of the definition; `caller` reaches its conversion webhook, if it has one."""
+    """Returns the served versions of the definition; `caller` reaches its conversion webhook, if it has one."""
     versions = crd["spec"]["versions"]
     stored = next(each for each in versions if each.get("storage"))
     storage = _resource(crd, stored)

@@ -48,7 +48,7 @@ def _date_time(value: str) -> bool:
 
 
 def _uri(value: str) -> bool:
-    """As Go's url.ParseRequestURI: an absolute URI or an absolute path."""
+    """Whether it is an absolute URI or an absolute path, as for Go's url.ParseRequestURI."""
     if not value or any(ord(c) < 0x21 or ord(c) == 0x7F for c in value):
         return False
     if value.startswith("/"):

@@ -54,7 +54,7 @@ def _check_items(value: list[Any], schema: Schema, path: str) -> list[FieldError
 
 
 def _duplicates(values: list[Any], path: str) -> list[FieldError]:
-    """One complaint per value, at its second appearance."""
+    """Returns one complaint per value, at its second appearance."""
     if len(values) < 2:
         return []
     seen: dict[bytes, int] = {}

@@ -33,7 +33,7 @@ def _prune(value: Any, schema: Schema, path: str, unknown: list[str]) -> None:
 def _prune_map(
     value: dict[str, Any], schema: Schema, path: str, unknown: list[str], *, preserve: bool, is_resource: bool = False
 ) -> None:
-    """Where unknown fields are preserved nothing is dropped, but known properties below are looked at again."""
+    """Drops unknown fields; where they are preserved, only looks at known properties below."""
     properties = schema.get("properties") or _NOTHING
     others = schema.get("additionalProperties")
     embedded = is_resource or schema.get("x-kubernetes-embedded-resource")
@@ -56,7 +56,7 @@ def _prune_child(value: Any, schema: Schema, path: str, key: str, unknown: list[
 
 
 def _coerce_metadata(value: dict[str, Any], key: str, path: str, unknown: list[str]) -> None:
-    """The metadata of an object inside an object is a struct as well."""
+    """Gives the metadata of an object inside an object its shape: it is a struct as well."""
     if key == "metadata" and isinstance(value[key], dict):
         dropped: list[str] = []
         try:

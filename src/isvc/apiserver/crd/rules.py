@@ -78,7 +78,7 @@ class Rules:
 
 
 def program_of(rule: Object) -> Program:
-    """The compiled rule; raises CelError."""
+    """Returns the compiled rule; raises CelError."""
     return compile_expression(source_of(rule))
 
 

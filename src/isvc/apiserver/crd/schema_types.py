@@ -57,11 +57,11 @@ class SchemaTypes:
         self._self = _SelfType(self._file.SerializeToString(deterministic=True), own.name(), own)
 
     def result(self, source: str) -> str:
-        """The type of an expression, as CEL calls it: BOOL, STRING, DYN; raises CelError if it does not fit."""
+        """Returns the type of an expression, as CEL calls it: BOOL, STRING, DYN; raises CelError if it does not fit."""
         return _result(self._self, source)
 
     def _type(self, schema: Schema, *, is_root: bool = False) -> Any:
-        """The type of a variable."""
+        """Returns the type of a variable."""
         types = self._cel.Type
         if _is_opaque(schema):
             return types.DYN
@@ -100,7 +100,7 @@ class SchemaTypes:
         self._set_type(field, self._inner(schema))
 
     def _entry(self, message: Any, name: str, schema: Schema) -> str:
-        """The message that protobuf has for the entries of a map, under the name that it has to have."""
+        """Returns the message that protobuf has for the entries of a map, under the name that it has to have."""
         words = [part[:1].upper() + part[1:] for part in name.split("_")]
         entry = message.nested_type.add(name=f"{''.join(words)}Entry")
         entry.options.map_entry = True
@@ -111,7 +111,7 @@ class SchemaTypes:
         return str(entry.name)
 
     def _inner(self, schema: Schema) -> str:
-        """The type of one value of a field: a scalar's, or the name of a message."""
+        """Returns the type of one value of a field: a scalar's, or the name of a message."""
         if _is_opaque(schema) or schema["type"] == "array" or isinstance(schema.get("additionalProperties"), dict):
             return _ANY
         return f".{self._message(schema)}" if schema["type"] == "object" else _WIRE[schema["type"]]
@@ -145,7 +145,7 @@ def _result(self_type: _SelfType, source: str) -> str:
 
 
 def _is_visible(schema: Schema) -> bool:
-    """Rules do not see fields that have no type."""
+    """Whether rules see the field: not if it has no type."""
     return bool(schema.get("type") or schema.get("x-kubernetes-int-or-string"))
 
 

@@ -100,7 +100,7 @@ def _check_type(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
 
 
 def _check_default(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
-    """A default has to be a value that the schema would accept, and keep."""
+    """Checks that a default is a value that the schema would accept, and keep."""
     unknown: list[str] = []
     copied = deep_copy({"default": value})
     prune(copied, {"type": "object", "properties": {"default": schema}}, unknown)
@@ -191,22 +191,22 @@ def _check_rules(schema: Schema, path: str, *, is_root: bool) -> Iterator[FieldE
         try:
             result = types.result(source_of(rule))
         except CelError as error:
-            yield field_errors.invalid(f"{inner}.rule", _shown(rule), f"compilation failed: {error}")
+            yield field_errors.invalid(f"{inner}.rule", _rule_struct(rule), f"compilation failed: {error}")
         else:
             if result not in ("BOOL", "DYN"):
                 words = "cel expression must evaluate to a bool"
-                yield field_errors.invalid(f"{inner}.rule", _shown(rule), words)
+                yield field_errors.invalid(f"{inner}.rule", _rule_struct(rule), words)
         if rule.get("messageExpression"):
             try:
                 if types.result(rule["messageExpression"]) not in ("STRING", "DYN"):
                     words = "messageExpression must evaluate to a string"
-                    yield field_errors.invalid(f"{inner}.messageExpression", _shown(rule), words)
+                    yield field_errors.invalid(f"{inner}.messageExpression", _rule_struct(rule), words)
             except CelError as error:
                 words = f"messageExpression compilation failed: {error}"
-                yield field_errors.invalid(f"{inner}.messageExpression", _shown(rule), words)
+                yield field_errors.invalid(f"{inner}.messageExpression", _rule_struct(rule), words)
 
 
-def _shown(rule: dict[str, Any]) -> Struct:
+def _rule_struct(rule: dict[str, Any]) -> Struct:
     return Struct(
         Rule=rule["rule"],
         Message=rule.get("message") or "",

@@ -21,7 +21,7 @@ _NO_FIELD = "<nil>"
 
 
 def validate(obj: Any, schema: Schema, old: Any = None) -> list[FieldError]:
-    """Every complaint about the object; `old` is the stored object on an update."""
+    """Returns every complaint about the object; `old` is the stored object on an update."""
     errors: list[FieldError] = []
     _check(obj, schema, "", errors, _NEW if old is None else old)
     return list(dict.fromkeys(errors))
@@ -66,7 +66,7 @@ def _check_type(value: Any, schema: Schema, path: str, errors: list[FieldError])
 
 
 def _wrong_type(path: str, expected: str, value: str) -> FieldError:
-    words = f"{path} in body must be of type {expected}: {field_errors.quoted(value)}"
+    words = f"{path} in body must be of type {expected}: {field_errors.quote(value)}"
     return field_errors.type_invalid(path, value, words)
 
 
@@ -142,7 +142,7 @@ def _failures(value: Any, schema: Schema, path: str) -> tuple[list[FieldError], 
 
 
 def _combination(path: str, words: str) -> FieldError:
-    return field_errors.invalid(_NO_FIELD, "", f"{field_errors.quoted(path)} {words}")
+    return field_errors.invalid(_NO_FIELD, "", f"{field_errors.quote(path)} {words}")
 
 
 def _check_text(value: str, schema: Schema, path: str, errors: list[FieldError]) -> None:
@@ -155,7 +155,7 @@ def _check_text(value: str, schema: Schema, path: str, errors: list[FieldError])
         errors.append(field_errors.invalid(path, value, f"{path} in body should match '{pattern}'"))
     name = schema.get("format")
     if name and schema.get("type") == "string" and not is_well_formed(value, name):
-        words = f"{path} in body must be of type {name}: {field_errors.quoted(value)}"
+        words = f"{path} in body must be of type {name}: {field_errors.quote(value)}"
         errors.append(field_errors.type_invalid(path, value, words))
 
 
@@ -204,7 +204,7 @@ def _check_map(value: dict[str, Any], schema: Schema, path: str, errors: list[Fi
         errors.append(field_errors.invalid(path, len(value), words))
     if most is not None and len(value) > most:
         errors.append(field_errors.too_many(path, len(value), most))
-    for key, inner in _known(value, schema):
+    for key, inner in _known_fields(value, schema):
         before = old.get(key, _NEW) if isinstance(old, dict) else _NEW
         passed += _check(value[key], inner, f"{path}.{key}" if path else key, errors, before)
     missing = [key for key in schema.get("required") or () if key not in value]
@@ -212,7 +212,7 @@ def _check_map(value: dict[str, Any], schema: Schema, path: str, errors: list[Fi
     return passed
 
 
-def _known(value: dict[str, Any], schema: Schema) -> Iterator[tuple[str, Schema]]:
+def _known_fields(value: dict[str, Any], schema: Schema) -> Iterator[tuple[str, Schema]]:
     properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
     for key in value:
         if key in properties:
@@ -222,7 +222,7 @@ def _known(value: dict[str, Any], schema: Schema) -> Iterator[tuple[str, Schema]
 
 
 def counterpart(item: Any, old: Any, schema: Schema, missing: Any) -> Any:
-    """The item of the old list with the same keys, or `missing` where items have no identity."""
+    """Returns the item of the old list with the same keys, or `missing` where items have no identity."""
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list) or not isinstance(item, dict):
         return missing
     keys = schema.get("x-kubernetes-list-map-keys") or ()

@@ -19,7 +19,7 @@ _RESERVED = frozenset({
 
 
 def whole_numbers(value: Any) -> Any:
-    """The value with `1.0` as `1`, in place: JSON has one sort of number, and Go writes it in the shortest form."""
+    """Writes `1.0` as `1`, in place: JSON has one sort of number, and Go writes it in the shortest form."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < _LARGEST else value
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -58,12 +58,12 @@ def _map(value: dict[str, Any], schema: Schema, *, is_root: bool) -> dict[str, A
 
 @lru_cache(maxsize=2048)
 def names_of(key: str) -> tuple[str, ...]:
-    """The names of a property in a rule: escaped, and a reserved word also as it is, which a selection may use."""
+    """Returns the names of a property in a rule: escaped; a reserved word also as it is, which a selection may use."""
     return (escape(key), key) if key in _RESERVED else (escape(key),)
 
 
 def escape(name: str) -> str:
-    """The name by which a rule addresses a property: `x-y` is `x__dash__y`, `namespace` is `__namespace__`."""
+    """Returns the name by which a rule addresses a property: `x-y` is `x__dash__y`, `namespace` is `__namespace__`."""
     if name in _RESERVED:
         return f"__{name}__"
     name = name.replace("__", "__underscores__")

@@ -31,7 +31,7 @@ AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscov
 
 
 def groups(registry: Registry) -> dict[str, list[str]]:
-    """Group -> its versions, newest first."""
+    """Returns the versions of each group, newest first."""
     found: dict[str, list[str]] = {}
     for description in registry:
         versions = found.setdefault(description.resource.group, [])
@@ -41,7 +41,7 @@ def groups(registry: Registry) -> dict[str, list[str]]:
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:
-    """Kubernetes' order of versions: v10 > v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > foo."""
+    """Ranks versions as Kubernetes does: v10 > v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > foo."""
     match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
     if not match:
         return (0, 0, 0, version)
@@ -128,7 +128,7 @@ def _verbs(description: Description) -> list[str]:
 
 
 def _storage_hash(description: Description) -> str:
-    """Changes when objects are stored in another version."""
+    """Returns a hash that changes when objects are stored in another version."""
     stored = "/".join(description.stored.gvk)
     return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
@@ -154,8 +154,8 @@ def wants_aggregated(accept: str) -> bool:
     raise not_acceptable()
 
 
-def aggregated(registry: Registry, core: bool) -> Object:
-    """apidiscovery.k8s.io/v2: the core group, or all others."""
+def aggregate(registry: Registry, core: bool) -> Object:
+    """Returns the apidiscovery.k8s.io/v2 document of the core group, or of all others."""
     items = []
     for name, versions in groups(registry).items():
         if bool(name) == core:
@@ -171,10 +171,10 @@ def aggregated(registry: Registry, core: bool) -> Object:
 
 def _aggregated_version(registry: Registry, group: str, version: str) -> Object:
     found = sorted(_of(registry, group, version), key=lambda each: each.resource.plural)
-    return {"version": version, "resources": [_aggregated(each) for each in found], "freshness": "Current"}
+    return {"version": version, "resources": [_aggregated_resource(each) for each in found], "freshness": "Current"}
 
 
-def _aggregated(description: Description) -> Object:
+def _aggregated_resource(description: Description) -> Object:
     resource = description.resource
     entry: Object = {
         "resource": resource.plural,

@@ -38,7 +38,7 @@ _NAMES: Final = Labels._fields
 
 
 def labels_of(request: Request, registry: Registry) -> Labels:
-    """What is not served shares one set of labels, so that there are never more than the server has resources."""
+    """Returns labels; what is not served shares one set, so that there are never more than there are resources."""
     target = request.target
     served = registry.find(target.group, target.version, target.plural) if target is not None else None
     if target is None or served is None:
@@ -72,8 +72,8 @@ class Metrics:
         self._durations: dict[Labels, list[int]] = {}  # how many by bucket
         self._seconds: defaultdict[Labels, float] = defaultdict(float)
 
-    def answered(self, request: Request, status: int, stream: bool) -> None:
-        """Is called when an answer begins; how long a stream goes on is no matter of speed."""
+    def observe_latency(self, request: Request, status: int, stream: bool) -> None:
+        """Records the time to the first byte; the length of a stream does not count."""
         labels = labels_of(request, self._registry)
         self._requests[labels, status] += 1
         if stream:
@@ -86,7 +86,7 @@ class Metrics:
         self._seconds[labels] += seconds
 
     def text(self, streams: Iterable[Request]) -> bytes:
-        """All metrics; `streams` are the requests that are being answered at length."""
+        """Returns all metrics; `streams` are the requests that are being answered at length."""
         from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
         registry = CollectorRegistry()
@@ -108,7 +108,7 @@ class Metrics:
         yield requests
         durations = HistogramMetricFamily("apiserver_request_duration_seconds", "Time to the answer.", labels=_NAMES)
         for labels, buckets in self._durations.items():
-            durations.add_metric(labels, _cumulated(buckets), self._seconds[labels])
+            durations.add_metric(labels, _cumulate(buckets), self._seconds[labels])
         yield durations
         running = GaugeMetricFamily("apiserver_longrunning_requests", "Watches and streams.", labels=_NAMES)
         for labels, count in Counter(labels_of(request, self._registry) for request in streams).items():
@@ -135,7 +135,7 @@ class Metrics:
         yield by_group
 
 
-def _cumulated(buckets: list[int]) -> list[tuple[str, float]]:
+def _cumulate(buckets: list[int]) -> list[tuple[str, float]]:
     totals = itertools.accumulate(buckets)
     return [(str(limit), total) for limit, total in zip((*BUCKETS, "+Inf"), totals, strict=True)]
 

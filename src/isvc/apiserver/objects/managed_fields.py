@@ -37,14 +37,14 @@ def track(call: Call, new: Object, live: Object | None) -> None:
 
 
 def _beyond_reach(call: Call, intent: Object) -> tuple[str, ...]:
-    """What a request to this path cannot set, and so nobody comes to own by it."""
+    """Returns what a request to this path cannot set, and so nobody comes to own by it."""
     if call.subresource == "status":
         return tuple(field for field in intent if field not in ("metadata", "status"))
     return ("status",) if call.description.status else ()
 
 
 def apply_fields(call: Call, intent: Object, live: Object | None) -> Object:
-    """The live object with a manager's intent applied, or Conflict when others own what it would change."""
+    """Returns the live object with a manager's intent applied, or Conflict when others own what it would change."""
     description = call.description
     problem = type_errors(intent, description.strategy.schema)
     if problem:
@@ -173,7 +173,7 @@ def _json(value: Any) -> str:
 
 
 def _go(value: Any) -> str:
-    """A value as Go prints it in passing."""
+    """Returns a value as Go prints it in passing."""
     match value:
         case bool():
             return "true" if value else "false"

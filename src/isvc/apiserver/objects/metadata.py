@@ -81,14 +81,14 @@ def prepare_for_update(new: Object, old: Object) -> None:
 
 
 def tidy(meta: dict[str, Any]) -> None:
-    """Empty lists and maps are not stored."""
+    """Drops empty lists and maps, which are not stored."""
     for field in ("labels", "annotations", "finalizers", "ownerReferences", "managedFields"):
         if field in meta and not meta[field]:
             del meta[field]
 
 
 def check_types(obj: Object) -> str:
-    """What is wrong with the JSON types in metadata, or nothing. Everything after this may rely on them."""
+    """Returns what is wrong with the JSON types in metadata, or nothing. Everything after this may rely on them."""
     meta = obj.get("metadata")
     if not isinstance(meta, dict):
         return "metadata must be an object"
@@ -110,7 +110,7 @@ def check_types(obj: Object) -> str:
 
 
 def validate(obj: Object, rule: str, namespaced: bool) -> list[FieldError]:
-    """The checks that every write goes through."""
+    """Runs the checks that every write goes through."""
     meta = obj["metadata"]
     errors: list[FieldError] = []
     name = meta.get("name", "")
@@ -136,7 +136,7 @@ def validate(obj: Object, rule: str, namespaced: bool) -> list[FieldError]:
 
 
 def _is_custom(obj: Object) -> bool:
-    """Custom kinds may have finalizers without a domain; Kubernetes checks that in its own kinds only."""
+    """Whether the kind is custom, whose finalizers need no domain: Kubernetes checks that in its own kinds only."""
     group = obj.get("apiVersion", "").rpartition("/")[0]
     return "." in group and not group.endswith(".k8s.io")
 

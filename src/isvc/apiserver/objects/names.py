@@ -59,14 +59,14 @@ def _too_long(value: str, most: int) -> list[str]:
 
 
 def dns_label(value: str) -> list[str]:
-    """What is wrong with a name of at most 63 letters, digits and dashes."""
+    """Returns what is wrong with a name of at most 63 letters, digits and dashes."""
     if _DNS_LABEL.fullmatch(value):
         return _too_long(value, 63)
     return [*_too_long(value, 63), "must not contain dots" if _SUBDOMAIN.fullmatch(value) else _LABEL_WORDS]
 
 
 def dns_1035(value: str) -> list[str]:
-    """As a label, but starting with a letter."""
+    """Says what is wrong with a label that has to start with a letter."""
     return _too_long(value, 63) + ([] if _DNS_1035.fullmatch(value) else [_1035_WORDS])
 
 
@@ -112,14 +112,14 @@ def port_number(value: int) -> list[str]:
 
 
 def path_segment(value: str) -> list[str]:
-    """What is wrong with a name that only has to fit between two slashes."""
+    """Returns what is wrong with a name that only has to fit between two slashes."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
     return [f"may not contain '{each}'" for each in "/%" if each in value]
 
 
 def qualified_name(value: str) -> list[str]:
-    """What is wrong with a label's key: a name, perhaps with a domain and a slash before it."""
+    """Returns what is wrong with a label's key: a name, perhaps with a domain and a slash before it."""
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -144,7 +144,7 @@ def label_value(value: str) -> list[str]:
 
 
 def ip_address(value: str) -> list[str]:
-    """What is wrong with an IP address as a name: it has one spelling."""
+    """Returns what is wrong with an IP address as a name: it has one spelling."""
     try:
         canonical = str(ipaddress.ip_address(value))
     except ValueError:

@@ -14,10 +14,10 @@ from isvc.apiserver.openapi.schemas import (
     V3,
     Dialect,
     custom_schemas,
-    described,
+    describe,
     name_of_kind,
-    needed_by,
-    published,
+    publish,
+    reachable_definitions,
 )
 from isvc.apiserver.resources.description import Description
 from isvc.kube.objects import GVK, Object
@@ -27,7 +27,7 @@ _INFO = {"title": "Kubernetes", "version": "v1.35.4"}
 
 
 def v3_index(descriptions: Sequence[Description]) -> Object:
-    """Where each group and version has its document. The hash changes when the document does."""
+    """Returns where each group and version has its document. The hash changes when the document does."""
     groups: dict[str, list[Description]] = {}
     for each in descriptions:
         groups.setdefault(_path(each), []).append(each)
@@ -40,7 +40,7 @@ def v3_index(descriptions: Sequence[Description]) -> Object:
 
 
 def v3(descriptions: Sequence[Description], path: str) -> bytes | None:
-    """The document of one group and version, such as `apis/apps/v1`."""
+    """Returns the document of one group and version, such as `apis/apps/v1`."""
     members = [each for each in descriptions if _path(each) == path]
     if not members:
         return None
@@ -94,9 +94,9 @@ def _schemas(members: Sequence[Description], dialect: Dialect) -> dict[str, Obje
         if each.scale:
             roots.add("io.k8s.api.autoscaling.v1.Scale")
     definitions = raw_definitions()
-    for name in needed_by(roots, definitions):
-        schema = described(name, definitions[name]) if dialect is V3 else definitions[name]
-        schemas[name] = published(name, schema, dialect)
+    for name in reachable_definitions(roots, definitions):
+        schema = describe(name, definitions[name]) if dialect is V3 else definitions[name]
+        schemas[name] = publish(name, schema, dialect)
     return dict(sorted(schemas.items()))
 
 

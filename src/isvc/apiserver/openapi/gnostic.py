@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from isvc.apiserver.protobuf.encoding import tagged
+from isvc.apiserver.protobuf.encoding import encode_field
 from isvc.kube.objects import Object
 from isvc.kube.schemas import Schema
 
@@ -17,9 +17,11 @@ _KIND = "x-kubernetes-group-version-kind"
 
 def encode(document: Object) -> bytes:
     info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
-    paths = b"".join(tagged(2, _named(path, _path_item(item))) for path, item in document["paths"].items())
-    definitions = b"".join(tagged(1, _named(name, _schema(each))) for name, each in document["definitions"].items())
-    return _text(1, document["swagger"]) + tagged(2, info) + tagged(8, paths) + tagged(9, definitions)
+    paths = b"".join(encode_field(2, _pair(path, _path_item(item))) for path, item in document["paths"].items())
+    definitions = b"".join(
+        encode_field(1, _pair(name, _schema(each))) for name, each in document["definitions"].items()
+    )
+    return _text(1, document["swagger"]) + encode_field(2, info) + encode_field(8, paths) + encode_field(9, definitions)
 
 
 def _schema(schema: Schema) -> bytes:
@@ -27,17 +29,17 @@ def _schema(schema: Schema) -> bytes:
     parts += [_text(19, each) for each in schema.get("required") or ()]
     others = schema.get("additionalProperties")
     if isinstance(others, dict):
-        parts.append(tagged(21, tagged(1, _schema(others))))
+        parts.append(encode_field(21, encode_field(1, _schema(others))))
     if schema.get("type"):
-        parts.append(tagged(22, _text(1, schema["type"])))
+        parts.append(encode_field(22, _text(1, schema["type"])))
     if isinstance(schema.get("items"), dict):
-        parts.append(tagged(23, tagged(1, _schema(schema["items"]))))
+        parts.append(encode_field(23, encode_field(1, _schema(schema["items"]))))
     properties = schema.get("properties") or {}
     if properties:
-        known = b"".join(tagged(1, _named(name, _schema(each))) for name, each in properties.items())
-        parts.append(tagged(25, known))
+        known = b"".join(encode_field(1, _pair(name, _schema(each))) for name, each in properties.items())
+        parts.append(encode_field(25, known))
     extensions = {key: value for key, value in schema.items() if key.startswith("x-kubernetes-")}
-    parts += [tagged(31, _named(key, _text(2, _yaml(value)))) for key, value in extensions.items()]
+    parts += [encode_field(31, _pair(key, _text(2, _yaml(value)))) for key, value in extensions.items()]
     return b"".join(parts)
 
 
@@ -45,19 +47,19 @@ def _path_item(item: Object) -> bytes:
     patch = item.get("patch")
     if patch is None:
         return b""
-    parameters = b"".join(tagged(8, _parameter(each["name"])) for each in patch["parameters"])
-    kind = tagged(13, _named(_KIND, _text(2, _yaml(patch[_KIND]))))
-    return tagged(8, _text(5, patch["operationId"]) + parameters + kind)
+    parameters = b"".join(encode_field(8, _parameter(each["name"])) for each in patch["parameters"])
+    kind = encode_field(13, _pair(_KIND, _text(2, _yaml(patch[_KIND]))))
+    return encode_field(8, _text(5, patch["operationId"]) + parameters + kind)
 
 
 def _parameter(name: str) -> bytes:
-    """A query parameter, under the three layers of choices that there are for one."""
+    """Returns a query parameter, under the three layers of choices that there are for one."""
     query = _text(2, "query") + _text(4, name) + _text(6, "string")
-    return tagged(1, tagged(2, tagged(3, query)))
+    return encode_field(1, encode_field(2, encode_field(3, query)))
 
 
-def _named(name: str, value: bytes) -> bytes:
-    return _text(1, name) + tagged(2, value)
+def _pair(name: str, value: bytes) -> bytes:
+    return _text(1, name) + encode_field(2, value)
 
 
 def _yaml(value: object) -> str:
@@ -76,4 +78,4 @@ def _entries(items: Iterable[tuple[str, object]], indent: str) -> str:
 
 
 def _text(number: int, value: str | None) -> bytes:
-    return tagged(number, value.encode()) if value else b""
+    return encode_field(number, value.encode()) if value else b""

@@ -27,7 +27,7 @@ class Dialect(NamedTuple):
     prefix: str
 
     def reference(self, name: str, beside: Object) -> Object:
-        """A reference; version 3 needs a wrapper to say something beside it."""
+        """Returns a reference; version 3 needs a wrapper to say something beside it."""
         target = {"$ref": self.prefix + name}
         if self.number == 2 or not beside:
             return {**target, **(beside if self.number == 2 else {})}
@@ -38,8 +38,8 @@ V2 = Dialect(2, "#/definitions/")
 V3 = Dialect(3, "#/components/schemas/")
 
 
-def published(name: str, schema: Schema, dialect: Dialect) -> Object:
-    """A built-in definition."""
+def publish(name: str, schema: Schema, dialect: Dialect) -> Object:
+    """Returns a built-in definition as it is published."""
     text = {"description": schema["description"]} if "description" in schema else {}
     match name:
         case n if n == _INT_OR_STRING:
@@ -53,20 +53,20 @@ def published(name: str, schema: Schema, dialect: Dialect) -> Object:
             either = [{"type": "string"}, {"type": "number"}]
             return {"oneOf": either, **text} if dialect.number == 3 else {"type": "string"}
         case _:
-            shown = _published(schema, dialect)
+            shown = _publish_schema(schema, dialect)
             known = _group_version_kinds().get(name)
             return {**shown, _GVK: known} if known else shown
 
 
-def _published(schema: Schema, dialect: Dialect) -> Object:
+def _publish_schema(schema: Schema, dialect: Dialect) -> Object:
     if "$ref" in schema:
         return dialect.reference(schema["$ref"], {key: value for key, value in schema.items() if key != "$ref"})
     shown = {key: value for key, value in schema.items() if key != "x-kubernetes-preserve-unknown-fields"}
     if "properties" in schema:
-        shown["properties"] = {key: _published(each, dialect) for key, each in schema["properties"].items()}
+        shown["properties"] = {key: _publish_schema(each, dialect) for key, each in schema["properties"].items()}
     for inner in ("items", "additionalProperties"):
         if isinstance(schema.get(inner), dict):
-            shown[inner] = _published(schema[inner], dialect)
+            shown[inner] = _publish_schema(schema[inner], dialect)
     return shown
 
 
@@ -80,8 +80,8 @@ def _group_version_kinds() -> dict[str, list[Object]]:
     return found
 
 
-def needed_by(roots: Iterable[str], definitions: dict[str, Schema]) -> list[str]:
-    """The definitions that the roots refer to, and the roots."""
+def reachable_definitions(roots: Iterable[str], definitions: dict[str, Schema]) -> list[str]:
+    """Returns the definitions that the roots refer to, and the roots."""
     found: dict[str, None] = {}
     waiting = list(roots)
     while waiting:
@@ -110,7 +110,7 @@ def name_of_kind(description: Description) -> str:
 
 
 def custom_schemas(description: Description, dialect: Dialect) -> dict[str, Object]:
-    """A custom resource and its list."""
+    """Returns the schemas of a custom resource and its list."""
     gvk, name = description.gvk, name_of_kind(description)
     own: Schema = getattr(description.strategy, "own_schema", {})
     every = _type_and_metadata("io.k8s.api.core.v1.Pod", "ObjectMeta", dialect)
@@ -125,9 +125,9 @@ def custom_schemas(description: Description, dialect: Dialect) -> dict[str, Obje
 
 
 def _type_and_metadata(like: str, metadata: str, dialect: Dialect) -> Object:
-    """The fields that every object or list has, described as those of a built-in one."""
+    """Returns the fields that every object or list has, described as those of a built-in one."""
     fields = ("apiVersion", "kind", "metadata")
-    texts = {each: {"description": of_field(like, each)} if dialect is V3 else {} for each in fields}
+    texts = {each: {"description": field_description(like, each)} if dialect is V3 else {} for each in fields}
     return {
         "apiVersion": {"type": "string", **texts["apiVersion"]},
         "kind": {"type": "string", **texts["kind"]},
@@ -135,8 +135,8 @@ def _type_and_metadata(like: str, metadata: str, dialect: Dialect) -> Object:
     }
 
 
-def described(name: str, schema: Schema) -> Schema:
-    """A built-in definition with descriptions, and the values that a field may have."""
+def describe(name: str, schema: Schema) -> Schema:
+    """Returns a built-in definition with descriptions, and the values that a field may have."""
     known = _descriptions().get(name)
     if known is None:
         return schema
@@ -147,8 +147,8 @@ def described(name: str, schema: Schema) -> Schema:
     return shown
 
 
-def of_field(name: str, field: str) -> str:
-    """The description of one field of a built-in definition."""
+def field_description(name: str, field: str) -> str:
+    """Returns the description of one field of a built-in definition."""
     return str(_descriptions()[name]["fields"][field]["description"])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from isvc.apiserver.protobuf.encoding import tagged, write_message
+from isvc.apiserver.protobuf.encoding import encode_field, write_message
 from isvc.apiserver.protobuf.values import fields, read_message
 from isvc.kube.builtin.types import META, message, message_of
 from isvc.kube.errors import BadRequest, NotAcceptable
@@ -25,7 +25,7 @@ _META_KINDS = frozenset(
 
 
 def decode(body: bytes) -> Object:
-    """The object in a `k8s\\0` envelope, with apiVersion and kind."""
+    """Returns the object in a `k8s\0` envelope, with apiVersion and kind."""
     if not body.startswith(MAGIC):
         raise BadRequest("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     try:
@@ -39,7 +39,7 @@ def decode(body: bytes) -> Object:
 
 
 def _envelope(data: bytes) -> tuple[str, str, bytes]:
-    """apiVersion, kind and the encoded object of a runtime.Unknown."""
+    """Returns apiVersion, kind and the encoded object of a runtime.Unknown."""
     api_version = kind = ""
     raw = b""
     for number, value in fields(data):
@@ -55,10 +55,10 @@ def _envelope(data: bytes) -> tuple[str, str, bytes]:
 
 
 def encode(obj: Object) -> bytes:
-    """An object of a built-in type, or a list of them, in a `k8s\\0` envelope."""
+    """Returns an object of a built-in type, or a list of them, in a `k8s\0` envelope."""
     gvk = GVK.parse(obj.get("apiVersion", "v1"), obj["kind"])
-    kind_and_version = tagged(1, gvk.api_version.encode()) + tagged(2, gvk.kind.encode())
-    return MAGIC + tagged(1, kind_and_version) + tagged(2, _raw(obj, gvk))
+    kind_and_version = encode_field(1, gvk.api_version.encode()) + encode_field(2, gvk.kind.encode())
+    return MAGIC + encode_field(1, kind_and_version) + encode_field(2, _raw(obj, gvk))
 
 
 def _raw(obj: Object, gvk: GVK) -> bytes:
@@ -69,10 +69,10 @@ def _raw(obj: Object, gvk: GVK) -> bytes:
     if item is None or not gvk.kind.endswith("List"):
         accepted = "application/json, application/yaml"
         raise NotAcceptable(f"only the following media types are accepted: {accepted}", details={})
-    meta = tagged(1, write_message(obj["metadata"], message(META + "ListMeta")))
-    return meta + b"".join(tagged(2, write_message(each, item)) for each in obj["items"])
+    meta = encode_field(1, write_message(obj["metadata"], message(META + "ListMeta")))
+    return meta + b"".join(encode_field(2, write_message(each, item)) for each in obj["items"])
 
 
 def encode_event(event: Object) -> bytes:
-    """A WatchEvent, whose object is in an envelope of its own."""
-    return tagged(1, event["type"].encode()) + tagged(2, tagged(1, encode(event["object"])))
+    """Encodes a WatchEvent, whose object is in an envelope of its own."""
+    return encode_field(1, event["type"].encode()) + encode_field(2, encode_field(1, encode(event["object"])))

@@ -24,7 +24,7 @@ def write_message(obj: Object, message: Message) -> bytes:
     for field in message.fields:
         if not field.name:  # its fields are beside the others in JSON
             inner = write_message(obj, types.message(field.kind))
-            parts.append(tagged(field.number, inner) if inner else b"")
+            parts.append(encode_field(field.number, inner) if inner else b"")
         elif (value := obj.get(field.name)) is not None:
             parts.append(_field(field, value))
     return b"".join(parts)
@@ -34,32 +34,32 @@ def _field(field: Field, value: Any) -> bytes:
     if field.containers == "[]":
         return b"".join(_value(field.number, field.kind, item) for item in value)
     if field.containers:
-        return b"".join(tagged(field.number, _entry(field, key, each)) for key, each in sorted(value.items()))
+        return b"".join(encode_field(field.number, _entry(field, key, each)) for key, each in sorted(value.items()))
     return _value(field.number, field.kind, value)
 
 
 def _entry(field: Field, key: str, value: Any) -> bytes:
     if field.containers == "{}[]":
-        inner = tagged(2, b"".join(_value(1, field.kind, item) for item in value))
+        inner = encode_field(2, b"".join(_value(1, field.kind, item) for item in value))
     else:
         inner = _value(2, field.kind, value)
-    return tagged(1, key.encode()) + inner
+    return encode_field(1, key.encode()) + inner
 
 
 def _value(number: int, kind: str, value: Any) -> bytes:
     match kind:
         case "string":
-            return tagged(number, str(value).encode())
+            return encode_field(number, str(value).encode())
         case "bool" | "int32" | "int64":
             return varint(number << 3 | _VARINT) + varint(int(value))
         case "float64":
             return varint(number << 3 | _FIXED64) + struct.pack("<d", value)
         case "bytes":
-            return tagged(number, base64.b64decode(value))
+            return encode_field(number, base64.b64decode(value))
         case _ if kind in types.OPAQUE:
-            return tagged(number, _opaque(kind, value))
+            return encode_field(number, _opaque(kind, value))
         case _:
-            return tagged(number, write_message(value, types.message(kind)))
+            return encode_field(number, write_message(value, types.message(kind)))
 
 
 def _opaque(kind: str, value: Any) -> bytes:
@@ -70,15 +70,15 @@ def _opaque(kind: str, value: Any) -> bytes:
         case types.DURATION:
             return _number(1, _nanoseconds(value))
         case types.QUANTITY:
-            return tagged(1, str(value).encode())
+            return encode_field(1, str(value).encode())
         case types.INT_OR_STRING:
             if isinstance(value, str):
-                return _number(1, 1) + tagged(3, value.encode())
+                return _number(1, 1) + encode_field(3, value.encode())
             return _number(1, 0) + _number(2, value)
         case types.PROPS_OR_ARRAY | types.PROPS_OR_BOOL | types.PROPS_OR_STRINGS:
             return _schema_or_else(kind, value)
         case _:
-            return tagged(1, orjson.dumps(value))
+            return encode_field(1, orjson.dumps(value))
 
 
 def _schema_or_else(kind: str, value: Any) -> bytes:
@@ -86,12 +86,12 @@ def _schema_or_else(kind: str, value: Any) -> bytes:
     if kind == types.PROPS_OR_BOOL:
         if isinstance(value, bool):
             return _number(1, value)
-        return _number(1, 1) + tagged(2, write_message(value, schema))
+        return _number(1, 1) + encode_field(2, write_message(value, schema))
     if isinstance(value, dict):
-        return tagged(1, write_message(value, schema))
+        return encode_field(1, write_message(value, schema))
     if kind == types.PROPS_OR_STRINGS:
-        return b"".join(tagged(2, item.encode()) for item in value)
-    return b"".join(tagged(2, write_message(item, schema)) for item in value)
+        return b"".join(encode_field(2, item.encode()) for item in value)
+    return b"".join(encode_field(2, write_message(item, schema)) for item in value)
 
 
 def _nanoseconds(text: str) -> int:
@@ -104,8 +104,8 @@ def _number(number: int, value: int) -> bytes:
     return varint(number << 3 | _VARINT) + varint(value)
 
 
-def tagged(number: int, data: bytes) -> bytes:
-    """A field of bytes, text or a message."""
+def encode_field(number: int, data: bytes) -> bytes:
+    """Encodes a field of bytes, text or a message."""
     return varint(number << 3 | _BYTES) + varint(len(data)) + data
 
 

@@ -21,8 +21,8 @@ class Malformed(ValueError):
     """The bytes are not a protobuf message."""
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint at a position, and the position after it."""
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Returns an unsigned varint at a position, and the position after it."""
     value = shift = 0
     while shift < 70:
         if at >= len(data):
@@ -36,23 +36,23 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     raise Malformed("a number has more than ten bytes")
 
 
-def signed(value: int) -> int:
-    """A varint as the 64-bit signed number it stands for."""
+def to_signed(value: int) -> int:
+    """Returns a varint as the 64-bit signed number it stands for."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and raw value of every field: an int for varints, bytes for all else."""
+    """Yields number and raw value of every field: an int for varints, bytes for all else."""
     at, end = 0, len(data)
     while at < end:
-        tag, at = varint(data, at)
+        tag, at = read_varint(data, at)
         number, wire_type = tag >> 3, tag & 7
         if wire_type == 0:
-            value, at = varint(data, at)
+            value, at = read_varint(data, at)
             yield number, value
             continue
         if wire_type == 2:
-            size, at = varint(data, at)
+            size, at = read_varint(data, at)
         elif wire_type in (1, 5):
             size = 8 if wire_type == 1 else 4
         else:
@@ -85,11 +85,11 @@ def read_message(data: bytes, message: Message, depth: int = 0) -> Object:
 
 
 def _items(field: Field, raw: int | bytes, depth: int) -> list[Any]:
-    """One item, or several numbers packed in one byte string."""
+    """Returns one item, or several numbers packed in one byte string."""
     if isinstance(raw, bytes) and field.kind in ("int32", "int64", "bool"):
         items, at = [], 0
         while at < len(raw):
-            number, at = varint(raw, at)
+            number, at = read_varint(raw, at)
             items.append(_value(field.kind, number, depth))
         return items
     return [_value(field.kind, raw, depth)]
@@ -115,7 +115,7 @@ def _value(kind: str, raw: int | bytes, depth: int) -> Any:
         case "bool":
             return bool(_int(raw))
         case "int32" | "int64":
-            return signed(_int(raw))
+            return to_signed(_int(raw))
         case "float64":
             return struct.unpack("<d", _bytes(raw))[0]
         case "bytes":
@@ -127,17 +127,17 @@ def _value(kind: str, raw: int | bytes, depth: int) -> Any:
 
 
 def _opaque(kind: str, parts: dict[int, int | bytes], raw: bytes, depth: int) -> Any:
-    """Values of types that JSON writes in a way of their own."""
+    """Reads values of types that JSON writes in a way of their own."""
     match kind:
         case types.TIME | types.MICRO_TIME:
             return _time(parts, micro=kind == types.MICRO_TIME) if parts else None
         case types.DURATION:
-            return _duration(signed(_int(parts.get(1, 0))))
+            return _duration(to_signed(_int(parts.get(1, 0))))
         case types.QUANTITY:
             return _bytes(parts.get(1, b"0")).decode()
         case types.INT_OR_STRING:
             is_text = bool(parts.get(1, 0))
-            return _bytes(parts.get(3, b"")).decode() if is_text else signed(_int(parts.get(2, 0)))
+            return _bytes(parts.get(3, b"")).decode() if is_text else to_signed(_int(parts.get(2, 0)))
         case types.PROPS_OR_ARRAY | types.PROPS_OR_BOOL | types.PROPS_OR_STRINGS:
             return _schema_or_else(kind, parts, raw, depth)
         case _:
@@ -158,13 +158,13 @@ def _schema_or_else(kind: str, parts: dict[int, int | bytes], raw: bytes, depth:
 
 
 def _time(parts: dict[int, int | bytes], *, micro: bool) -> str:
-    moment = datetime.fromtimestamp(0, UTC) + timedelta(seconds=signed(_int(parts.get(1, 0))))
+    moment = datetime.fromtimestamp(0, UTC) + timedelta(seconds=to_signed(_int(parts.get(1, 0))))
     text = moment.strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{signed(_int(parts.get(2, 0))) // 1000:06d}Z" if micro else f"{text}Z"
+    return f"{text}.{to_signed(_int(parts.get(2, 0))) // 1000:06d}Z" if micro else f"{text}Z"
 
 
 def _duration(nanoseconds: int) -> str:
-    """As Go prints it: 1h2m3.5s."""
+    """Writes seconds as Go prints them: 1h2m3.5s."""
     sign, rest = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
     if 0 < rest < 1_000_000_000:
         unit, size = next(u for u in (("ms", 10**6), ("µs", 10**3), ("ns", 1)) if rest >= u[1])

@@ -72,7 +72,7 @@ class Description:
 
     @cached_property
     def collection(self) -> str:
-        """The objects' collection in the store: `deployments.apps`; shared by all versions of a resource."""
+        """Returns the objects' collection in the store: `deployments.apps`; shared by all versions of a resource."""
         return str(self.stored)
 
     def has_subresource(self, name: str) -> bool:

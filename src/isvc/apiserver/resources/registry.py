@@ -20,7 +20,7 @@ class Registry:
         return self._served.get((group, version, plural))
 
     def of_collection(self, collection: str) -> Description | None:
-        """Any version of a collection, the stored one if it is served."""
+        """Returns any version of a collection, the stored one if it is served."""
         found = [each for each in self if each.collection == collection]
         return next((each for each in found if each.resource == each.stored), found[0] if found else None)
 
@@ -40,11 +40,11 @@ class Registry:
         self._custom[crd] = taken
         for description in taken:
             self._add(description)
-        self._changed(crd)
+        self._notify(crd)
 
     def remove(self, crd: str) -> None:
         self._drop(crd)
-        self._changed(crd)
+        self._notify(crd)
 
     def on_change(self, listener: Callable[[str], None]) -> None:
         """`listener` gets the name of each CustomResourceDefinition whose resources changed."""
@@ -53,7 +53,7 @@ class Registry:
     def off_change(self, listener: Callable[[str], None]) -> None:
         self._listeners.remove(listener)
 
-    def _changed(self, crd: str) -> None:
+    def _notify(self, crd: str) -> None:
         self.revision += 1
         for listener in tuple(self._listeners):
             listener(crd)

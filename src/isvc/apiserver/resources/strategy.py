@@ -58,26 +58,28 @@ class Strategy:
 
     @property
     def blank(self) -> Object | None:
-        """An object of this kind about which nothing was said; a creator manages only what differs from it."""
+        """Returns an object of this kind about which nothing was said; a creator manages only what differs from it."""
         return None
 
     def decode(self, obj: Object, unknown: list[str]) -> Object:
-        """A request body of this version, pruned and defaulted; also called on what mutating webhooks return.
+        """Returns a request body of this version, pruned and defaulted; also called on what mutating webhooks return.
 
         Appends one path per unknown field (`spec.foo`) to `unknown`; raises BadRequest when a value has the wrong type.
         """
         return obj
 
     def read(self, obj: Object) -> Object:
-        """A stored object as this version shows it now (defaults that came after it was written). Only called when
-        `epoch` differs from the one the object was written under."""
+        """Returns a stored object as this version shows it now, with defaults that came after it was written.
+
+        Only called when `epoch` differs from the one that the object was written under.
+        """
         return obj
 
     def prepare_for_create(self, obj: Object, user: User) -> None:
-        """Last touch before validation of what `user` creates: fields that clients may not set."""
+        """Sets fields that clients may not set on what `user` creates: the last touch before validation."""
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
-        """As above for an update; `status`, `metadata` and `generation` are already taken care of by the pipeline."""
+        """Does so for an update; the pipeline has taken care of `status`, `metadata` and `generation` already."""
 
     def restrict(self, new: Object, old: Object, subresource: str) -> None:
         """Takes back changes that this path may not make, beyond the usual split between status and the rest."""
@@ -91,7 +93,7 @@ class Strategy:
         return {k: v for k, v in new.items() if k not in skipped} != {k: v for k, v in old.items() if k not in skipped}
 
     def grace_seconds(self, obj: Object, asked: int | None) -> int:
-        """How long the object stays, marked, after its deletion was asked for."""
+        """Returns how long the object stays, marked, after its deletion was asked for."""
         return 0
 
     def begin_deletion(self, obj: Object) -> bool:
@@ -103,7 +105,7 @@ class Strategy:
         return False
 
     def for_selection(self, obj: Object) -> Object:
-        """The object as field selectors see it."""
+        """Returns the object as field selectors see it."""
         return obj
 
     def validate_create(self, obj: Object) -> Sequence[FieldError]:
@@ -113,9 +115,9 @@ class Strategy:
         return ()
 
     def warnings(self, obj: Object, old: Object | None) -> Sequence[str]:
-        """Sent back as `Warning: 299` headers."""
+        """Returns what is sent back as `Warning: 299` headers."""
         return ()
 
     async def convert(self, objects: list[Object], api_version: str) -> list[Object]:
-        """Stored or submitted objects of one version as another version of the same kind. Never changes its input."""
+        """Returns stored or submitted objects in another version of the same kind. Never changes its input."""
         return [o if o.get("apiVersion") == api_version else {**o, "apiVersion": api_version} for o in objects]

@@ -44,7 +44,7 @@ class Event(NamedTuple):
 
 
 def encode(obj: Object) -> bytes:
-    """JSON with kind and apiVersion first, so that `without_type` can cut them off without parsing."""
+    """Writes JSON with kind and apiVersion first, so that `without_type` can cut them off without parsing."""
     ordered = {"kind": obj.get("kind", ""), "apiVersion": obj.get("apiVersion", "")}
     ordered.update(obj)
     # orjson leaves the unused rest of its buffer behind the bytes, as a hole that nothing else fits into: copy.

@@ -93,7 +93,7 @@ class Log:
         self._thread = threading.Thread(target=self._run, name="store-log", daemon=True)
 
     def load(self) -> Iterator[Row]:
-        """Every row that is kept, oldest first."""
+        """Yields every row that is kept, oldest first."""
         with self._usable():
             yield from map(Row._make, self._db.execute("SELECT * FROM revisions ORDER BY rv"))
 
@@ -133,12 +133,12 @@ class Log:
             batch = [self._work.get()]
             while not self._work.empty():
                 batch.append(self._work.get())
-            self._write(self._wanted(batch))
+            self._write(self._pending(batch))
             if None in batch:
                 return
 
-    def _wanted(self, batch: list[_Item]) -> list[_Item]:
-        """The items that are to be written: after a failed commit, those behind the mark."""
+    def _pending(self, batch: list[_Item]) -> list[_Item]:
+        """Returns the items that are to be written: after a failed commit, those behind the mark."""
         marks = [index for index, item in enumerate(batch) if isinstance(item, _Resume)]
         if not self._failed:
             return batch

@@ -82,7 +82,7 @@ class Store:
 
     @property
     def issued(self) -> int:
-        """The newest revision given out, committed or not."""
+        """Returns the newest revision given out, committed or not."""
         return self._next
 
     def close(self) -> None:
@@ -95,8 +95,8 @@ class Store:
         objects = self._collections.get(collection)
         return objects.get((namespace, name)) if objects else None
 
-    def head(self, collection: str, namespace: str, name: str) -> Entry | None:
-        """The newest revision, committed or not: what a writer has to build on."""
+    def latest(self, collection: str, namespace: str, name: str) -> Entry | None:
+        """Returns the newest revision, committed or not: what a writer has to build on."""
         key = (collection, namespace, name)
         return self._heads[key] if key in self._heads else self.get(*key)
 
@@ -112,15 +112,15 @@ class Store:
         return len(self._collections.get(collection, ()))
 
     def collections(self) -> tuple[str, ...]:
-        """Those that hold something."""
+        """Returns the collections that hold something."""
         return tuple(name for name, objects in self._collections.items() if objects)
 
     def revision(self, collection: str) -> int:
-        """The revision of the last change in a collection."""
+        """Returns the revision of the last change in a collection."""
         return self._revisions.get(collection, 0)
 
     def since(self, rv: int) -> Iterator[Event]:
-        """Events after `rv`, oldest first; Gone when some of them are forgotten."""
+        """Yields events after `rv`, oldest first; raises Gone when some of them are forgotten."""
         if rv < self.compacted:
             raise Gone(f"too old resource version: {rv} ({self.compacted})")
         start = bisect_right(self._window, rv, key=lambda event: event.rv)
@@ -150,7 +150,7 @@ class Store:
     async def _write(
         self, kind: str, collection: str, namespace: str, name: str, obj: Object, base: Entry | None, epoch: int
     ) -> Entry:
-        if self.head(collection, namespace, name) is not base:
+        if self.latest(collection, namespace, name) is not base:
             raise Stale("the object changed meanwhile")
         self._next += 1
         rv = self._next

@@ -13,7 +13,7 @@ from isvc.apiserver.tables.columns import (
     UNKNOWN,
     Column,
     at,
-    listed,
+    join_values,
     since,
     wide,
 )
@@ -29,7 +29,7 @@ def _node_status(node: Object) -> str:
 def _node_roles(node: Object) -> str:
     prefix = "node-role.kubernetes.io/"
     labels = dig(node, "metadata", "labels") or {}
-    return listed(sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix)))
+    return join_values(sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix)))
 
 
 def _node_address(kind: str) -> Any:
@@ -62,7 +62,7 @@ def _source(event: Object) -> str:
 
 
 def _claim_state(claim: Object) -> str:
-    """How far a claim has come, as kubectl says it."""
+    """Returns how far a claim has come, as kubectl says it."""
     states = ["deleted"] if dig(claim, "metadata", "deletionTimestamp") else []
     states += ["allocated"] if dig(claim, "status", "allocation") else []
     states += ["reserved"] if dig(claim, "status", "reservedFor") else []
@@ -70,7 +70,7 @@ def _claim_state(claim: Object) -> str:
 
 
 def _quota(limits: bool) -> Callable[[Object], str]:
-    """How much of a quota is used: `pods: 1/10, requests.cpu: 1/4`."""
+    """Returns how much of a quota is used: `pods: 1/10, requests.cpu: 1/4`."""
 
     def cell(obj: Object) -> str:
         hard, used = dig(obj, "status", "hard") or {}, dig(obj, "status", "used") or {}

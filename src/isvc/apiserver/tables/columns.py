@@ -37,7 +37,7 @@ NAME = Column("Name", name_of, format="name", description="Name must be unique w
 
 
 def at(name: str, *path: str | int, default: Any = "", kind: str = "string", wide: bool = False) -> Column:
-    """A column that shows the value at a path."""
+    """Makes a column that shows the value at a path."""
 
     def cell(obj: Object) -> Any:
         value = dig(obj, *path)
@@ -51,7 +51,7 @@ def wide(name: str, cell: Callable[[Object], Any]) -> Column:
 
 
 def count(name: str, *path: str) -> Column:
-    """A column that shows how many items are at a path."""
+    """Makes a column that shows how many items are at a path."""
     return Column(name, lambda obj: len(dig(obj, *path) or ()), "integer")
 
 
@@ -72,7 +72,7 @@ def since(timestamp: Any) -> str:
 
 
 def duration(seconds: float) -> str:
-    """As kubectl says it: 5s, 3m20s, 25h, 9d, 2y10d."""
+    """Writes seconds as kubectl does: 5s, 3m20s, 25h, 9d, 2y10d."""
     total = int(seconds)
     if total < -1:
         return "<invalid>"
@@ -97,7 +97,7 @@ def duration(seconds: float) -> str:
 
 
 def selector(value: Any) -> str:
-    """A label selector object on one line."""
+    """Returns a label selector object on one line."""
     if not isinstance(value, dict):
         return NONE
     labels = value.get("matchLabels", value if "matchExpressions" not in value else {}) or {}
@@ -110,5 +110,5 @@ def selector(value: Any) -> str:
     return ",".join(parts) or NONE
 
 
-def listed(values: Any) -> str:
+def join_values(values: Any) -> str:
     return ",".join(str(value) for value in values) or NONE

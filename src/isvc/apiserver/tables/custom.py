@@ -43,7 +43,7 @@ def _column(printed: Object) -> Column:
 
 
 def present(found: list[Any], kind: str) -> Any:
-    """The cell for the first thing that a path found, by the column's type; empty cells are null."""
+    """Returns the cell for the first thing that a path found, by the column's type; empty cells are null."""
     if not found:
         return None
     value = found[0]

@@ -38,7 +38,7 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 
 @lru_cache(maxsize=1024)
 def json_path(path: str) -> Find:
-    """A function from a value to everything that the path finds in it; raises ValueError if it is no path."""
+    """Returns a function from a value to everything that the path finds in it; raises ValueError if it is no path."""
     steps, at = [], 0
     while at < len(path):
         found = _STEP.match(path, at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.apiserver.tables.columns import AGE, NAME, NONE, Column, at, listed
+from isvc.apiserver.tables.columns import AGE, NAME, NONE, Column, at, join_values
 from isvc.apiserver.tables.workloads import SELECTOR
 from isvc.kube.objects import Object, dig
 from isvc.kube.selectors import LabelSelector
@@ -18,7 +18,7 @@ def _external_ip(service: Object) -> str:
             return ",".join([*found, *extra]) or "<pending>"
         case "ExternalName":
             return str(spec.get("externalName", ""))
-    return listed(extra)
+    return join_values(extra)
 
 
 def _service_ports(service: Object) -> str:
@@ -26,7 +26,7 @@ def _service_ports(service: Object) -> str:
         node = f":{port['nodePort']}" if port.get("nodePort") else ""
         return f"{port['port']}{node}/{port.get('protocol', 'TCP')}"
 
-    return listed(text(port) for port in dig(service, "spec", "ports") or ())
+    return join_values(text(port) for port in dig(service, "spec", "ports") or ())
 
 
 def _endpoints(obj: Object) -> str:

@@ -11,7 +11,7 @@ def _statuses(pod: Object) -> list[Object]:
 
 
 def _sidecars(pod: Object) -> list[Object]:
-    """Init containers that run beside the others, by their statuses where there are any yet."""
+    """Returns init containers that run beside the others, by their statuses where there are any yet."""
     specs = dig(pod, "spec", "initContainers") or ()
     statuses = {each["name"]: each for each in dig(pod, "status", "initContainerStatuses") or ()}
     return [statuses.get(each["name"], {}) for each in specs if each.get("restartPolicy") == "Always"]
@@ -24,7 +24,7 @@ def _ready(pod: Object) -> str:
 
 
 def status(pod: Object) -> str:
-    """One word for how a pod is: what waits or ended badly in it wins over its phase."""
+    """Says in one word how a pod is: what waits or ended badly in it wins over its phase."""
     phase = dig(pod, "status", "phase") or "Unknown"
     if dig(pod, "metadata", "deletionTimestamp") and phase not in ("Succeeded", "Failed"):
         return "Unknown" if dig(pod, "status", "reason") == "NodeLost" else "Terminating"
@@ -32,7 +32,7 @@ def status(pod: Object) -> str:
 
 
 def _main(pod: Object, word: str) -> str:
-    """What the containers say, the first of them last; a pod that goes on serving is not completed."""
+    """Returns what the containers say, the first of them last; a pod that goes on serving is not completed."""
     failure = ""
     for each in reversed(_statuses(pod)):
         state = each.get("state") or {}

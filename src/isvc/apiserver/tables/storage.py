@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.apiserver.tables.columns import AGE, CREATED_AT, NAME, Column, at, count, listed
+from isvc.apiserver.tables.columns import AGE, CREATED_AT, NAME, Column, at, count, join_values
 from isvc.kube.objects import Object, dig
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
@@ -69,7 +69,7 @@ DRIVERS = (
     _flag("StorageCapacity", "storageCapacity"),
     Column("TokenRequests", _audiences),
     _flag("RequiresRepublish", "requiresRepublish"),
-    Column("Modes", lambda obj: listed(dig(obj, "spec", "volumeLifecycleModes") or ())),
+    Column("Modes", lambda obj: join_values(dig(obj, "spec", "volumeLifecycleModes") or ())),
     AGE,
 )
 DRIVER_NODES = (NAME, count("Drivers", "spec", "drivers"), AGE)

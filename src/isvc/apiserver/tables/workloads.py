@@ -15,7 +15,7 @@ from isvc.apiserver.tables.columns import (
     at,
     count,
     duration,
-    listed,
+    join_values,
     selector,
     since,
     wide,
@@ -35,7 +35,7 @@ def _containers(obj: Object) -> list[Object]:
 
 def _labels(obj: Object) -> str:
     labels = dig(obj, "template", "metadata", "labels") or {}
-    return listed(f"{key}={labels[key]}" for key in sorted(labels))
+    return join_values(f"{key}={labels[key]}" for key in sorted(labels))
 
 
 CONTAINERS = wide("Containers", lambda obj: ",".join(each["name"] for each in _containers(obj)))
@@ -108,7 +108,7 @@ def _last_schedule(obj: Object) -> str:
     return since(moment) if moment else NONE
 
 
-def _suspended(obj: Object) -> str:
+def _suspension(obj: Object) -> str:
     suspend = dig(obj, "spec", "suspend")
     return "<unset>" if suspend is None else "True" if suspend else "False"
 
@@ -151,7 +151,7 @@ CRON_JOBS = (
     NAME,
     at("Schedule", "spec", "schedule"),
     at("Timezone", "spec", "timeZone", default=NONE),
-    Column("Suspend", _suspended, "boolean"),
+    Column("Suspend", _suspension, "boolean"),
     count("Active", "status", "active"),
     Column("Last Schedule", _last_schedule),
     AGE,

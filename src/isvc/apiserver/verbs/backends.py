@@ -25,7 +25,7 @@ class Backend(NamedTuple):
 
 
 def find(api: Api, call: Call) -> Backend:
-    """The name is `name`, `name:port` or `scheme:name:port`, as in Kubernetes."""
+    """Finds what is behind `name`, `name:port` or `scheme:name:port`, as in Kubernetes."""
     scheme, name, port = _parts(call.name)
     found = read.find(api, replace(call, name=name)).parse()
     match call.description.resource.plural:
@@ -34,7 +34,7 @@ def find(api: Api, call: Call) -> Backend:
         case "services":
             pod, number = _behind(api, found, port)
         case _:
-            pod, number = found, _declared(found, port)
+            pod, number = found, _declared_port(found, port)
     node = dig(pod, "spec", "nodeName")
     if not node:
         raise ServiceUnavailable(f"pod {name_of(pod)} does not have a host assigned")
@@ -53,8 +53,8 @@ def _parts(text: str) -> tuple[str, str, str]:
     raise BadRequest(f'invalid request "{text}": expected name, name:port or scheme:name:port')
 
 
-def _declared(pod: Object, port: str) -> int:
-    """The port asked for, or the first that a container declares."""
+def _declared_port(pod: Object, port: str) -> int:
+    """Returns the port asked for, or the first that a container declares."""
     if port.isascii() and port.isdigit():
         return int(port)
     if port:
@@ -64,7 +64,7 @@ def _declared(pod: Object, port: str) -> int:
 
 
 def _behind(api: Api, service: Object, port: str) -> tuple[Object, int]:
-    """A ready pod of a Service, and its port for one of the Service."""
+    """Returns a ready pod of a Service, and its port for one of the Service."""
     name, namespace = name_of(service), service["metadata"]["namespace"]
     ports = dig(service, "spec", "ports") or []
     wanted = [each for each in ports if port in (each.get("name"), str(each["port"])) or (not port and len(ports) == 1)]

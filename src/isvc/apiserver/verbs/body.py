@@ -26,7 +26,7 @@ def media_type(request: Request) -> str:
 
 
 def parse(request: Request, kind: str, custom: bool = False) -> Any:
-    """The value that a body says, whatever it means; `kind` is what it should be."""
+    """Returns the value that a body says, whatever it means; `kind` is what it should be."""
     media = media_type(request) or JSON
     if media == JSON:
         return parse_json(request.body, kind)
@@ -48,7 +48,7 @@ def parse_json(body: bytes, kind: str) -> Any:
 
 
 def complaint(error: orjson.JSONDecodeError) -> str:
-    """What is wrong with a JSON text; the most common trouble in Go's words."""
+    """Returns what is wrong with a JSON text; the most common trouble in Go's words."""
     ended = "unexpected end of data" in error.msg or "empty" in error.msg
     return "unexpected end of JSON input" if ended else str(error)
 
@@ -69,7 +69,7 @@ def parse_yaml(body: bytes, kind: str) -> Any:
 
 
 def _size(value: Any, known: dict[int, int]) -> int:
-    """How many values it holds once aliases are written out. What contains itself is endless."""
+    """Returns how many values it holds once aliases are written out. What contains itself is endless."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
@@ -106,13 +106,13 @@ def outline(value: Any, description: Description) -> Object:
 
 
 def check_types(value: Object, description: Description) -> None:
-    """After this the rest of the pipeline may rely on the types in metadata."""
+    """Refuses wrong types in metadata: the rest of the pipeline relies on them."""
     if complaint := metadata.check_types(value):
         raise Undecodable(description.gvk, description.gvk.kind, complaint)
 
 
 def go_type(value: Any) -> str:
-    """What Go's JSON decoder calls the type of a value."""
+    """Returns what Go's JSON decoder calls the type of a value."""
     return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
 
 
@@ -124,7 +124,7 @@ def _no_object(value: Any, kind: str) -> BadRequest:
 
 
 def decode(value: Any, call: Call) -> Object:
-    """An object of the request's version, pruned and defaulted; unknown fields are refused or warned of, as asked."""
+    """Returns an object of the request's version, pruned and defaulted; unknown fields are refused or warned of."""
     obj = outline(value, call.description)
     unknown: list[str] = []
     obj = call.description.strategy.decode(obj, unknown)
@@ -134,7 +134,7 @@ def decode(value: Any, call: Call) -> Object:
 
 
 def read(call: Call) -> Object:
-    """The body of a create or update."""
+    """Returns the body of a create or update."""
     value = parse(call.request, call.description.gvk.kind, call.description.custom)
     if "fieldValidation" in call.request.query and media_type(call.request) in ("", JSON):
         report([f'duplicate field "{path}"' for path in duplicates(call.request.body)], call)
@@ -154,7 +154,7 @@ def report(complaints: list[str], call: Call) -> None:
 
 
 def duplicates(body: bytes) -> list[str]:
-    """Keys that appear twice in an object of a JSON text, by path. Only for text that is known to parse."""
+    """Returns keys that appear twice in an object of a JSON text, by path. Only for text that is known to parse."""
     found: list[list[str]] = []
 
     def pairs(items: list[tuple[str, Any]]) -> Any:

@@ -32,13 +32,13 @@ async def connect(api: Api, call: Call) -> message.Response:
     if "upgrade" not in asked:
         raise BadRequest("Upgrade request required")
     passed_on = [(each, asked[each]) for each in _PASSED_ON if each in asked]
-    streams, answered = await api.nodes.switched(node, call.request.method, path, passed_on)
+    streams, answered = await api.nodes.switch_protocol(node, call.request.method, path, passed_on)
     headers = {name: answered[name.lower()] for name in _ANSWERED if name.lower() in answered}
     return message.Upgrade(headers, lambda tunnel: tunnel.relay(*streams))
 
 
 def _path(call: Call, pod: Object) -> str:
-    """The kubelet's path and parameters for the client's."""
+    """Returns the kubelet's path and parameters for the client's."""
     given = parse_qsl(call.request.query_string, keep_blank_values=True)
     whose = f"{quote(call.namespace)}/{quote(call.name)}"
     if call.subresource == "portforward":

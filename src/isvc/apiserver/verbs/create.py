@@ -16,7 +16,7 @@ from isvc.apiserver.verbs.pipeline import (
     answer,
     check_namespace,
     refuse,
-    shown,
+    to_client,
     to_stored,
 )
 from isvc.kube.errors import BadRequest
@@ -34,7 +34,7 @@ async def create(api: Api, call: Call) -> Response:
 
 
 async def create_object(api: Api, call: Call, obj: Object, tracked: bool = False) -> Response:
-    """From a decoded object to a stored one; also how an apply (`tracked`) or a PUT to a missing name creates."""
+    """Stores a decoded object; also how an apply (`tracked`) or a PUT to a missing name creates."""
     description, meta = call.description, obj["metadata"]
     generated = not meta.get("name") and bool(meta.get("generateName"))
     check_namespace(api, call, meta.get("name") or meta.get("generateName") or "Unknown")
@@ -72,7 +72,7 @@ async def _store(api: Api, call: Call, obj: Object, generated: bool) -> Response
     stored = await to_stored(description, obj)
     for _ in range(GENERATED_NAME_ATTEMPTS):
         name = stored["metadata"]["name"]
-        if api.store.head(collection, call.namespace, name) is None:
+        if api.store.latest(collection, call.namespace, name) is None:
             if call.dry_run:
                 seen = await description.strategy.convert([stored], description.resource.api_version)
                 return answer(obj if stored is obj else seen[0], 201)
@@ -86,18 +86,18 @@ async def _store(api: Api, call: Call, obj: Object, generated: bool) -> Response
             else:
                 if stored is obj:
                     return Response(entry.raw, 201)
-                return Response(await shown(description, entry), 201)
+                return Response(await to_client(description, entry), 201)
         if not generated:
             break
         stored["metadata"]["name"] = metadata.generate_name(stored["metadata"]["generateName"])
     name = stored["metadata"]["name"]
-    live = api.store.head(collection, call.namespace, name)
+    live = api.store.latest(collection, call.namespace, name)
     ending = live is not None and bool(live.parse()["metadata"].get("deletionTimestamp"))
     raise refusals.already_exists(description.resource, name, ending)
 
 
 def settle_namespace(obj: Object, call: Call) -> None:
-    """An object's namespace is that of the path, whether it says so or not."""
+    """Puts an object into the namespace of the path, whether it says so or not."""
     meta = obj["metadata"]
     if not call.description.resource.namespaced:
         if meta.get("namespace"):

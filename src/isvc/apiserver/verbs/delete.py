@@ -60,10 +60,10 @@ async def delete_collection(api: Api, call: Call) -> Response:
 
 
 async def delete_object(api: Api, call: Call, options: Object) -> tuple[Object, bool]:
-    """The object as it was left, and whether it is gone."""
+    """Returns the object as it was left, and whether it is gone."""
     description = call.description
     for _ in range(ATTEMPTS):
-        entry = api.store.head(description.collection, call.namespace, call.name)
+        entry = api.store.latest(description.collection, call.namespace, call.name)
         if entry is None:
             break
         old = await from_stored(description, entry)
@@ -102,7 +102,7 @@ async def _store(api: Api, call: Call, entry: Entry, new: Object, old: Object) -
 
 
 def mark(call: Call, obj: Object, options: Object) -> Object:
-    """The object with its deletion asked for."""
+    """Returns the object with its deletion asked for."""
     meta = obj["metadata"]
     strategy = call.description.strategy
     _propagate(meta, options, strategy.default_propagation)
@@ -150,7 +150,7 @@ def _check_preconditions(call: Call, options: Object, obj: Object) -> None:
 
 
 def read_options(call: Call) -> Object:
-    """DeleteOptions from the body or, failing that, from the query."""
+    """Reads DeleteOptions from the body or, failing that, from the query."""
     options: Any = body.parse(call.request, "DeleteOptions") if call.request.body else {}
     if not isinstance(options, dict):
         raise BadRequest("DeleteOptions must be an object")

@@ -57,14 +57,14 @@ async def _spend(api: Api, call: Call, pod: Object) -> None:
     assert description is not None
     writing = Call(call.request, description, call.namespace, name_of(budget), "status", field_validation="Ignore")
 
-    async def spent(live: Object) -> Object:
+    async def spend(live: Object) -> Object:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         live["status"]["disruptionsAllowed"] -= 1
         live["status"]["disruptedPods"] = {**(live["status"].get("disruptedPods") or {}), call.name: now}
         live["metadata"]["resourceVersion"] = budget["metadata"]["resourceVersion"]
         return live
 
-    await update.change(api, writing, spent, tracked=True)
+    await update.change(api, writing, spend, tracked=True)
 
 
 def _guards(budget: Object, pod: Object) -> bool:

@@ -14,7 +14,7 @@ from isvc.apiserver.request import Call
 from isvc.apiserver.resources.description import Description
 from isvc.apiserver.store.entry import Entry, encode
 from isvc.apiserver.verbs.list_options import check_list
-from isvc.apiserver.verbs.pipeline import Api, all_from_stored, shown
+from isvc.apiserver.verbs.pipeline import Api, all_from_stored, to_client
 from isvc.kube.errors import BadRequest, Gone, Timeout
 from isvc.kube.objects import Object
 from isvc.kube.selectors import FieldSelector, LabelSelector, SelectorError
@@ -54,7 +54,7 @@ class Filter:
         return bool(self.labels or self.fields)
 
     def test(self) -> Callable[[Entry], bool]:
-        """A quick predicate; objects are parsed only for fields beyond name and namespace."""
+        """Returns a quick predicate; objects are parsed only for fields beyond name and namespace."""
         labels, fields = self.labels, self.fields
         if not fields:
             return (lambda entry: labels.matches(entry.labels)) if labels else (lambda _: True)
@@ -102,7 +102,7 @@ class Selection:
     start: tuple[str, str] | None = None
 
     def page(self) -> tuple[list[Entry], Object]:
-        """The entries to send, and the list's metadata."""
+        """Returns the entries to send, and the list's metadata."""
         entries = self.entries
         if self.start is not None:
             entries = [entry for entry in entries if (entry.namespace, entry.name) > self.start]
@@ -150,7 +150,7 @@ async def select(api: Api, call: Call) -> Selection:
 
 
 def _moment(api: Api, query: dict[str, str]) -> tuple[int | None, tuple[str, str] | None]:
-    """The revision to list at (None: now), and the key after which to go on."""
+    """Returns the revision to list at (None: now), and the key after which to go on."""
     if token := query.get("continue"):
         if query.get("resourceVersion") not in (None, "", "0"):
             raise BadRequest("specifying resource version is not allowed when using continue")
@@ -166,7 +166,7 @@ def _moment(api: Api, query: dict[str, str]) -> tuple[int | None, tuple[str, str
 
 
 def too_new(rv: int, current: int) -> Timeout:
-    """A revision that the server has not reached."""
+    """Refuses a revision that the server has not reached."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     message = f"Timeout: Too large resource version: {rv}, current: {current}"
     return Timeout(message, details={"causes": [cause], "retryAfterSeconds": 1})
@@ -203,9 +203,9 @@ def _parse_token(token: str) -> tuple[int, tuple[str, str]]:
 
 
 async def items_as_bytes(description: Description, entries: list[Entry]) -> list[bytes]:
-    """Each object as clients see it in a list: built-in kinds leave out kind and apiVersion there."""
+    """Returns each object as clients see it in a list: built-in kinds leave out kind and apiVersion there."""
     if description.stored == description.resource:
-        raws = [await shown(description, entry) for entry in entries]
+        raws = [await to_client(description, entry) for entry in entries]
     else:
         raws = [encode(obj) for obj in await all_from_stored(description, entries)]
     if description.custom:

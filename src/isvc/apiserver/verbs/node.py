@@ -56,7 +56,7 @@ class Nodes:
                     text = b"".join([piece async for piece in answer.pieces()])
                     raise _refusal(answer.head.status, text)
             except OSError as error:
-                raise _unanswered(error) from None
+                raise _no_answer(error) from None
             held = opened.pop_all()
 
         async def produce(writer: Writer) -> None:
@@ -72,7 +72,7 @@ class Nodes:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 reply = await self._pool(node).exchange("GET", self._request(node, "GET", path), self._tls)
         except OSError as error:
-            raise _unanswered(error) from None
+            raise _no_answer(error) from None
         if reply.status != 200:
             raise _refusal(reply.status, reply.body)
         found: Object = orjson.loads(reply.body)
@@ -86,10 +86,10 @@ class Nodes:
         except OSError as error:
             raise InternalError(f"Internal error occurred: node {node} did not answer: {error}") from None
 
-    async def switched(
+    async def switch_protocol(
         self, node: str, method: str, path: str, headers: Iterable[tuple[str, str]]
     ) -> tuple[Streams, dict[str, str]]:
-        """A connection on which the node has switched to the protocol in `headers`, and the headers of its answer."""
+        """Opens a connection on which the node switches to the protocol in `headers`; also returns its headers."""
         streams = await self.dial(node)
         try:
             request = self._request(node, method, path, [("Connection", "Upgrade"), *headers])
@@ -110,7 +110,7 @@ class Nodes:
         return encode_request(method, path, lines, None)
 
     def _endpoint(self, name: str) -> tuple[str, int]:
-        """The address and port at which a node answers."""
+        """Returns the address and port at which a node answers."""
         entry = self._store.get("nodes", "", name)
         node = entry.parse() if entry else {}
         port = dig(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port")
@@ -142,7 +142,7 @@ async def switch(streams: Streams, request: bytes) -> dict[str, str]:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError) as error:
-        raise _unanswered(error) from None
+        raise _no_answer(error) from None
     status, *rest = head.rstrip().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
     code = status.split()[1]
@@ -154,7 +154,7 @@ async def switch(streams: Streams, request: bytes) -> dict[str, str]:
     raise {"404": NotFound, "503": ServiceUnavailable}.get(code, BadRequest if code < "500" else InternalError)(text)
 
 
-def _unanswered(error: Exception) -> InternalError:
+def _no_answer(error: Exception) -> InternalError:
     return InternalError(f"Internal error occurred: the node did not answer: {str(error) or type(error).__name__}")
 
 

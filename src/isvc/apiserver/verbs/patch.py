@@ -37,12 +37,12 @@ async def patch(api: Api, call: Call) -> Response:
     if call.request.flag("force"):
         raise _bad_option("force", "may not be specified for non-apply patch")
     if kind in (JSON_PATCH, MERGE_PATCH) or (kind == STRATEGIC_PATCH and not call.description.custom):
-        update.head(api, call)
+        update.latest(api, call)
     edit = edit_of(call, kind)
 
-    async def patched(live: Object) -> Object:
+    async def apply_patch(live: Object) -> Object:
         result = edit(live)
-        new = _decoded(result, call)
+        new = _decode_patched(result, call)
         named = new["metadata"].get("name")
         if named and named != call.name:
             raise BadRequest(f"the name of the object ({named}) does not match the name on the URL ({call.name})")
@@ -50,11 +50,11 @@ async def patch(api: Api, call: Call) -> Response:
             new["metadata"]["name"] = new["metadata"].get("name") or call.name
         return new
 
-    return await update.change(api, call, patched)
+    return await update.change(api, call, apply_patch)
 
 
-def _decoded(result: Object, call: Call) -> Object:
-    """The patched object. What is wrong with its fields is said of the patch, and shown with it."""
+def _decode_patched(result: Object, call: Call) -> Object:
+    """Decodes the patched object. What is wrong with its fields is said of the patch, and shown with it."""
     shown = orjson.dumps(result).decode()
     try:
         return body.decode(result, call)
@@ -63,19 +63,19 @@ def _decoded(result: Object, call: Call) -> Object:
 
 
 def edit_of(call: Call, kind: str) -> Edit:
-    """The function that a patch body stands for."""
+    """Returns the function that a patch body stands for."""
     if kind == JSON_PATCH:
         operations = _parse(call.request, list)
         if len(operations) > MAX_OPERATIONS:
             raise BadRequest(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}", status=413)
-        return _guarded(lambda live: json_patch.apply(live, operations), Invalid)
+        return _refusing(lambda live: json_patch.apply(live, operations), Invalid)
     if kind == MERGE_PATCH:
         changes = _parse(call.request, dict)
-        return _guarded(lambda live: merge_patch.apply(live, changes), BadRequest)
+        return _refusing(lambda live: merge_patch.apply(live, changes), BadRequest)
     if kind == STRATEGIC_PATCH and not call.description.custom:
         changes = _parse(call.request, dict)
         schema = call.description.strategy.schema or {}
-        return _guarded(lambda live: strategic.apply(live, changes, schema), BadRequest)
+        return _refusing(lambda live: strategic.apply(live, changes, schema), BadRequest)
     if call.description.custom:
         raise refusals.unsupported((JSON_PATCH, MERGE_PATCH, APPLY_YAML))
     raise UnsupportedMediaType("415: Unsupported Media Type", details={})
@@ -93,8 +93,8 @@ def _parse(request: Request, expected: type) -> Any:
     return value
 
 
-def _guarded(edit: Edit, refusal: type[BadRequest] | type[Invalid]) -> Edit:
-    def guarded(live: Object) -> Object:
+def _refusing(edit: Edit, refusal: type[BadRequest] | type[Invalid]) -> Edit:
+    def edit_or_refuse(live: Object) -> Object:
         try:
             return edit(live)
         except PatchError as error:
@@ -102,11 +102,11 @@ def _guarded(edit: Edit, refusal: type[BadRequest] | type[Invalid]) -> Edit:
                 raise Invalid("the server rejected our request due to an error in our request", details={}) from None
             raise BadRequest(str(error)) from None
 
-    return guarded
+    return edit_or_refuse
 
 
 async def apply(api: Api, call: Call) -> Response:
-    """Server-side apply: the manager's whole intent; creates what does not exist."""
+    """Applies a manager's whole intent (server-side apply); creates what does not exist."""
     if not call.field_manager:
         raise _bad_option("fieldManager", "is required for apply patch", "Required value")
     intent = body.parse_yaml(call.request.body, call.description.gvk.kind)
@@ -123,7 +123,7 @@ async def apply(api: Api, call: Call) -> Response:
     if intent["metadata"].get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
     collection = call.description.collection
-    if api.store.head(collection, call.namespace, call.name) is None:
+    if api.store.latest(collection, call.namespace, call.name) is None:
         if call.subresource:
             raise refusals.not_found(call.description.resource, call.name)
         if not named:
@@ -132,18 +132,18 @@ async def apply(api: Api, call: Call) -> Response:
             uid = intent["metadata"]["uid"]
             raise refusals.precondition(call.description.resource, call.namespace, call.name, uid, "")
         merged = apply_fields(call, intent, None)
-        return await create_object(api, call, _converted(merged, call), tracked=True)
+        return await create_object(api, call, _convert_applied(merged, call), tracked=True)
 
-    async def applied(live: Object) -> Object:
+    async def apply_intent(live: Object) -> Object:
         merged = apply_fields(call, intent, live)
         merged["metadata"].setdefault("resourceVersion", live["metadata"]["resourceVersion"])
-        return _converted(merged, call)
+        return _convert_applied(merged, call)
 
-    return await update.change(api, call, applied, tracked=True)
+    return await update.change(api, call, apply_intent, tracked=True)
 
 
-def _converted(merged: Object, call: Call) -> Object:
-    """What was applied has to become an object of its kind; that it cannot is the server's failure."""
+def _convert_applied(merged: Object, call: Call) -> Object:
+    """Makes what was applied an object of its kind; that it cannot become one is the server's failure."""
     try:
         return body.decode(merged, call)
     except BadRequest as error:

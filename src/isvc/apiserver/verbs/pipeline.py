@@ -71,7 +71,7 @@ def refuse(description: Description, name: str, errors: list[FieldError]) -> Non
 
 
 async def to_stored(description: Description, obj: Object) -> Object:
-    """The object in the version that is kept."""
+    """Returns the object in the version that is kept."""
     stored = description.stored
     if stored == description.resource:
         return obj
@@ -79,12 +79,12 @@ async def to_stored(description: Description, obj: Object) -> Object:
 
 
 async def from_stored(description: Description, entry: Entry) -> Object:
-    """A fresh dict in the version that was asked for."""
+    """Returns a fresh dict in the version that was asked for."""
     return (await all_from_stored(description, [entry]))[0]
 
 
 async def all_from_stored(description: Description, entries: list[Entry]) -> list[Object]:
-    """The same for many, with one question to a conversion webhook if there is one."""
+    """Does the same for many, with one question to a conversion webhook if there is one."""
     objects = [entry.parse() for entry in entries]
     api_version = description.gvk.api_version
     if any(obj["apiVersion"] != api_version for obj in objects):
@@ -105,8 +105,8 @@ def refresh(entry: Entry, description: Description) -> None:
         entry.epoch = description.epoch
 
 
-async def shown(description: Description, entry: Entry) -> bytes:
-    """The object as clients of this version see it."""
+async def to_client(description: Description, entry: Entry) -> bytes:
+    """Returns the object as clients of this version see it."""
     if description.stored != description.resource:
         return encode(await from_stored(description, entry))
     refresh(entry, description)
@@ -121,10 +121,10 @@ def answer(obj: Object, status: int = 200) -> Response:
 
 
 def check_namespace(api: Api, call: Call, name: str) -> None:
-    """Nothing is created in a namespace that does not exist, or that is going away."""
+    """Refuses to create in a namespace that does not exist, or that is going away."""
     if not call.description.resource.namespaced:
         return
-    entry = api.store.head("namespaces", "", call.namespace)
+    entry = api.store.latest("namespaces", "", call.namespace)
     if entry is None:
         raise refusals.not_found(NAMESPACES, call.namespace)
     if b'"deletionTimestamp":' in entry.raw and entry.parse()["metadata"].get("deletionTimestamp"):

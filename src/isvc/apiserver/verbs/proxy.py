@@ -50,7 +50,7 @@ async def proxy(api: Api, call: Call) -> message.Response:
 async def _reach(api: Api, backend: Backend) -> Streams:
     if not backend.tunnel:
         return await api.nodes.dial(backend.node)
-    streams, _ = await api.nodes.switched(backend.node, "POST", backend.tunnel, [("Upgrade", "tcp")])
+    streams, _ = await api.nodes.switch_protocol(backend.node, "POST", backend.tunnel, [("Upgrade", "tcp")])
     if backend.tls:
         anybody = ssl.create_default_context()  # pods show certificates of their own making, as Kubernetes takes them
         anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
@@ -112,7 +112,7 @@ async def _exchange(call: Call, streams: Streams, request: bytes) -> Response:
 
 
 def _headers(call: Call, reply: Reply) -> dict[str, str]:
-    """Those of the answer; a path to go on at is one below /proxy, too."""
+    """Returns the headers of the answer; a path to go on at is one below /proxy, too."""
     target = call.request.target
     assert target is not None
     headers = {name: value for name, value in end_to_end(CIMultiDict(reply.headers)).items() if name not in _SET_HERE}

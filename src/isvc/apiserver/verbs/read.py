@@ -9,7 +9,7 @@ from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.verbs import listing
-from isvc.apiserver.verbs.pipeline import Api, all_from_stored, from_stored, shown
+from isvc.apiserver.verbs.pipeline import Api, all_from_stored, from_stored, to_client
 
 
 def find(api: Api, call: Call) -> Entry:
@@ -21,20 +21,20 @@ def find(api: Api, call: Call) -> Entry:
 
 async def get(api: Api, call: Call) -> Response:
     entry = find(api, call)
-    form = forms.of(call.request)
+    form = forms.requested_form(call.request)
     if form == forms.OBJECT:
-        return Response(await shown(call.description, entry))
+        return Response(await to_client(call.description, entry))
     obj = await from_stored(call.description, entry)
-    return Response.json(forms.single(form, call, obj))
+    return Response.json(forms.one_as(form, call, obj))
 
 
 async def list_objects(api: Api, call: Call) -> Response:
     selection = await listing.select(api, call)
     entries, meta = selection.page()
-    form = forms.of(call.request)
+    form = forms.requested_form(call.request)
     if form == forms.OBJECT:
         items = b",".join(await listing.items_as_bytes(call.description, entries))
         envelope = orjson.dumps(selection.envelope([], meta))
         return Response(envelope[:-2] + items + b"]}")
     objects = await all_from_stored(call.description, entries)
-    return Response.json(forms.several(form, call, objects, meta))
+    return Response.json(forms.many_as(form, call, objects, meta))

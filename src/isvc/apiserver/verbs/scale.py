@@ -31,11 +31,11 @@ COLUMNS = (
 async def get(api: Api, call: Call) -> Response:
     obj = await from_stored(call.description, read.find(api, call))
     _require_replicas(call.description, obj)
-    scale, form = scale_of(call.description, obj), forms.of(call.request)
+    scale, form = scale_of(call.description, obj), forms.requested_form(call.request)
     if form == forms.OBJECT:
         return Response.json(scale)
     shown = replace(call, description=replace(call.description, columns=COLUMNS))
-    return Response.json(forms.single(form, shown, scale))
+    return Response.json(forms.one_as(form, shown, scale))
 
 
 async def put(api: Api, call: Call) -> Response:
@@ -53,7 +53,7 @@ async def _change(api: Api, call: Call, edit: patch.Edit) -> Response:
     assert description.scale is not None
     path = description.scale.spec_replicas
 
-    async def scaled(live: Object) -> Object:
+    async def set_replicas(live: Object) -> Object:
         before = scale_of(description, live)
         after = _check(edit(before))
         replicas = (after.get("spec") or {}).get("replicas") or 0
@@ -67,12 +67,12 @@ async def _change(api: Api, call: Call, edit: patch.Edit) -> Response:
         live["metadata"]["resourceVersion"] = version
         return live
 
-    response = await update.change(api, call, scaled)
+    response = await update.change(api, call, set_replicas)
     return Response.json(scale_of(description, orjson.loads(response.body)))
 
 
 def _require_replicas(description: Description, obj: Object) -> None:
-    """A custom resource that does not say how many it wants has no scale."""
+    """Refuses a custom resource that does not say how many it wants: it has no scale."""
     assert description.scale is not None
     path = description.scale.spec_replicas
     if description.custom and _at(obj, path) is None:

@@ -28,7 +28,7 @@ async def request_token(api: Api, call: Call) -> Response:
     account = read.find(api, call).parse()
     seconds, audiences = spec.get("expirationSeconds") or _DEFAULT_SECONDS, spec.get("audiences") or [ISSUER]
     _check(call, seconds, audiences)
-    bound = _bound(api, call, spec.get("boundObjectRef"), account)
+    bound = _bound_object(api, call, spec.get("boundObjectRef"), account)
     if call.dry_run:
         token, ends = "", 0
     else:
@@ -61,8 +61,8 @@ def _check(call: Call, seconds: object, audiences: object) -> None:
         raise refusals.invalid(REQUEST, call.name, [invalid("spec.expirationSeconds", seconds, why)])
 
 
-def _bound(api: Api, call: Call, reference: object, account: Object) -> Object | None:
-    """What the token is bound to, as its claims say it."""
+def _bound_object(api: Api, call: Call, reference: object, account: Object) -> Object | None:
+    """Returns what the token is bound to, as its claims say it."""
     if not isinstance(reference, dict):
         return None
     kind, name = reference.get("kind", ""), reference.get("name", "")

@@ -16,7 +16,7 @@ from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale
 from isvc.apiserver.verbs import body
 from isvc.apiserver.verbs.create import create_object, settle_namespace
-from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, refuse, shown, to_stored
+from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, refuse, to_client, to_stored
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object, deep_copy, dig
 
@@ -36,7 +36,7 @@ async def update(api: Api, call: Call) -> Response:
     if name != call.name:
         raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     description = call.description
-    if api.store.head(description.collection, call.namespace, call.name) is None:
+    if api.store.latest(description.collection, call.namespace, call.name) is None:
         if description.strategy.create_on_update and not call.subresource:
             if wanted["metadata"].get("uid"):
                 uid = wanted["metadata"]["uid"]
@@ -60,7 +60,7 @@ async def change(api: Api, call: Call, wanted: Change, tracked: bool = False) ->
     """
     description = call.description
     for _ in range(ATTEMPTS):
-        entry = head(api, call)
+        entry = latest(api, call)
         old = await from_stored(description, entry)
         new = await wanted(deep_copy(old))
         demanded = (new["metadata"].get("resourceVersion") or "").removeprefix("0")
@@ -75,9 +75,9 @@ async def change(api: Api, call: Call, wanted: Change, tracked: bool = False) ->
     raise refusals.modified(description.resource, call.name)
 
 
-def head(api: Api, call: Call) -> Entry:
-    """The newest revision of the object that a request is about."""
-    entry = api.store.head(call.description.collection, call.namespace, call.name)
+def latest(api: Api, call: Call) -> Entry:
+    """Returns the newest stored revision of the requested object."""
+    entry = api.store.latest(call.description.collection, call.namespace, call.name)
     if entry is None:
         raise refusals.not_found(call.description.resource, call.name)
     return entry
@@ -116,7 +116,7 @@ async def _write(api: Api, call: Call, entry: Entry, new: Object, old: Object, t
         check_escalation(api.rbac, request, new, old)
         await api.admission.validate(request, new, old)
         if new == old:
-            return Response(await shown(description, entry))
+            return Response(await to_client(description, entry))
         return await _store(api, call, entry, new)
     finally:
         if release:
@@ -135,7 +135,7 @@ async def _store(api: Api, call: Call, entry: Entry, new: Object) -> Response:
         return answer(new)
     collection = description.collection
     written = await api.store.put(collection, entry.namespace, entry.name, stored, entry, description.epoch)
-    return Response(written.raw if stored is new else await shown(description, written))
+    return Response(written.raw if stored is new else await to_client(description, written))
 
 
 def is_finished(description: Description, obj: Object) -> bool:
@@ -147,7 +147,7 @@ def is_finished(description: Description, obj: Object) -> bool:
 
 
 def restrict(call: Call, new: Object, old: Object) -> None:
-    """A subresource changes its part of the object and nothing else; the main resource leaves status alone."""
+    """Lets a subresource change its part of the object and nothing else; the main resource leaves status alone."""
     description = call.description
     if call.subresource == "status":
         for field in [field for field in new if field not in NOT_STATUS_ONLY and field not in old]:
@@ -171,13 +171,13 @@ def count_generation(call: Call, new: Object, old: Object) -> None:
 
 
 async def bind(api: Api, call: Call) -> Response:
-    """POST pods/NAME/binding: a scheduler's decision."""
+    """Answers POST pods/NAME/binding: a scheduler's decision."""
     binding = body.parse(call.request, "Binding")
     node = dig(binding, "target", "name")
     if not isinstance(node, str) or not node:
         raise BadRequest("a Binding names its node in target.name")
 
-    async def bound(pod: Object) -> Object:
+    async def set_node(pod: Object) -> Object:
         if dig(pod, "spec", "nodeName"):
             taken = pod["spec"]["nodeName"]
             why = f'pod {call.name} is already assigned to node "{taken}"'
@@ -191,5 +191,5 @@ async def bind(api: Api, call: Call) -> Response:
         conditions[:] = [each for each in conditions if each["type"] != "PodScheduled"] + [scheduled]
         return pod
 
-    await change(api, call, bound, tracked=True)
+    await change(api, call, set_node, tracked=True)
     return Response.json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)

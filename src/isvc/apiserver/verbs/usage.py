@@ -19,32 +19,32 @@ from isvc.kube.resource import NODES, POD_METRICS, PODS
 
 
 async def get(api: Api, call: Call) -> Response:
-    entry = api.store.get(_measured(call), call.namespace, call.name)
+    entry = api.store.get(_measured_collection(call), call.namespace, call.name)
     found = await _metrics(api, call, [entry] if entry else [])
     if not found:
         raise refusals.not_found(call.description.resource, call.name)
-    form = forms.of(call.request)
-    return Response.json(found[0] if form == forms.OBJECT else forms.single(form, call, found[0]))
+    form = forms.requested_form(call.request)
+    return Response.json(found[0] if form == forms.OBJECT else forms.one_as(form, call, found[0]))
 
 
 async def list_metrics(api: Api, call: Call) -> Response:
     matches = filter_of(call).test()
-    entries = [entry for entry in api.store.list(_measured(call), call.namespace) if matches(entry)]
+    entries = [entry for entry in api.store.list(_measured_collection(call), call.namespace) if matches(entry)]
     items, resource = await _metrics(api, call, entries), call.description.resource
-    form = forms.of(call.request)
+    form = forms.requested_form(call.request)
     if form != forms.OBJECT:
-        return Response.json(forms.several(form, call, items, {}))
+        return Response.json(forms.many_as(form, call, items, {}))
     kind = {"kind": call.description.list_kind_name, "apiVersion": resource.api_version}
     return Response.json({**kind, "metadata": {}, "items": items})
 
 
-def _measured(call: Call) -> str:
-    """The collection of what is measured."""
+def _measured_collection(call: Call) -> str:
+    """Returns the collection of what is measured."""
     return str(PODS if call.description.resource == POD_METRICS else NODES)
 
 
 async def _metrics(api: Api, call: Call, entries: Sequence[Entry]) -> list[Object]:
-    """Those of the objects that have been measured."""
+    """Returns those of the objects that have been measured."""
     objects = [entry.parse() for entry in entries]
     if call.description.resource == POD_METRICS:
         summaries = await _summaries(api, {node for pod in objects if (node := dig(pod, "spec", "nodeName"))})
@@ -60,7 +60,7 @@ async def _metrics(api: Api, call: Call, entries: Sequence[Entry]) -> list[Objec
 
 
 async def _summaries(api: Api, nodes: set[str]) -> Mapping[str, Object]:
-    """What each node says of itself and its pods; a node that does not answer says nothing."""
+    """Returns what each node says of itself and its pods; a node that does not answer says nothing."""
     names = sorted(nodes)
     answers = await asyncio.gather(*(_summary(api, name) for name in names))
     return {name: answer for name, answer in zip(names, answers, strict=True) if answer is not None}

@@ -61,7 +61,7 @@ class Watcher:
         if not self._rv.isascii() or not self._rv.isdigit():
             why = f'strconv.ParseUint: parsing "{self._rv}": invalid syntax'
             raise refusals.Unspecific(f'resourceVersion: Invalid value: "{self._rv}": {why}')
-        self._form = forms.of(call.request)
+        self._form = forms.requested_form(call.request)
         # Plain watchers are sent the stored bytes; the others need conversion, which may wait for a webhook.
         self._plain = self._form == forms.OBJECT and self._description.resource == self._description.stored
         self._timeout = float(_seconds(query.get("timeoutSeconds", ""))) or random.uniform(1800, 3600)  # noqa: S311
@@ -183,7 +183,7 @@ class Watcher:
         self._behind = self._behind or self._writer.backlog() > MAX_BACKLOG
 
     async def _catch_up(self) -> None:
-        """Lines for the events in the queue, in order and as fast as the client takes them."""
+        """Sends lines for the events in the queue, in order and as fast as the client takes them."""
         first = True
         while True:
             kind, entry, rv = await self._queue.get()
@@ -194,17 +194,17 @@ class Watcher:
             if self._plain and kind != BOOKMARK:
                 self._line(self._plain_line(kind, entry, rv))
             else:
-                self._line(line(kind, encode(await self._converted(kind, entry, rv, first))))
+                self._line(line(kind, encode(await self._convert(kind, entry, rv, first))))
             first = False
             self._behind = not self._plain or not self._queue.empty()
 
-    async def _converted(self, kind: str, entry: Entry, rv: int, first: bool) -> Object:
+    async def _convert(self, kind: str, entry: Entry, rv: int, first: bool) -> Object:
         if kind == BOOKMARK:
             obj = self._bookmark(rv, orjson.loads(entry.raw))
         else:
             obj = at_revision(await from_stored(self._description, entry), rv)
         if self._form != forms.OBJECT:
-            obj = forms.single(self._form, self._call, obj)
+            obj = forms.one_as(self._form, self._call, obj)
         if self._form == forms.TABLE and not first:
             obj["columnDefinitions"] = None  # said once is enough
         return obj

@@ -1,7 +1,7 @@
 import pytest
 
 from isvc.apiserver.access.attributes import Attributes
-from isvc.apiserver.access.rules import allows, uncovered
+from isvc.apiserver.access.rules import allows, not_covered
 
 PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
 
@@ -31,19 +31,19 @@ def test_what_a_rule_allows(rule, wanted, allowed):
 
 
 def test_what_is_granted_has_to_be_held_part_by_part():
-    assert uncovered([PODS], [PODS]) == []
+    assert not_covered([PODS], [PODS]) == []
     more = {**PODS, "verbs": ["get", "watch"], "resources": ["pods", "pods/log"]}
-    assert uncovered([more], [PODS]) == [
+    assert not_covered([more], [PODS]) == [
         {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["watch"]},
         {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["watch"]},
     ]
-    assert uncovered([more], [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]) == []
+    assert not_covered([more], [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]) == []
     named = {**PODS, "verbs": ["get"], "resourceNames": ["a"]}
-    assert uncovered([named], [PODS]) == []
-    assert uncovered([{**PODS, "verbs": ["get"]}], [named]) == [
+    assert not_covered([named], [PODS]) == []
+    assert not_covered([{**PODS, "verbs": ["get"]}], [named]) == [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
     ]
     assert (
-        uncovered([{"verbs": ["*"], "nonResourceURLs": ["/x"]}], [{"verbs": ["get"], "nonResourceURLs": ["*"]}]) != []
+        not_covered([{"verbs": ["*"], "nonResourceURLs": ["/x"]}], [{"verbs": ["get"], "nonResourceURLs": ["*"]}]) != []
     )

@@ -23,11 +23,11 @@ def obj(name: str, value: str = "", **labels: str) -> dict[str, Any]:
 
 
 async def put(store: Store, name: str, value: str = "", **labels: str) -> Any:
-    return await store.put(COLLECTION, "ns", name, obj(name, value, **labels), store.head(COLLECTION, "ns", name))
+    return await store.put(COLLECTION, "ns", name, obj(name, value, **labels), store.latest(COLLECTION, "ns", name))
 
 
 def head(store: Store, name: str) -> Entry:
-    found = store.head(COLLECTION, "ns", name)
+    found = store.latest(COLLECTION, "ns", name)
     assert found is not None
     return found
 
@@ -72,7 +72,7 @@ async def test_a_write_is_not_read_before_it_is_on_disk(tmp_path):
     writing = asyncio.ensure_future(put(store, "a"))
     await asyncio.sleep(0)
     assert store.get(COLLECTION, "ns", "a") is None
-    assert store.head(COLLECTION, "ns", "a") is not None
+    assert store.latest(COLLECTION, "ns", "a") is not None
     await writing
     assert store.get(COLLECTION, "ns", "a") is not None
     store.close()
@@ -192,7 +192,7 @@ async def test_a_failed_commit_fails_the_writes_and_only_those(tmp_path):
     with pytest.raises(InternalError, match="disk full"):
         await put(store, "a", "2")
     assert store.get(COLLECTION, "ns", "a") is kept
-    assert store.head(COLLECTION, "ns", "a") is kept
+    assert store.latest(COLLECTION, "ns", "a") is kept
     database.execute("DROP TRIGGER full")
     await put(store, "a", "3")
     assert values(store) == {"a": "3"}

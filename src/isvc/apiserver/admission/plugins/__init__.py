@@ -33,8 +33,8 @@ ORDER: tuple[type[Plugin], ...] = (
 )
 
 
-def chosen(reader: Reader, without: Sequence[str] | None = None, *, controllers: bool = False) -> list[Plugin]:
-    """All plugins but those named; unless said, all that work with or without controllers."""
+def enabled_plugins(reader: Reader, without: Sequence[str] | None = None, *, controllers: bool = False) -> list[Plugin]:
+    """Returns all plugins but those named; unless said, all that work with or without controllers."""
     if without is None:
         without = () if controllers else NEED_CONTROLLERS
     return [each(reader, controllers) for each in ORDER if each.__name__ not in without]

@@ -21,7 +21,8 @@ def total(one: Amounts, other: Amounts) -> Amounts:
 
 
 def pod_amounts(spec: Object, field: str) -> Amounts:
-    """The `requests` or `limits` of a pod: of all containers, or of the init container that needs more than they do.
+    """Returns the `requests` or `limits` of a pod: of all containers, or of the init container that needs more than
+    they do.
 
     Init containers that go on running (sidecars) count for the containers and for the init containers after them. What
     the pod says of itself as a whole goes before.

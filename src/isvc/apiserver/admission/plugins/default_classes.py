@@ -36,7 +36,7 @@ class DefaultIngressClass(Plugin):
 
 
 def _newest(classes: list[Object], marks: tuple[str, ...]) -> str:
-    """The name of the class that is marked as the default; of several the one created last."""
+    """Returns the name of the class that is marked as the default; of several the one created last."""
     marked = [each for each in classes if any(annotations_of(each).get(mark) == "true" for mark in marks)]
     marked.sort(key=lambda each: str(each["metadata"]["name"]))
     marked.sort(key=lambda each: str(each["metadata"]["creationTimestamp"]), reverse=True)

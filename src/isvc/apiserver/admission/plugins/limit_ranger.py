@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from isvc.apiserver.admission.plugins.amounts import Amounts, amounts, pod_amounts
-from isvc.apiserver.admission.plugins.plugin import Plugin, forbidden, several
+from isvc.apiserver.admission.plugins.plugin import Plugin, forbidden, join_reasons
 from isvc.apiserver.request import AdmissionRequest
 from isvc.kube.objects import Object, dig, is_being_deleted
 from isvc.kube.quantity import Quantity
@@ -29,7 +29,7 @@ class LimitRanger(Plugin):
         pod = request.description.collection == "pods"
         complaints = _pod_complaints if pod else _claim_complaints
         if found := [why for item in self._items(request.namespace) for why in complaints(item, obj["spec"])]:
-            raise forbidden(request, obj, several(found))
+            raise forbidden(request, obj, join_reasons(found))
 
     def _items(self, namespace: str) -> list[Object]:
         ranges = self.reader.list("limitranges", namespace)
@@ -69,14 +69,14 @@ def _claim_complaints(item: Object, spec: Object) -> Iterator[str]:
 
 
 def _pod_complaints(item: Object, spec: Object) -> Iterator[str]:
-    for requests, limits in _measured(item.get("type", ""), spec):
+    for requests, limits in _amounts_of(item.get("type", ""), spec):
         yield from _complaints(item, "min", _at_least, requests, limits)
         yield from _complaints(item, "max", _at_most, requests, limits)
         yield from _complaints(item, "maxLimitRequestRatio", _in_proportion, requests, limits)
 
 
-def _measured(kind: str, spec: Object) -> Iterator[tuple[Amounts, Amounts]]:
-    """The requests and limits of whatever the item is about."""
+def _amounts_of(kind: str, spec: Object) -> Iterator[tuple[Amounts, Amounts]]:
+    """Yields the requests and limits of whatever the item is about."""
     if kind == "Container":
         for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
             yield amounts(dig(container, "resources", "requests")), amounts(dig(container, "resources", "limits"))

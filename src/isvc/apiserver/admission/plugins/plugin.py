@@ -35,13 +35,13 @@ def forbidden(request: AdmissionRequest, obj: Object | None, why: str) -> Forbid
     return refusals.forbidden(request.description.resource, name, why)
 
 
-def several(reasons: Iterable[str]) -> str:
-    """Reasons as Go shows a list of errors: one bare, more in brackets, none twice."""
+def join_reasons(reasons: Iterable[str]) -> str:
+    """Joins reasons as Go shows a list of errors: one bare, more in brackets, none twice."""
     distinct = list(dict.fromkeys(reasons))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def containers_of(spec: Object) -> Iterator[Object]:
-    """The containers of a pod in the order in which they start; ephemeral ones aside."""
+    """Yields the containers of a pod in the order in which they start; ephemeral ones aside."""
     for field in ("initContainers", "containers"):
         yield from spec.get(field) or ()

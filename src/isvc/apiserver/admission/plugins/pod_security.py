@@ -77,9 +77,9 @@ class PodSecurity(Plugin):
             return
         enforced, warned, _ = policies(labels)
         if request.description.collection == "pods" and (found := enforced.violations(metadata, spec)):
-            raise forbidden(request, obj, f'violates PodSecurity "{enforced}": {_listed(found)}')
+            raise forbidden(request, obj, f'violates PodSecurity "{enforced}": {_join(found)}')
         if found := warned.violations(metadata, spec):
-            request.warnings.append(f'would violate PodSecurity "{warned}": {_listed(found)}')
+            request.warnings.append(f'would violate PodSecurity "{warned}": {_join(found)}')
 
     def _check_namespace(self, request: AdmissionRequest, new: Object, old: Object | None) -> None:
         policy, _, errors = policies(labels_of(new))
@@ -93,7 +93,7 @@ class PodSecurity(Plugin):
         request.warnings += self._pods_against(request.name, policy)
 
     def _pods_against(self, namespace: str, policy: Policy) -> list[str]:
-        """Warnings about the pods that are there already, one for each set of reasons."""
+        """Returns warnings about the pods that are there already, one for each set of reasons."""
         names: dict[str, list[str]] = {}
         for pod in self.reader.list("pods", namespace)[:_MOST_PODS]:
             if found := policy.violations(pod["metadata"], pod["spec"]):
@@ -105,7 +105,7 @@ class PodSecurity(Plugin):
 
 
 def policies(labels: Mapping[str, str]) -> tuple[Policy, Policy, list[FieldError]]:
-    """What is enforced, what is warned of, and which labels make no sense."""
+    """Returns what is enforced, what is warned of, and which labels make no sense."""
     errors: list[FieldError] = []
     found: dict[str, Policy] = {}
     for mode in ("enforce", "audit", "warn"):
@@ -128,7 +128,7 @@ def _label_error(label: str, value: str, why: str) -> FieldError:
     return invalid(f"metadata.labels[{_PREFIX}{label}]", value, why)
 
 
-def _listed(violations: list[Violation]) -> str:
+def _join(violations: list[Violation]) -> str:
     return ", ".join(map(str, violations))
 
 
@@ -144,7 +144,7 @@ def _template(workload: Object) -> Object | None:
 
 
 def _runs_other_images(new: Object, old: Object) -> bool:
-    """The only change of a pod that is checked again: other containers, or other images in them."""
+    """Whether containers or their images are others: the only change of a pod that is checked again."""
     for field in ("containers", "initContainers", "ephemeralContainers"):
         if [_image(each) for each in new["spec"].get(field) or ()] != [
             _image(each) for each in old["spec"].get(field) or ()

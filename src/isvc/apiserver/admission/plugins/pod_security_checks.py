@@ -82,7 +82,7 @@ def app_armor(pod: Pod) -> Violation | None:
     setters += [_plural("annotation", notes)] if notes else []
     if not setters:
         return None
-    detail = f"{' and '.join(setters)} must not set AppArmor profile type to {_quoted(values)}"
+    detail = f"{' and '.join(setters)} must not set AppArmor profile type to {_quote(values)}"
     return Violation(_plural("forbidden AppArmor profile", values), detail)
 
 
@@ -91,7 +91,7 @@ def capabilities_baseline(pod: Pod) -> Violation | None:
     names, added = [name for name, found in bad.items() if found], sorted(set().union(*bad.values()))
     if not names:
         return None
-    detail = f"{_containers(names)} must not include {_quoted(added)} in securityContext.capabilities.add"
+    detail = f"{_containers(names)} must not include {_quote(added)} in securityContext.capabilities.add"
     return Violation("non-default capabilities", detail)
 
 
@@ -106,7 +106,7 @@ def host_namespaces(pod: Pod) -> Violation | None:
 
 def host_path_volumes(pod: Pod) -> Violation | None:
     names = [_name(volume) for volume in pod.spec.get("volumes") or () if "hostPath" in volume]
-    return Violation("hostPath volumes", f"{_plural('volume', names)} {_quoted(names)}") if names else None
+    return Violation("hostPath volumes", f"{_plural('volume', names)} {_quote(names)}") if names else None
 
 
 def host_ports(pod: Pod) -> Violation | None:
@@ -127,7 +127,7 @@ def probe_hosts(pod: Pod) -> Violation | None:
     if not names:
         return None
     verb, what = "uses" if len(names) == 1 else "use", "probe or lifecycle host"
-    return Violation(what, f"{_containers(names)} {verb} {_plural(what, hosts)} {_quoted(hosts)}")
+    return Violation(what, f"{_containers(names)} {verb} {_plural(what, hosts)} {_quote(hosts)}")
 
 
 def _hosts(container: Object) -> Iterator[str]:
@@ -153,7 +153,7 @@ def proc_mount_restricted(pod: Pod) -> Violation | None:
     used = {_name(c): dig(c, "securityContext", "procMount") for c in pod.containers}
     names = [name for name, found in used.items() if found not in (None, "Default")]
     values = sorted({used[name] for name in names})
-    detail = f"{_containers(names)} must not set securityContext.procMount to {_quoted(values)}"
+    detail = f"{_containers(names)} must not set securityContext.procMount to {_quote(values)}"
     return Violation("procMount", detail) if names else None
 
 
@@ -173,7 +173,7 @@ def selinux(pod: Pod) -> Violation | None:
     setters, _ = _who(pod, bad)
     if not setters:
         return None
-    found = [f"{_plural('type', types)} {_quoted(sorted(types))}"] if types else []
+    found = [f"{_plural('type', types)} {_quote(sorted(types))}"] if types else []
     found += ["user may not be set"] if user else []
     found += ["role may not be set"] if role else []
     detail = f"{' and '.join(setters)} set forbidden securityContext.seLinuxOptions: {'; '.join(found)}"
@@ -184,7 +184,7 @@ def seccomp_baseline(pod: Pod) -> Violation | None:
     if pod.minor < 19:  # which knew annotations only, and those mean nothing any more
         return None
     setters, values = _who(pod, lambda context: _other(dig(context, "seccompProfile", "type"), _SECCOMP))
-    detail = f"{' and '.join(setters)} must not set securityContext.seccompProfile.type to {_quoted(values)}"
+    detail = f"{' and '.join(setters)} must not set securityContext.seccompProfile.type to {_quote(values)}"
     return Violation("seccompProfile", detail) if setters else None
 
 
@@ -218,7 +218,7 @@ def capabilities_restricted(pod: Pod) -> Violation | None:
     if keeping:
         details.append(f'{_containers(keeping)} must set securityContext.capabilities.drop=["ALL"]')
     if adding:
-        details.append(f"{_containers(adding)} must not include {_quoted(added)} in securityContext.capabilities.add")
+        details.append(f"{_containers(adding)} must not include {_quote(added)} in securityContext.capabilities.add")
     return Violation("unrestricted capabilities", "; ".join(details)) if details else None
 
 
@@ -230,7 +230,7 @@ def restricted_volumes(pod: Pod) -> Violation | None:
         return None
     verb, what = "uses" if len(names) == 1 else "use", _plural("restricted volume type", kinds)
     return Violation(
-        "restricted volume types", f"{_plural('volume', names)} {_quoted(names)} {verb} {what} {_quoted(kinds)}"
+        "restricted volume types", f"{_plural('volume', names)} {_quote(names)} {verb} {what} {_quote(kinds)}"
     )
 
 
@@ -292,7 +292,7 @@ RESTRICTED: tuple[Check, ...] = (
 
 
 def _who(pod: Pod, bad: Callable[[Object], str | None]) -> tuple[list[str], list[str]]:
-    """Who has a security context with something bad in it, the pod or its containers; and what that is."""
+    """Returns who has a security context with something bad in it, the pod or its containers; and what that is."""
     own = bad(pod.security() or {})
     found = {_name(container): bad(container.get("securityContext") or {}) for container in pod.containers}
     names = [name for name, value in found.items() if value]
@@ -309,12 +309,12 @@ def _name(each: Object) -> str:
 
 
 def _containers(names: list[str]) -> str:
-    return f"{_plural('container', names)} {_quoted(names)}"
+    return f"{_plural('container', names)} {_quote(names)}"
 
 
 def _plural(word: str, things: Any) -> str:
     return word if len(things) == 1 else f"{word}s"
 
 
-def _quoted(items: list[str]) -> str:
+def _quote(items: list[str]) -> str:
     return ", ".join(f'"{item}"' for item in items)

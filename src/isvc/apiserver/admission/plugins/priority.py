@@ -58,7 +58,7 @@ class Priority(Plugin):
             raise forbidden(request, obj, f"{words} Only one default can exist")
 
     def _default(self) -> Object | None:
-        """The class of pods that name none; looked for anew when classes changed."""
+        """Returns the class of pods that name none; looked for anew when classes changed."""
         revision = self.reader.revision(_CLASSES)
         if self._known[0] != revision:
             defaults = [each for each in self.reader.list(_CLASSES) if each.get("globalDefault")]

@@ -38,7 +38,7 @@ class RuntimeClass(Plugin):
             raise forbidden(request, obj, _UNDEFINED)
 
     def _class_of(self, request: AdmissionRequest, pod: Object | None) -> Object | None:
-        """The pod's class, empty when it names none; None for requests that are not about new pods."""
+        """Returns the pod's class, empty when it names none; None for requests that are not about new pods."""
         if pod is None or request.operation != "CREATE" or request.subresource:
             return None
         name = pod["spec"].get("runtimeClassName")

@@ -83,7 +83,7 @@ def _token_source() -> Object:
 
 
 def _foreign_secrets(account: Object, spec: Object) -> Iterator[str]:
-    """Complaints about secrets that the pod uses and its account does not list."""
+    """Yields complaints about secrets that the pod uses and its account does not list."""
     own = {each.get("name") for each in account.get("secrets") or ()}
     by = f"is not allowed because service account {account['metadata']['name']} does not reference that"
     for volume in spec.get("volumes") or ():

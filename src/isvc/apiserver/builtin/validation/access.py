@@ -6,7 +6,7 @@ import base64
 from urllib.parse import urlsplit
 
 from isvc.apiserver import field_errors
-from isvc.apiserver.builtin.validation.checks import Errors, named, one_of, selector
+from isvc.apiserver.builtin.validation.checks import Errors, check_name, one_of, selector
 from isvc.apiserver.cel import CelError, compile_expression
 from isvc.apiserver.field_errors import Struct, invalid, required
 from isvc.apiserver.objects import names
@@ -59,7 +59,7 @@ def _subject(path: str, subject: Object, in_namespace: bool) -> Errors:
         yield field_errors.required(f"{path}.name")
     if kind == "ServiceAccount":
         if name:
-            yield from named(f"{path}.name", name, names.subdomain)
+            yield from check_name(f"{path}.name", name, names.subdomain)
         if subject.get("apiGroup"):
             yield field_errors.not_supported(f"{path}.apiGroup", subject["apiGroup"], ("",))
         if not in_namespace and not subject.get("namespace"):

@@ -21,8 +21,8 @@ _PERCENT_WORDS = (
 )
 
 
-def named(path: str, value: str, rule: Callable[[str], list[str]]) -> Errors:
-    """A name that has to have a certain shape."""
+def check_name(path: str, value: str, rule: Callable[[str], list[str]]) -> Errors:
+    """Checks that a name has a certain shape."""
     for words in rule(value):
         yield field_errors.invalid(path, value, words)
 
@@ -39,9 +39,9 @@ def not_negative(path: str, value: int | None) -> Errors:
 
 
 def port(path: str, value: Any) -> Errors:
-    """A port by number or by name."""
+    """Checks a port by number or by name."""
     if isinstance(value, str):
-        yield from named(path, value, names.port_name)
+        yield from check_name(path, value, names.port_name)
     elif names.port_number(value or 0):
         yield field_errors.invalid(path, value or 0, names.port_number(value or 0)[0])
 
@@ -49,9 +49,9 @@ def port(path: str, value: Any) -> Errors:
 def labels(path: str, values: Object | None) -> Errors:
     for key, value in (values or {}).items():
         if not is_label_key(key):
-            yield from named(path, key, names.qualified_name)
+            yield from check_name(path, key, names.qualified_name)
         if not is_label_value(value):
-            yield from named(path, value, names.label_value)
+            yield from check_name(path, value, names.label_value)
 
 
 def selector(path: str, spec: Object | None) -> Errors:
@@ -72,7 +72,7 @@ def selector(path: str, spec: Object | None) -> Errors:
         else:
             yield field_errors.invalid(f"{inner}.operator", operator or "", "not a valid selector operator")
         if not is_label_key(each.get("key") or ""):
-            yield from named(f"{inner}.key", each.get("key") or "", names.qualified_name)
+            yield from check_name(f"{inner}.key", each.get("key") or "", names.qualified_name)
 
 
 def selects(spec: Object, values: Object) -> bool | None:
@@ -103,6 +103,7 @@ def address(path: str, value: str) -> Errors:
         yield field_errors.invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
 
 
-def unchanged(path: str, new: Any, old: Any) -> Errors:
+def check_unchanged(path: str, new: Any, old: Any) -> Errors:
+    """Checks that a field is as it was."""
     if new != old:
         yield field_errors.invalid(path, new, "field is immutable")

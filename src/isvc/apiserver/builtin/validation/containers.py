@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from isvc.apiserver import field_errors
-from isvc.apiserver.builtin.validation.checks import Errors, named, not_negative, one_of, port
+from isvc.apiserver.builtin.validation.checks import Errors, check_name, not_negative, one_of, port
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity
@@ -32,7 +32,7 @@ def containers(path: str, found: Iterable[Object], volumes: Collection[str], tak
         if not name:
             yield field_errors.required(f"{inner}.name")
         else:
-            yield from named(f"{inner}.name", name, names.dns_label)
+            yield from check_name(f"{inner}.name", name, names.dns_label)
         if name and name in taken:
             yield field_errors.duplicate(f"{inner}.name", name)
         taken.add(name)
@@ -124,12 +124,12 @@ def _value_from(path: str, source: Object, has_value: bool) -> Errors:
             yield field_errors.not_supported(f"{path}.resourceFieldRef.resource", resource, _RESOURCE_FIELDS)
     for kind in ("configMapKeyRef", "secretKeyRef"):
         if kind in source:
-            yield from named(f"{path}.{kind}.name", source[kind].get("name") or "", names.subdomain)
+            yield from check_name(f"{path}.{kind}.name", source[kind].get("name") or "", names.subdomain)
             key = source[kind].get("key") or ""
             if not key:
                 yield field_errors.required(f"{path}.{kind}.key")
             else:
-                yield from named(f"{path}.{kind}.key", key, names.config_key)
+                yield from check_name(f"{path}.{kind}.key", key, names.config_key)
 
 
 def _variable_sources(path: str, found: Iterable[Object]) -> Errors:
@@ -143,7 +143,7 @@ def _variable_sources(path: str, found: Iterable[Object]) -> Errors:
             if not name:
                 yield field_errors.required(inner)
             else:
-                yield from named(inner, name, names.subdomain)
+                yield from check_name(inner, name, names.subdomain)
 
 
 def _mounts(path: str, found: Iterable[Object], volumes: Collection[str]) -> Errors:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.prepare import quality_of_service
-from isvc.apiserver.builtin.validation.checks import Errors, labels, named, one_of
+from isvc.apiserver.builtin.validation.checks import Errors, check_name, labels, one_of
 from isvc.apiserver.builtin.validation.containers import containers
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object, dig
@@ -54,7 +54,7 @@ def pod_spec(path: str, spec: Object) -> Errors:
         ("subdomain", names.dns_label),
     ):
         if spec.get(key):
-            yield from named(f"{path}.{key}", spec[key], rule)
+            yield from check_name(f"{path}.{key}", spec[key], rule)
     yield from _tolerations(f"{path}.tolerations", spec.get("tolerations") or ())
     yield from _spread(f"{path}.topologySpreadConstraints", spec.get("topologySpreadConstraints") or ())
 
@@ -71,7 +71,7 @@ def _volumes(path: str, found: Iterable[Object]) -> Errors:
         if not name:
             yield field_errors.required(f"{inner}.name")
         else:
-            yield from named(f"{inner}.name", name, names.dns_label)
+            yield from check_name(f"{inner}.name", name, names.dns_label)
         if name in seen and not complaints:
             yield field_errors.duplicate(f"{inner}.name", name)
         seen.add(name)
@@ -144,7 +144,7 @@ def pod_update(new: Object, old: Object) -> Errors:
 
 
 def pod_resize(new: Object, old: Object) -> Errors:
-    """Only cpu and memory of containers that run may change, and never so that the pod is of another quality."""
+    """Lets only cpu and memory of containers that run change, and the pod stay of its quality."""
     quality = quality_of_service(new["spec"])
     if quality != (dig(old, "status", "qosClass") or quality_of_service(old["spec"])):
         yield field_errors.invalid("spec", quality, "Pod QOS Class may not change as a result of resizing")
@@ -163,7 +163,7 @@ def pod_resize(new: Object, old: Object) -> Errors:
 
 
 def ephemeral_containers_update(new: Object, old: Object) -> Errors:
-    """Containers for debugging may be added, and stay as they are from then on."""
+    """Lets containers for debugging be added, which stay as they are from then on."""
     after = {each.get("name"): each for each in new["spec"].get("ephemeralContainers") or ()}
     for before in old["spec"].get("ephemeralContainers") or ():
         path = "spec.ephemeralContainers"
@@ -175,7 +175,7 @@ def ephemeral_containers_update(new: Object, old: Object) -> Errors:
 
 
 def _comparable(spec: Object) -> Object:
-    """The part of a spec that no update may change."""
+    """Returns the part of a spec that no update may change."""
     rest = {k: v for k, v in spec.items() if k not in ("activeDeadlineSeconds", "tolerations")}
     if rest.get("schedulingGates"):
         rest.pop("schedulingGates")

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable
 
 from isvc.apiserver import field_errors
-from isvc.apiserver.builtin.validation.checks import Errors, address, labels, named, one_of, port, unchanged
+from isvc.apiserver.builtin.validation.checks import Errors, address, check_name, check_unchanged, labels, one_of, port
 from isvc.apiserver.builtin.validation.containers import PROTOCOLS
 from isvc.apiserver.field_errors import Struct
 from isvc.apiserver.objects import names
@@ -34,7 +34,7 @@ def service(obj: Object) -> Errors:
         if not name:
             yield field_errors.required("spec.externalName")
         else:
-            yield from named("spec.externalName", name.removesuffix("."), names.subdomain)
+            yield from check_name("spec.externalName", name.removesuffix("."), names.subdomain)
     elif headless and kind in ("NodePort", "LoadBalancer"):
         words = f"may not be set to 'None' for {kind} services"
         yield field_errors.invalid("spec.clusterIPs[0]", "None", words)
@@ -54,7 +54,7 @@ def _ports(ports: list[Object], kind: str) -> Errors:
         if len(ports) > 1 and not name:
             yield field_errors.required(f"{path}.name")
         elif name:
-            yield from named(f"{path}.name", name, names.dns_label)
+            yield from check_name(f"{path}.name", name, names.dns_label)
             if name in seen_names:
                 yield field_errors.duplicate(f"{path}.name", name)
             seen_names.add(name)
@@ -77,7 +77,7 @@ def _ports(ports: list[Object], kind: str) -> Errors:
 
 
 def _internal(each: Object) -> Object:
-    """A repeated port, in the form in which Kubernetes keeps it: only what makes it a repetition is filled in."""
+    """Returns a repeated port as Kubernetes keeps it: only what makes it a repetition is filled in."""
     shown = {"Name": "", "Protocol": each.get("protocol"), "AppProtocol": None, "Port": each.get("port")}
     return Struct({**shown, "TargetPort": 0, "NodePort": 0})
 
@@ -102,7 +102,7 @@ def ingress(obj: Object) -> Errors:
         if "http" in rule:
             yield from _paths(f"spec.rules[{index}].http.paths", rule["http"].get("paths") or ())
     if spec.get("ingressClassName") is not None:
-        yield from named("spec.ingressClassName", spec["ingressClassName"], names.subdomain)
+        yield from check_name("spec.ingressClassName", spec["ingressClassName"], names.subdomain)
 
 
 def _host(path: str, host: str) -> Errors:
@@ -115,7 +115,7 @@ def _host(path: str, host: str) -> Errors:
     else:
         yield field_errors.invalid(path, host, "must be a DNS name, not an IP address")
         return
-    yield from named(path, host, names.wildcard_subdomain if "*" in host else names.subdomain)
+    yield from check_name(path, host, names.wildcard_subdomain if "*" in host else names.subdomain)
 
 
 def _paths(path: str, found: Iterable[Object]) -> Errors:
@@ -160,11 +160,11 @@ def _backend(path: str, backend: Object) -> Errors:
     if not name:
         yield field_errors.required(f"{path}.service.name")
     else:
-        yield from named(f"{path}.service.name", name, names.dns_1035)
+        yield from check_name(f"{path}.service.name", name, names.dns_1035)
     if where.get("name") and where.get("number"):
         yield field_errors.invalid(f"{path}", "", "cannot set both port name & port number")
     elif where.get("name"):
-        yield from named(f"{path}.service.port.name", where["name"], names.port_name)
+        yield from check_name(f"{path}.service.port.name", where["name"], names.port_name)
     elif not where.get("number"):
         yield field_errors.required(f"{path}.service.port", "port name or number is required")
     else:
@@ -212,7 +212,7 @@ def _family(path: str, value: str, kind: str) -> Errors:
 
 
 def endpoint_slice_update(new: Object, old: Object) -> Errors:
-    yield from unchanged("addressType", new.get("addressType"), old.get("addressType"))
+    yield from check_unchanged("addressType", new.get("addressType"), old.get("addressType"))
 
 
 def network_policy(obj: Object) -> Errors:

@@ -7,7 +7,7 @@ import base64
 import orjson
 
 from isvc.apiserver import field_errors
-from isvc.apiserver.builtin.validation.checks import Errors, named, not_negative, one_of, unchanged
+from isvc.apiserver.builtin.validation.checks import Errors, check_name, check_unchanged, not_negative, one_of
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object, annotations_of, namespace_of
 from isvc.kube.quantity import Quantity
@@ -50,7 +50,7 @@ def config_map(obj: Object) -> Errors:
 def secret(obj: Object) -> Errors:
     data, kind = obj.get("data") or {}, obj["type"]
     for key in data:
-        yield from named(f"data[{key}]", key, names.config_key)
+        yield from check_name(f"data[{key}]", key, names.config_key)
     if sum(len(each) * 3 // 4 for each in data.values()) > _LARGEST:
         yield field_errors.too_long("data", _LARGEST)
     if kind == "kubernetes.io/service-account-token" and not annotations_of(obj).get(_ACCOUNT):
@@ -70,7 +70,7 @@ def secret(obj: Object) -> Errors:
 
 
 def immutable(new: Object, old: Object) -> Errors:
-    """A config map or a secret that says it never changes."""
+    """Checks that a config map or a secret that says it never changes does not."""
     if new["kind"] == "Secret" and new["type"] != old["type"]:
         yield field_errors.invalid("type", new["type"], "field is immutable")
     if old.get("immutable"):
@@ -91,7 +91,7 @@ def claim(obj: Object) -> Errors:
     elif Quantity.parse(size).nanos <= 0:
         yield field_errors.invalid("spec.resources[storage]", size, "must be greater than zero")
     if spec.get("storageClassName"):
-        yield from named("spec.storageClassName", spec["storageClassName"], names.subdomain)
+        yield from check_name("spec.storageClassName", spec["storageClassName"], names.subdomain)
 
 
 def claim_update(new: Object, old: Object) -> Errors:
@@ -142,7 +142,7 @@ def lease(obj: Object) -> Errors:
 
 
 def event(obj: Object) -> Errors:
-    """An event lives where the object is that it is about; for cluster-wide ones, in `default`."""
+    """Checks that an event lives where the object is that it is about; of cluster-wide ones, in `default`."""
     field = "involvedObject" if obj["apiVersion"] == "v1" else "regarding"
     about, where = (obj.get(field) or {}).get("namespace") or "", namespace_of(obj)
     if (about and about != where) or (not about and where not in ("default", "kube-system")):
@@ -150,4 +150,4 @@ def event(obj: Object) -> Errors:
 
 
 def resource_claim_update(new: Object, old: Object) -> Errors:
-    yield from unchanged("spec", new["spec"], old["spec"])
+    yield from check_unchanged("spec", new["spec"], old["spec"])

@@ -6,13 +6,13 @@ from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import (
     Errors,
     at_most_all,
+    check_name,
+    check_unchanged,
     count_or_percent,
-    named,
     not_negative,
     one_of,
     selector,
     selects,
-    unchanged,
 )
 from isvc.apiserver.builtin.validation.pods import template
 from isvc.apiserver.field_errors import Struct
@@ -31,8 +31,8 @@ _STATEFUL_MUTABLE = frozenset({
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 
 
-def _selected(spec: Object, kind: str) -> Errors:
-    """A controller has to select the pods it makes, and make pods that it selects."""
+def _check_selector(spec: Object, kind: str) -> Errors:
+    """Checks that a controller selects the pods it makes, and makes pods that it selects."""
     wanted = spec.get("selector")
     if wanted is None:
         yield field_errors.required("spec.selector")
@@ -53,7 +53,7 @@ def _selected(spec: Object, kind: str) -> Errors:
 
 
 def _always(spec: Object, kind: str) -> Errors:
-    """Pods that are kept running neither end by themselves nor have a deadline."""
+    """Checks that pods that are kept running neither end by themselves nor have a deadline."""
     policy = spec["template"]["spec"].get("restartPolicy")
     if policy in ("OnFailure", "Never"):
         yield from one_of("spec.template.spec.restartPolicy", policy, ("Always",))
@@ -65,7 +65,7 @@ def _always(spec: Object, kind: str) -> Errors:
 def deployment(obj: Object) -> Errors:
     spec = obj["spec"]
     yield from not_negative("spec.replicas", spec.get("replicas"))
-    yield from _selected(spec, "deployment")
+    yield from _check_selector(spec, "deployment")
     yield from template("spec.template", spec["template"])
     yield from _always(spec, "ReplicaSet")
     yield from _strategy(spec["strategy"])
@@ -116,14 +116,14 @@ def replica_set(obj: Object) -> Errors:
     spec = obj["spec"]
     yield from not_negative("spec.replicas", spec.get("replicas"))
     yield from not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-    yield from _selected(spec, "replicaset")
+    yield from _check_selector(spec, "replicaset")
     yield from template("spec.template", spec["template"])
     yield from _always(spec, "ReplicaSet")
 
 
 def daemon_set(obj: Object) -> Errors:
     spec, strategy = obj["spec"], obj["spec"]["updateStrategy"]
-    yield from _selected(spec, "daemonset")
+    yield from _check_selector(spec, "daemonset")
     yield from template("spec.template", spec["template"])
     yield from _always(spec, "DaemonSet")
     if strategy["type"] not in ("RollingUpdate", "OnDelete"):
@@ -146,14 +146,14 @@ def stateful_set(obj: Object) -> Errors:
         yield field_errors.invalid("spec.updateStrategy.rollingUpdate", shown, words)
     yield from not_negative("spec.replicas", spec.get("replicas"))
     if spec.get("serviceName"):
-        yield from named("spec.serviceName", spec["serviceName"], names.dns_label)
-    yield from _selected(spec, "statefulset")
+        yield from check_name("spec.serviceName", spec["serviceName"], names.dns_label)
+    yield from _check_selector(spec, "statefulset")
     yield from template("spec.template", _with_claims(spec))
     yield from _always(spec, "StatefulSet")
 
 
 def _with_claims(spec: Object) -> Object:
-    """The template with the volumes that its pods will have from claims of their own."""
+    """Returns the template with the volumes that its pods will have from claims of their own."""
     claimed = [each["metadata"].get("name", "") for each in spec.get("volumeClaimTemplates") or ()]
     volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claimed]
     pod = spec["template"]["spec"]
@@ -162,11 +162,11 @@ def _with_claims(spec: Object) -> Object:
 
 
 def revision_update(new: Object, old: Object) -> Errors:
-    yield from unchanged("data", new.get("data"), old.get("data"))
+    yield from check_unchanged("data", new.get("data"), old.get("data"))
 
 
 def selector_unchanged(new: Object, old: Object) -> Errors:
-    yield from unchanged("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
+    yield from check_unchanged("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
 
 
 def stateful_set_update(new: Object, old: Object) -> Errors:
@@ -209,20 +209,20 @@ def job_update(new: Object, old: Object) -> Errors:
     if before.get("suspend") and not dig(old, "status", "startTime"):
         before = {**before, "template": _scheduled_as(after["template"], before["template"])}
     for key in ("selector", "template", "completionMode", "backoffLimitPerIndex", "managedBy"):
-        yield from unchanged(f"spec.{key}", after.get(key), before.get(key))
+        yield from check_unchanged(f"spec.{key}", after.get(key), before.get(key))
 
 
 def _completions(after: Object, before: Object) -> Errors:
-    """An Indexed job may grow and shrink, with as many completions as pods at a time."""
+    """Lets an Indexed job grow and shrink, with as many completions as pods at a time."""
     if after.get("completionMode") != "Indexed":
-        yield from unchanged("spec.completions", after.get("completions"), before.get("completions"))
+        yield from check_unchanged("spec.completions", after.get("completions"), before.get("completions"))
     elif after.get("completions") not in (None, before.get("completions"), after.get("parallelism")):
         words = "can only be modified in tandem with spec.parallelism"
         yield field_errors.invalid("spec.completions", after["completions"], words)
 
 
 def _scheduled_as(new: Object, old: Object) -> Object:
-    """The old template with what may change until a suspended job starts: metadata and where its pods may run."""
+    """Copies what may change until a suspended job starts into the old template: metadata and where pods may run."""
     spec = {key: value for key, value in old["spec"].items() if key not in (*_SCHEDULING, "affinity")}
     spec |= {key: new["spec"][key] for key in _SCHEDULING if key in new["spec"]}
     affinity = {key: value for key, value in (old["spec"].get("affinity") or {}).items() if key != "nodeAffinity"}
