@@ -31,7 +31,7 @@ run: .venv ## run everything on this machine: API server, controllers, node, gat
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
 lock: ## renew requirements.lock from pyproject.toml, that of the image, and that of KServe's SDK
 	$(COMPILE) --all-extras --group dev --group docs pyproject.toml --output-file requirements.lock
-	$(COMPILE) --extra s3 --extra gcs --extra azure --extra huggingface --extra oci pyproject.toml --constraint requirements.lock --output-file requirements-image.lock
+	$(COMPILE) --extra s3 --extra gcs --extra azure --extra huggingface --extra oci --extra parquet pyproject.toml --constraint requirements.lock --output-file requirements-image.lock
 	$(COMPILE) tests/kserve-sdk.in --output-file tests/kserve-sdk.lock
 	$(COMPILE) tests/kserve-e2e.in --output-file tests/kserve-e2e.lock
 

@@ -7,16 +7,20 @@ import logging
 import re
 import uuid
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-import aiohttp
 import msgspec
-from aiohttp import web
 
-from isvc.pods.agent.exchange import Handler, ModelServer
+from isvc.pods.agent.http1 import Head
+from isvc.pods.agent.model_server import ModelServer
 
 log = logging.getLogger("isvc.pods.agent")
 
-_PREDICT = re.compile(r":predict$")
+MAX_BODY = 64 << 20  # of one request
+_PREDICT = re.compile(r"[^?#]*:predict(?=[?#]|$)")
+_PLAIN = "text/plain; charset=utf-8"
+
+Answer: TypeAlias = tuple[int, bytes, str]  # status, body, content type
 
 
 class Prediction(msgspec.Struct):
@@ -30,43 +34,46 @@ class Prediction(msgspec.Struct):
 class Batch:
     """Instances of several requests to one path, and where each request's own begin."""
 
+    trace: str  # of the first request
     instances: list[msgspec.Raw] = field(default_factory=list)
-    asked: list[tuple[asyncio.Future[web.Response], slice]] = field(default_factory=list)
+    asked: list[tuple[asyncio.Future[Answer], slice]] = field(default_factory=list)
 
-    def add(self, instances: list[msgspec.Raw], answer: asyncio.Future[web.Response]) -> None:
+    def add(self, instances: list[msgspec.Raw], answer: asyncio.Future[Answer]) -> None:
         start = len(self.instances)
         self.instances += instances
         self.asked.append((answer, slice(start, len(self.instances))))
 
 
 class Batcher:
-    """The model server as seen through batches. Requests that are no predictions go straight on."""
+    """The model server as seen through batches."""
 
-    def __init__(self, server: ModelServer, forward: Handler, max_size: int, max_latency: float) -> None:
+    def __init__(self, server: ModelServer, max_size: int, max_latency: float) -> None:
         self._server = server
-        self._forward = forward
         self._max_size = max_size
         self._max_latency = max_latency
         self._open: dict[str, Batch] = {}
         self._sent: set[asyncio.Task[None]] = set()
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        if not _PREDICT.search(request.path):
-            return await self._forward(request)
-        try:
-            instances = _parsed(await request.read()).instances
-        except ValueError:
-            return web.Response(text="can't Unmarshal body\n", status=400)
-        if not instances:
-            return web.Response(text="no instances in the request\n", status=400)
-        return await self._join(request.path, instances)
+    def takes(self, request: Head) -> bool:
+        """Returns whether a request is a prediction; others go straight on."""
+        return _PREDICT.match(request.target) is not None
 
-    async def _join(self, path: str, instances: list[msgspec.Raw]) -> web.Response:
+    async def predict(self, request: Head, body: bytes) -> Answer:
+        try:
+            instances = _parse(body).instances
+        except ValueError:
+            return 400, b"can't Unmarshal body\n", _PLAIN
+        if not instances:
+            return 400, b"no instances in the request\n", _PLAIN
+        path = request.target.partition("?")[0]
+        return await self._join(path, instances, request.headers.get("traceparent"))
+
+    async def _join(self, path: str, instances: list[msgspec.Raw], trace: str) -> Answer:
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[web.Response] = loop.create_future()
+        answer: asyncio.Future[Answer] = loop.create_future()
         batch = self._open.get(path)
         if batch is None:
-            batch = self._open[path] = Batch()
+            batch = self._open[path] = Batch(trace)
             loop.call_later(self._max_latency, self._send, path, batch)
         batch.add(instances, answer)
         if len(batch.instances) >= self._max_size:
@@ -84,24 +91,26 @@ class Batcher:
     async def _predict(self, path: str, batch: Batch) -> None:
         predictions: list[msgspec.Raw] | None = None
         try:
-            status, body = await self._server.post(path, msgspec.json.encode({"instances": batch.instances}))
+            asked = msgspec.json.encode({"instances": batch.instances})
+            status, body = await self._server.post(path, asked, batch.trace)
             message = body.decode("utf-8", "replace")
             if status == 200:
                 predictions, message = _predictions(body, len(batch.instances))
                 status = 200 if predictions is not None else 502
-        except (aiohttp.ClientError, OSError) as error:
+        except (OSError, ValueError) as error:
             status, message = 502, f"the model server does not answer: {error}"
         batch_id = str(uuid.uuid4()) if predictions is not None else ""
         for answer, own in batch.asked:
             if not answer.done():  # its client may have gone
                 share = predictions[own] if predictions is not None else None
-                answer.set_result(_answer({"message": message, "batchId": batch_id, "predictions": share}, status))
+                document = {"message": message, "batchId": batch_id, "predictions": share}
+                answer.set_result((status, msgspec.json.encode(document), "application/json"))
 
 
 def _predictions(body: bytes, count: int) -> tuple[list[msgspec.Raw] | None, str]:
-    """One prediction for every instance, or what is wrong with the answer."""
+    """Returns one prediction for every instance, or what is wrong with the answer."""
     try:
-        predictions = _parsed(body).predictions
+        predictions = _parse(body).predictions
     except ValueError as error:
         return None, str(error)
     if predictions is None or len(predictions) != count:
@@ -109,13 +118,9 @@ def _predictions(body: bytes, count: int) -> tuple[list[msgspec.Raw] | None, str
     return predictions, ""
 
 
-def _parsed(body: bytes) -> Prediction:
+def _parse(body: bytes) -> Prediction:
     """Raises ValueError for what is no JSON, or nested too deeply."""
     try:
         return msgspec.json.decode(body, type=Prediction)
     except RecursionError as error:
         raise ValueError(str(error)) from None
-
-
-def _answer(document: dict[str, object], status: int) -> web.Response:
-    return web.Response(body=msgspec.json.encode(document), status=status, content_type="application/json")

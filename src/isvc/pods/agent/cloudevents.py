@@ -32,6 +32,12 @@ class Event:
     content_type: str
     payload: bytes
     metadata: Mapping[str, Sequence[str]]  # headers of the request that were asked for
+    trace: str = ""  # the request's traceparent
+
+    @property
+    def kind(self) -> str:
+        """`request` or `response`."""
+        return self.type.rpartition(".")[2]
 
     def headers(self, origin: Origin, now: datetime) -> dict[str, str]:
         attributes = {
@@ -49,6 +55,8 @@ class Event:
         }
         if origin.annotations:
             attributes["annotations"] = _json(origin.annotations)
+        if self.trace:
+            attributes["traceparent"] = self.trace  # the extension for distributed tracing
         headers = {f"Ce-{name.capitalize()}": _header_value(value) for name, value in attributes.items()}
         return headers | ({"Content-Type": self.content_type} if self.content_type else {})
 

@@ -1,139 +1,155 @@
-"""Logs what goes through: every request and answer becomes an event for a sink, which no prediction waits for."""
+"""Logs payloads: a request and its answer become an event each, for a sink that no prediction waits for.
+
+Copies of payloads are the only bodies that the agent holds, and all of them together have a bound. What finds no room,
+or a sink that does not keep up, is dropped and counted.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import ssl
+import os
+import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import Protocol
 
-import aiohttp
-from aiohttp import web
-
-from isvc.pods.agent.cloudevents import REQUEST, RESPONSE, Event, Origin
-from isvc.pods.agent.exchange import COPY, Handler
+from isvc.pods.agent.cloudevents import REQUEST, RESPONSE, Event
+from isvc.pods.agent.http1 import Headers
 
 log = logging.getLogger("isvc.pods.agent")
 
-# What a sink that does not keep up may hold of the agent's memory.
-_MAX_WAITING = 1000
-_MAX_WAITING_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
-class Sink:
-    """Events on their way. When the sink does not keep up, the newest are dropped and that is said."""
+class Sink(Protocol):
+    """Where events go."""
 
-    def __init__(self, url: str, origin: Origin) -> None:
-        self._url = url
-        self._origin = origin
-        self._waiting: asyncio.Queue[Event] = asyncio.Queue(_MAX_WAITING)
-        self._bytes = 0
-        self._dropped = 0
-
-    def put(self, event: Event) -> None:
-        if self._waiting.full() or self._bytes + len(event.payload) > _MAX_WAITING_BYTES:
-            self._dropped += 1
-            if self._dropped & (self._dropped - 1) == 0:  # at 1, 2, 4, 8 …
-                log.error("%s does not keep up: %d events were dropped so far", self._url, self._dropped)
-            return
-        self._bytes += len(event.payload)
-        self._waiting.put_nowait(event)
-
-    async def deliver(self, session: aiohttp.ClientSession) -> None:
-        while True:
-            event = await self._waiting.get()
-            try:
-                await self._send(session, event)
-            finally:
-                self._bytes -= len(event.payload)
-                self._waiting.task_done()
-
-    async def drained(self) -> None:
-        await self._waiting.join()
-
-    async def _send(self, session: aiohttp.ClientSession, event: Event) -> None:
-        try:
-            headers = event.headers(self._origin, datetime.now(UTC))
-            async with session.post(self._url, data=event.payload, headers=headers) as answer:
-                if answer.status >= 300:
-                    log.warning("%s answered %d to event %s", self._url, answer.status, event.id)
-        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            log.error("event %s was not delivered to %s: %s", event.id, self._url, error or type(error).__name__)
+    def put(self, event: Event) -> bool:
+        """Takes an event on its way, without waiting; returns False where there is no room for it."""
 
 
-@asynccontextmanager
-async def sink(url: str, origin: Origin, workers: int, tls: ssl.SSLContext | bool) -> AsyncIterator[Sink]:
-    """A sink and its workers; at the end what still waits is delivered, for a while."""
-    found = Sink(url, origin)
-    session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=tls),
-        timeout=aiohttp.ClientTimeout(total=30),
-        skip_auto_headers=("Content-Type",),
-        trust_env=True,
-    )
-    async with session:
-        tasks = [asyncio.create_task(found.deliver(session)) for _ in range(workers)]
-        try:
-            yield found
-            try:
-                await asyncio.wait_for(found.drained(), 10)
-            except TimeoutError:
-                log.error("not every event was delivered to %s before the end", url)
-        finally:
-            for task in tasks:
-                task.cancel()
+class Ledger:
+    """What payloads take of the memory, and what became of events."""
 
+    def __init__(self, limit: int = _MAX_BYTES) -> None:
+        self._limit = limit
+        self.held = 0
+        self.delivered = self.failed = self.dropped = 0
 
-def trust(ca_file: Path, skip_verify: bool) -> ssl.SSLContext | bool:
-    """Whose certificates a sink may have: those of the file, where there is one, or the system's."""
-    if not ca_file.is_file():
+    def reserve(self, count: int) -> bool:
+        if self.held + count > self._limit:
+            return False
+        self.held += count
         return True
-    context = ssl.create_default_context(cafile=str(ca_file))
-    if skip_verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+
+    def release(self, count: int) -> None:
+        self.held -= count
+
+    def drop(self, count: int, why: str) -> None:
+        before, self.dropped = self.dropped, self.dropped + count
+        if self.dropped.bit_length() > before.bit_length():  # at 1, 2, 4, 8 …
+            log.error("%s: %d events were dropped so far", why, self.dropped)
 
 
 class Logger:
-    """`mode` is all, request or response. Answers are logged when they are successes."""
+    """`mode` is all, request or response."""
 
-    def __init__(self, following: Handler, sink: Sink, mode: str, metadata_headers: Sequence[str]) -> None:
-        self._following = following
-        self._sink = sink
-        self._mode = mode
+    def __init__(self, sink: Sink, ledger: Ledger, mode: str, metadata_headers: Sequence[str]) -> None:
+        self.sink, self.ledger = sink, ledger
+        self.requests, self.answers = mode in ("all", "request"), mode in ("all", "response")
         self._metadata_headers = {name.lower(): name for name in metadata_headers}
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        arrived = datetime.now(UTC)
-        body = await request.read()
-        event_id = request.headers.get("Ce-Id") or str(uuid.uuid4())
-        content_type = request.headers.get("Content-Type", "")
+    def begin(self, headers: Headers) -> Recording:
         metadata = {
-            name: [_readable(value) for value in request.headers.getall(lower)]
+            name: [_readable(value) for value in values]
             for lower, name in self._metadata_headers.items()
-            if lower in request.headers
+            if (values := headers.all(lower))
         }
-        if self._mode in ("all", "request"):
-            self._sink.put(Event(REQUEST, event_id, arrived, content_type, body, metadata))
-        if self._mode == "request":
-            return await self._following(request)
-        copy = request[COPY] = bytearray()
-        response = await self._following(request)
-        if response.status == 200:
-            payload = _body(response) if isinstance(response, web.Response) else bytes(copy)
-            self._sink.put(Event(RESPONSE, event_id, datetime.now(UTC), content_type, payload, metadata))
-        return response
+        return Recording(self, headers, metadata)
+
+    def lose(self, count: int) -> None:
+        self.ledger.drop(count, "a connection could not be followed")
+
+
+class Recording:
+    """One request and its answer, while they pass. An answer is logged when it is a success and complete."""
+
+    def __init__(self, logger: Logger, headers: Headers, metadata: dict[str, list[str]]) -> None:
+        self._logger = logger
+        self._arrived = datetime.now(UTC)
+        self._id = headers.get("ce-id") or ordered_uuid()
+        self._content_type = headers.get("content-type")
+        self._trace = headers.get("traceparent")
+        self._metadata = metadata
+        self._request = _Copy(logger.ledger) if logger.requests else None
+        self._answer = _Copy(logger.ledger) if logger.answers else None
+
+    def keep_request(self, piece: bytes | bytearray) -> None:
+        if self._request is not None:
+            self._request.add(piece)
+
+    def end_request(self) -> None:
+        if self._request is not None:
+            copy, self._request = self._request, None
+            self._put(REQUEST, copy, self._arrived)
+
+    def keep_answer(self, piece: bytes) -> None:
+        if self._answer is not None:
+            self._answer.add(piece)
+
+    def end_answer(self, status: int) -> None:
+        if self._answer is not None and status == 200:
+            copy, self._answer = self._answer, None
+            self._put(RESPONSE, copy, datetime.now(UTC))
+        self.discard()
+
+    def discard(self) -> None:
+        """Gives up what is not complete."""
+        for copy in (self._request, self._answer):
+            if copy is not None:
+                copy.give_up()
+        self._request = self._answer = None
+
+    def _put(self, kind: str, copy: _Copy, moment: datetime) -> None:
+        ledger = self._logger.ledger
+        if copy.content is None:
+            ledger.drop(1, "a payload is too large to be held beside the others")
+            return
+        event = Event(kind, self._id, moment, self._content_type, bytes(copy.content), self._metadata, self._trace)
+        if not self._logger.sink.put(event):
+            ledger.release(len(event.payload))
+            ledger.drop(1, "the sink does not keep up")
+
+
+class _Copy:
+    """A payload so far; its content is None once it was too large."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.content: bytearray | None = bytearray()
+
+    def add(self, piece: bytes | bytearray) -> None:
+        if self.content is None:
+            return
+        if self._ledger.reserve(len(piece)):
+            self.content += piece
+        else:
+            self.give_up()
+
+    def give_up(self) -> None:
+        if self.content is not None:
+            self._ledger.release(len(self.content))
+            self.content = None
+
+
+def ordered_uuid() -> str:
+    """Returns a UUID of version 7: in the order of time, and so are the names of objects that begin with it."""
+    milliseconds = time.time_ns() // 1_000_000
+    random = int.from_bytes(os.urandom(10)) & ((1 << 74) - 1)
+    return str(uuid.UUID(int=milliseconds << 80 | 7 << 76 | (random >> 62) << 64 | 2 << 62 | random & ((1 << 62) - 1)))
 
 
 def _readable(value: str) -> str:
-    """A header's value, with what is no UTF-8 in it replaced."""
+    """A header's value as UTF-8, with what is none replaced."""
     return value.encode(errors="surrogateescape").decode(errors="replace")
-
-
-def _body(response: web.Response) -> bytes:
-    return bytes(response.body) if isinstance(response.body, bytes | bytearray) else b""

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Mapping
-from typing import Any
 
-import aiohttp
 import msgspec
-from aiohttp import web
+
+from isvc.pods.agent import http1
+from isvc.pods.agent.peer import Peer
 
 _QUEUE = "queue"
+_MAX_HEAD = 1 << 16
+
+
+class Header(msgspec.Struct):
+    name: str
+    value: str = ""
 
 
 class HttpGet(msgspec.Struct, rename="camel"):
@@ -18,17 +25,20 @@ class HttpGet(msgspec.Struct, rename="camel"):
     path: str = "/"
     host: str = ""
     scheme: str = "HTTP"
-    http_headers: list[dict[str, str]] = []
+    http_headers: list[Header] = []
 
 
-class TcpSocket(msgspec.Struct):
+class Socket(msgspec.Struct):
+    """Of a TCP probe; of a gRPC probe, too, whose server is ready when it listens."""
+
     port: int
     host: str = ""
 
 
 class Probe(msgspec.Struct, rename="camel"):
     http_get: HttpGet | None = None
-    tcp_socket: TcpSocket | None = None
+    tcp_socket: Socket | None = None
+    grpc: Socket | None = None
     timeout_seconds: float = 1
 
     async def succeeds(self) -> bool:
@@ -36,43 +46,59 @@ class Probe(msgspec.Struct, rename="camel"):
             async with asyncio.timeout(self.timeout_seconds or 1):
                 if self.http_get:
                     return await _answers(self.http_get)
-                if self.tcp_socket:
-                    return await _listens(self.tcp_socket)
-        except (OSError, aiohttp.ClientError):  # a timeout is an OSError
+                if socket := self.tcp_socket or self.grpc:
+                    (await _connect(socket.host, socket.port)).close()
+        except (OSError, http1.Malformed):  # a timeout is an OSError
             return False
         return True
 
 
-def parse(text: str, ports: Mapping[str, int]) -> Probe:
-    """A probe as JSON; `ports` are those that took the place of the container's on this machine."""
-    probe = msgspec.json.decode(text, type=Probe) if text else Probe()
-    for action in (probe.http_get, probe.tcp_socket):
-        if action is not None:
-            action.port = ports.get(str(action.port), action.port)
-    return probe
+class Readiness:
+    """What the agent answers those who probe it."""
+
+    def __init__(self, text: str, ports: Mapping[str, int]) -> None:
+        """`text` is a probe as JSON, or a list of them; `ports` took the place of the container's on this machine."""
+        parsed = msgspec.json.decode(text, type=Probe | list[Probe]) if text else []
+        self._probes = parsed if isinstance(parsed, list) else [parsed]
+        for probe in self._probes:
+            for action in (probe.http_get, probe.tcp_socket, probe.grpc):
+                if action is not None:
+                    action.port = ports.get(str(action.port), action.port)
+        self.draining = False
+
+    async def answer(self, headers: http1.Headers) -> tuple[int, bytes, str]:
+        plain = "text/plain; charset=utf-8"
+        if self.draining:
+            return 503, b"shutting down\n", plain
+        if (asked := headers.get("k-network-probe")) != _QUEUE:
+            return 400, f"unexpected probe header value: {asked}\n".encode(errors="replace"), plain
+        ready = await asyncio.gather(*(probe.succeeds() for probe in self._probes))
+        return (200, _QUEUE.encode(), plain) if all(ready) else (503, b"", plain)
 
 
-def is_probe(headers: Mapping[str, Any]) -> bool:
-    agent = headers.get("User-Agent", "")
-    return agent.startswith(("kube-probe/", "Knative-Activator-Probe")) or "K-Kubelet-Probe" in headers
-
-
-async def answer(request: web.Request, probe: Probe, draining: bool) -> web.Response:
-    if draining:
-        return web.Response(text="shutting down\n", status=503)
-    if (asked := request.headers.get("K-Network-Probe", "")) != _QUEUE:
-        return web.Response(text=f"unexpected probe header value: {asked}\n", status=400)
-    return web.Response(text=_QUEUE) if await probe.succeeds() else web.Response(status=503)
+def is_probe(headers: http1.Headers) -> bool:
+    agent = headers.get("user-agent")
+    return agent.startswith(("kube-probe/", "Knative-Activator-Probe")) or bool(headers.all("k-kubelet-probe"))
 
 
 async def _answers(get: HttpGet) -> bool:
-    url = f"{get.scheme.lower()}://{get.host or '127.0.0.1'}:{get.port}{get.path}"
-    headers = [(header["name"], header.get("value", "")) for header in get.http_headers]
-    async with aiohttp.ClientSession() as session, session.get(url, headers=headers, ssl=False) as response:
-        return 200 <= response.status < 400
+    server = await _connect(get.host, get.port, secure=get.scheme.upper() == "HTTPS")
+    try:
+        given = {header.name: header.value for header in get.http_headers}
+        headers = {"Host": f"{get.host or '127.0.0.1'}:{get.port}", "User-Agent": "kube-probe/isvc", **given}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        server.write(f"GET {get.path or '/'} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode())
+        raw = await http1.take_head(server, _MAX_HEAD)
+        return raw is not None and 200 <= http1.parse_response(raw, "GET")[0].status < 400
+    finally:
+        server.abort()
 
 
-async def _listens(socket: TcpSocket) -> bool:
-    _, writer = await asyncio.open_connection(socket.host or "127.0.0.1", socket.port)
-    writer.close()
-    return True
+async def _connect(host: str, port: int, *, secure: bool = False) -> Peer:
+    context = None
+    if secure:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    _, peer = await asyncio.get_running_loop().create_connection(Peer, host or "127.0.0.1", port, ssl=context)
+    return peer

@@ -8,73 +8,94 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
-from aiohttp import web
 
-from isvc.pods.agent import probe
 from isvc.pods.agent.batcher import Batcher
 from isvc.pods.agent.cloudevents import Origin
-from isvc.pods.agent.exchange import Handler, model_server
 from isvc.pods.agent.flags import parser
-from isvc.pods.agent.logger import Logger, sink, trust
+from isvc.pods.agent.logger import Ledger, Logger, Sink
+from isvc.pods.agent.metrics import serve_metrics
+from isvc.pods.agent.model_server import ModelServer
+from isvc.pods.agent.peer import Peer
+from isvc.pods.agent.probe import Readiness
 from isvc.pods.agent.puller import Puller
+from isvc.pods.agent.relay import Relay, Settings
 
 log = logging.getLogger("isvc.pods.agent")
 
 _CA_FOLDER = Path("/etc/tls/logger")
 _GRACE = 30.0
+_BACKLOG = 1024
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     options = parser().parse_args(argv)
-    if options.log_url and not options.log_url.startswith(("http://", "https://")):
-        log.error("--log-url %s: logs are sent to http:// and https:// sinks alone", options.log_url)
-        return 1
     try:
-        asyncio.run(_serve(options))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(options))
     except msgspec.DecodeError as error:
         log.error("SERVING_READINESS_PROBE: %s", error)
-        return 1
+    except ValueError as error:
+        log.error("--log-url: %s", error)
     except OSError as error:
         log.error("cannot listen on port %d: %s", options.port, error.strerror or error)
-        return 1
-    return 0
+    else:
+        return 0
+    return 1
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    local_ports = json.loads(os.environ.get("ISVC_PORTS", "{}"))
-    readiness = probe.parse(os.environ.get("SERVING_READINESS_PROBE", ""), local_ports)
-    draining = asyncio.Event()
+    readiness = Readiness(os.environ.get("SERVING_READINESS_PROBE", ""), json.loads(os.environ.get("ISVC_PORTS", "{}")))
+    ledger, server = Ledger(), ModelServer(options.component_port)
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(model_server(options.component_port))
-        handler: Handler = server.forward
-        if options.enable_batcher:
-            handler = Batcher(server, handler, options.max_batchsize, options.max_latency / 1000).handle
+        stack.push_async_callback(server.close)
+        logger = batcher = None
         if options.log_url:
-            tls = trust(_CA_FOLDER / options.logger_ca_cert_file, options.logger_tls_skip_verify)
-            events = await stack.enter_async_context(sink(options.log_url, _origin(options), options.workers, tls))
-            handler = Logger(handler, events, options.log_mode, options.metadata_headers).handle
+            sink = await _sink(options, ledger, stack)
+            logger = Logger(sink, ledger, options.log_mode, options.metadata_headers)
+            if options.metrics_port:
+                await serve_metrics(ledger, options.host, options.metrics_port)
+        if options.enable_batcher:
+            batcher = Batcher(server, options.max_batchsize, options.max_latency / 1000)
         if options.enable_puller:
             puller = asyncio.create_task(Puller(Path(options.config_dir), Path(options.model_dir), server).run())
             stack.callback(puller.cancel)
-
-        async def answer(request: web.Request) -> web.StreamResponse:
-            if probe.is_probe(request.headers):
-                return await probe.answer(request, readiness, draining.is_set())
-            return await handler(request)
-
-        await _until_stopped(options, _application(answer), draining)
+        await _until_stopped(options, Settings(options.component_port, readiness, batcher, logger))
 
 
-def _application(handler: Handler) -> web.Application:
-    app = web.Application(client_max_size=1 << 30)
-    app.router.add_route("*", "/{path:.*}", handler)
-    return app
+async def _sink(options: argparse.Namespace, ledger: Ledger, stack: AsyncExitStack) -> Sink:
+    """Raises ValueError for an address that is none."""
+    origin = _origin(options)
+    if urlsplit(options.log_url).scheme in ("http", "https"):
+        from isvc.pods.agent.http_sink import http_sink, trust
+
+        tls = trust(_CA_FOLDER / options.logger_ca_cert_file, options.logger_tls_skip_verify)
+        return await stack.enter_async_context(http_sink(options.log_url, origin, ledger, options.workers, tls))
+    from isvc.pods.agent import store_sink
+    from isvc.pods.agent.log_store import check, open_store
+    from isvc.pods.agent.records import Sender
+
+    check(options.log_url)
+    sender = Sender(options.log_url, origin, options.logger_ca_cert_file, options.logger_tls_skip_verify)
+    own = f"http://localhost:{options.log_marshaller_port}/marshal"  # what KServe's configuration may name
+    if options.log_marshaller_url in ("", own):
+        marshal = store_sink.format_marshal(options.log_store_format, sender)
+    else:
+        marshal = store_sink.external_marshal(options.log_marshaller_url, sender)
+    sink = store_sink.StoreSink(
+        lambda: open_store(options.log_url, os.environ),
+        store_sink.folder_of(origin, options.log_store_path),
+        store_sink.Batching(options.log_batch_size, options.log_batch_interval),
+        marshal,
+        ledger,
+    )
+    return await stack.enter_async_context(store_sink.running(sink))
 
 
 def _origin(options: argparse.Namespace) -> Origin:
@@ -88,15 +109,36 @@ def _origin(options: argparse.Namespace) -> Origin:
     )
 
 
-async def _until_stopped(options: argparse.Namespace, app: web.Application, draining: asyncio.Event) -> None:
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GRACE, auto_decompress=False)
-    await runner.setup()
+async def _until_stopped(options: argparse.Namespace, settings: Settings) -> None:
+    """Serves until SIGTERM, and then for as long as load balancers may not have noticed yet."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, draining.set)
+        loop.add_signal_handler(number, stop.set)
+    relays: dict[asyncio.Task[None], Relay] = {}
+
+    def begin(client: Peer) -> None:
+        relay = Relay(settings, client)
+        task = loop.create_task(relay.serve())
+        relays[task] = relay
+        task.add_done_callback(relays.pop)
+
+    server = await loop.create_server(lambda: Peer(begin), options.host, options.port, backlog=_BACKLOG)
+    log.info("serving on port %d, in front of port %d", options.port, options.component_port)
+    await stop.wait()
+    settings.readiness.draining = True
+    await asyncio.sleep(options.drain_seconds)
+    server.close()
+    for relay in list(relays.values()):
+        relay.leave()
+    if relays:
+        await asyncio.wait(list(relays), timeout=_GRACE)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, where there is one."""
     try:
-        await web.TCPSite(runner, options.host, options.port).start()
-        log.info("serving on port %d, in front of port %d", options.port, options.component_port)
-        await draining.wait()
-        await asyncio.sleep(options.drain_seconds)
-    finally:
-        await runner.cleanup()
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

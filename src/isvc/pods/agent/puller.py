@@ -16,11 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import msgspec
 import orjson
 
-from isvc.pods.agent.exchange import ModelServer
+from isvc.pods.agent.model_server import ModelServer
 
 log = logging.getLogger("isvc.pods.agent")
 
@@ -92,7 +91,7 @@ class Puller:
                 await self._repository(name, "load")
                 self._loaded[name] = wanted
                 log.info("model %s is loaded", name)
-        except (PullError, aiohttp.ClientError, OSError) as error:
+        except (PullError, OSError) as error:
             log.error("model %s: %s", name, error)
             return False
         self._failures.pop(name, None)

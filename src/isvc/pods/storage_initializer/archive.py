@@ -10,9 +10,9 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from isvc.pods.storage_initializer.errors import Damaged
 from isvc.pods.storage_initializer.tarballs import BROKEN, members, open_tar, unpack_member
 from isvc.pods.storage_initializer.unpacking import Budget, Tree, is_mangled, path_inside
+from isvc.pods.stores.errors import Damaged
 
 # RuntimeError: encrypted, or packed in a way that Python does not know.
 _BROKEN_ZIP: Final = (*BROKEN, zipfile.BadZipFile, RuntimeError)

@@ -11,9 +11,9 @@ import tarfile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from isvc.pods.storage_initializer.errors import Damaged
 from isvc.pods.storage_initializer.tarballs import members, open_tar, unpack_member
 from isvc.pods.storage_initializer.unpacking import Budget, Tree, path_inside
+from isvc.pods.stores.errors import Damaged
 
 MODELS: Final = "models"
 _WHITEOUT: Final = ".wh."

@@ -14,10 +14,10 @@ from typing import Final, NoReturn
 
 from isvc.pods.storage_initializer import schemes
 from isvc.pods.storage_initializer.archive import unpack_single
-from isvc.pods.storage_initializer.errors import NoSpace, StorageError
 from isvc.pods.storage_initializer.placement import staged
 from isvc.pods.storage_initializer.redaction import RedactingFormatter, Redaction
-from isvc.pods.storage_initializer.settings import Settings
+from isvc.pods.stores.errors import NoSpace, StorageError
+from isvc.pods.stores.settings import Settings
 
 log = logging.getLogger("isvc.storage-initializer")
 

@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-from isvc.pods.storage_initializer.errors import Damaged, Denied
-from isvc.pods.storage_initializer.settings import Settings
 from isvc.pods.storage_initializer.transfer import Digest, RemoteFile
 from isvc.pods.storage_initializer.web import Web, WebFile, tls_context
 from isvc.pods.storage_initializer.web_policy import origin
+from isvc.pods.stores.errors import Damaged, Denied
+from isvc.pods.stores.settings import Settings
 
 DOCKER_CONFIG: Final = "/mnt/oci-fetch-auth/config.json"
 INDEXES: Final = (

@@ -16,8 +16,8 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import IO, Any, Final
 
-from isvc.pods.storage_initializer.errors import Damaged, Unsupported
 from isvc.pods.storage_initializer.unpacking import Budget, Tree, is_mangled, path_inside
+from isvc.pods.stores.errors import Damaged, Unsupported
 
 LARGEST_READ: Final = 16 << 20  # tarfile reads a whole extended header into memory
 ZSTD_MODULES: Final = ("compression.zstd", "backports.zstd")  # Python's own from 3.14 on

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, Protocol
 
-from isvc.pods.storage_initializer.errors import Damaged, Interrupted, NoSpace, StorageError, Unreachable
 from isvc.pods.storage_initializer.progress import Progress, amount
+from isvc.pods.stores.errors import Damaged, Interrupted, NoSpace, StorageError, Unreachable
 
 log = logging.getLogger("isvc.storage-initializer")
 

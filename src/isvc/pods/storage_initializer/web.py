@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from email.message import Message
 from typing import IO, Any, Final
 
-from isvc.pods.storage_initializer.errors import Damaged, Denied, Interrupted, StorageError, from_http_status
-from isvc.pods.storage_initializer.settings import Settings
 from isvc.pods.storage_initializer.transfer import CHUNK, Body, Digest
 from isvc.pods.storage_initializer.web_policy import opener
+from isvc.pods.stores.errors import Damaged, Denied, Interrupted, StorageError, from_http_status
+from isvc.pods.stores.settings import Settings
 
 TIMEOUT: Final = 30.0
 LARGEST_JSON: Final = 64 << 20

@@ -15,7 +15,7 @@ from email.message import Message
 from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
-from isvc.pods.storage_initializer.errors import Denied
+from isvc.pods.stores.errors import Denied
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 # Services of clouds for their machines that are not on link-local addresses.

@@ -30,9 +30,7 @@ def add_storage_spec_credentials(
     lookup: Lookup,
 ) -> None:
     """Point the container at the entry, and complete the URIs in its arguments, whose scheme only the entry tells."""
-    secret_name = annotations.get(config.storage_secret_name_annotation) or (
-        config.storage_spec_secret_name or DEFAULT_SECRET
-    )
+    secret_name = _secret_name(annotations, config)
     kind, bucket = parameters.get("type", ""), parameters.get("bucket", "")
     key, stored = _entry(secret_name, key, kind, lookup)
     env = listed(container, "env")
@@ -52,6 +50,21 @@ def add_storage_spec_credentials(
     container["args"] = _complete(container.get("args") or [], kind, bucket)
     if parameters:
         env.append(variable("STORAGE_OVERRIDE_CONFIG", gojson.dumps(gojson.sorted_map(parameters))))
+
+
+def add_storage_entry(
+    container: Object, key: str, annotations: Mapping[str, str], config: CredentialsConfig, lookup: Lookup
+) -> None:
+    """Point the container at the entry of that key, if there is one."""
+    name = _secret_name(annotations, config)
+    secret = lookup.secret(name)
+    if secret is not None and secret_value(secret, key) is not None:
+        listed(container, "env").append(secret_variable("STORAGE_CONFIG", name, key))
+
+
+def _secret_name(annotations: Mapping[str, str], config: CredentialsConfig) -> str:
+    configured = config.storage_spec_secret_name or DEFAULT_SECRET
+    return annotations.get(config.storage_secret_name_annotation) or configured
 
 
 def _entry(secret_name: str, key: str, kind: str, lookup: Lookup) -> tuple[str, str | None]:

@@ -19,10 +19,10 @@ from isvc.serving.containers import (
     resources,
     variable,
 )
-from isvc.serving.credentials import Lookup, add_service_account_credentials
+from isvc.serving.credentials import Lookup, add_service_account_credentials, add_storage_entry
 from isvc.serving.pods.logger import LoggerSettings
 from isvc.serving.refused import Refused
-from isvc.serving.storage.uris import MODEL_PATH
+from isvc.serving.storage.uris import MODEL_PATH, PVC, parse_pvc
 
 AGENT: Final = "agent"
 PORT: Final = 9081
@@ -30,6 +30,8 @@ MODEL_SERVER_PORT: Final = 8080
 CA_VOLUME: Final = "agent-ca-bundle"
 CA_FOLDER: Final = "/etc/tls/logger"
 MODEL_CONFIG_FOLDER: Final = "/mnt/configs"
+LOG_VOLUME: Final = "agent-logs"
+CLAIM_FOLDER: Final = "/mnt/pvc"  # where the agent looks for claims
 
 
 def add_agent(pod: Object, logger: LoggerSettings, config: Config, lookup: Lookup) -> None:
@@ -56,6 +58,10 @@ def add_agent(pod: Object, logger: LoggerSettings, config: Config, lookup: Looku
         accounts.append(logger.service_account)
     for account in accounts:
         add_service_account_credentials(agent, spec, account, annotations, config.credentials, lookup)
+    if logs and logger.storage_key:
+        add_storage_entry(agent, logger.storage_key, annotations, config.credentials, lookup)
+    if logs and logger.url(pod).startswith(PVC):
+        _mount_claim(spec, agent, parse_pvc(logger.url(pod))[0])
     spec["containers"].append(agent)
     if names.PULLER in annotations:
         _mount_models(spec, annotations)
@@ -158,6 +164,14 @@ def _action(action: Object, fields: tuple[str, ...]) -> Object:
         return [{"name": header.get("name", ""), "value": header.get("value", "")} for header in value or ()]
 
     return {field: printed(field) or 0 for field in fields if field == "port" or printed(field)}
+
+
+def _mount_claim(spec: Object, agent: Object, claim: str) -> None:
+    """The volume that payloads are logged to."""
+    if not claim:
+        raise Refused("the logger's URL pvc:// names no claim")
+    add_volume(spec, {"name": LOG_VOLUME, "persistentVolumeClaim": {"claimName": claim}})
+    listed(agent, "volumeMounts").append(mount(LOG_VOLUME, f"{CLAIM_FOLDER}/{claim}"))
 
 
 def _mount_models(spec: Object, annotations: dict[str, str]) -> None:

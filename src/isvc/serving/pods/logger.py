@@ -46,9 +46,17 @@ class LoggerSettings:
         """Whose credentials the store needs; empty when there is no store."""
         return (self.storage.service_account_name or DEFAULT_SERVICE_ACCOUNT) if self.storage else ""
 
+    @property
+    def storage_key(self) -> str:
+        """The entry of the storage secret that has the store's credentials; empty when none is named."""
+        return (self.storage.key or "") if self.storage else ""
+
+    def url(self, pod: Object) -> str:
+        return annotations_of(pod).get(names.LOGGER_SINK_URL, self.config.default_url)
+
     def arguments(self, pod: Object) -> list[str]:
         annotations, labels = annotations_of(pod), labels_of(pod)
-        arguments = ["--log-url", annotations.get(names.LOGGER_SINK_URL, self.config.default_url)]
+        arguments = ["--log-url", self.url(pod)]
         arguments += ["--source-uri", name_of(pod)]
         arguments += ["--log-mode", annotations.get(names.LOGGER_MODE, "all")]
         arguments += ["--inference-service", labels.get(names.SERVICE, "")]

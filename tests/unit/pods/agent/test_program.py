@@ -62,7 +62,8 @@ async def test_a_sink_that_hangs_or_is_not_there_costs_no_prediction() -> None:
             port = free_port()
             flags = [f"--port={port}", f"--component-port={component}", f"--log-url={url}", "--workers=1"]
             async with agent([*PROGRAM, *flags], component, port):
-                assert set(await asyncio.gather(*(_post(port) for _ in range(600)))) == {200}
+                for _ in range(6):  # more at once than a server's backlog would be another test
+                    assert set(await asyncio.gather(*(_post(port) for _ in range(100)))) == {200}
 
 
 async def test_a_model_server_that_is_gone_is_a_502() -> None:
@@ -119,7 +120,7 @@ async def test_compressed_bodies_odd_headers_and_absolute_targets_are_passed_on_
             assert b" 200 " in await asyncio.wait_for(reader.readline(), 60)
             writer.close()
             assert await asyncio.wait_for(events.get(), 60) == ("a%FF", '{"X-From":["b%EF%BF%BD"]}')
-    assert received == [("/v2/a%2Fb?c=1", b"{}")]  # decompressed by the model server
+    assert received == [("http://other/v2/a%2Fb?c=1", b"{}")]  # decompressed by the model server
 
 
 async def test_models_are_pulled_replaced_and_removed(tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ async def test_models_are_pulled_replaced_and_removed(tmp_path: Path) -> None:
     [
         (["--max-batchsize=0"], "positive"),
         (["--log-mode=some"], "--log-mode"),
-        (["--log-url=s3://bucket"], "http"),
+        (["--log-url=ftp://bucket"], "s3://"),
         (["--metadata-annotations=x"], "key=value"),
     ],
 )

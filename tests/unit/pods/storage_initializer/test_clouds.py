@@ -18,7 +18,7 @@ from isvc.pods.storage_initializer import progress
 from isvc.pods.storage_initializer.program import run
 from isvc.pods.storage_initializer.schemes import fetch, gcs
 from isvc.pods.storage_initializer.schemes.huggingface import Model, parse
-from isvc.pods.storage_initializer.settings import Settings
+from isvc.pods.stores.settings import Settings
 
 WEIGHTS = bytes(range(256)) * 5000
 FILES = {"iris/model.bin": WEIGHTS, "iris/deep/config.json": b"{}", "iris-v2/model.bin": b"other"}

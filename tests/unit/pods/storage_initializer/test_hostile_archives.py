@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from tests.fuzzing import budget
 
 from isvc.pods.storage_initializer.archive import unpack
-from isvc.pods.storage_initializer.errors import Damaged
 from isvc.pods.storage_initializer.layers import apply_layer, check_links
 from isvc.pods.storage_initializer.unpacking import Budget
+from isvc.pods.stores.errors import Damaged
 
 
 class Entry(NamedTuple):

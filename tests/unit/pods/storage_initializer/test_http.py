@@ -12,7 +12,7 @@ from tests.unit.pods.storage_initializer.sites import Answer, Site, private_ca, 
 
 from isvc.pods.storage_initializer.program import run
 from isvc.pods.storage_initializer.schemes.http import file_name, headers_for
-from isvc.pods.storage_initializer.settings import Settings
+from isvc.pods.stores.settings import Settings
 
 MODEL = bytes(range(256)) * 8192
 

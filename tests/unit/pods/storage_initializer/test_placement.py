@@ -19,10 +19,10 @@ from tests.unit.pods.storage_initializer.sites import Answer, site
 from tests.waiting import wait_until
 
 from isvc.pods.storage_initializer.archive import unpack_single
-from isvc.pods.storage_initializer.errors import Damaged, NoSpace
 from isvc.pods.storage_initializer.placement import PREFIX, staged
 from isvc.pods.storage_initializer.program import run
 from isvc.pods.storage_initializer.transfer import Body, Patience, RemoteFile, download, place
+from isvc.pods.stores.errors import Damaged, NoSpace
 
 PROGRAM = [sys.executable, "-m", "isvc.pods.storage_initializer"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.unit.pods.storage_initializer.sites import Answer, Site, private_ca, site
 
-from isvc.pods.storage_initializer.errors import Denied
 from isvc.pods.storage_initializer.program import run
 from isvc.pods.storage_initializer.web_policy import _refuse_metadata
+from isvc.pods.stores.errors import Denied
 
 
 def redirect(to: str) -> Any:

@@ -13,11 +13,13 @@ import pytest
 from moto.server import ThreadedMotoServer
 from tests.unit.pods.storage_initializer.sites import Answer, site
 
-from isvc.pods.storage_initializer.errors import StorageError
 from isvc.pods.storage_initializer.program import run
 from isvc.pods.storage_initializer.schemes import s3
-from isvc.pods.storage_initializer.settings import Settings
 from isvc.pods.storage_initializer.transfer import Body
+from isvc.pods.stores.errors import StorageError
+from isvc.pods.stores.s3 import _config, _verify
+from isvc.pods.stores.s3 import client as store_client
+from isvc.pods.stores.settings import Settings
 
 KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "password", "AWS_DEFAULT_REGION": "us-east-1"}
 PARTS = bytes(range(256)) * 24_000  # over the 5 MiB that a part has at least
@@ -140,7 +142,7 @@ def test_goes_on_where_the_connection_broke(store: Any, endpoint: str, tmp_path:
 
 def test_reads_from_an_offset(store: Any, endpoint: str) -> None:
     settings = Settings.read({**KEYS, "AWS_ENDPOINT_URL": endpoint})
-    client = s3._client(settings)
+    client = store_client(settings)
     found = next(s3._objects(client, "models", "single.bin"))
     with s3._open(client, "models", found, len(PARTS) - 3) as body:
         assert isinstance(body, Body)
@@ -148,18 +150,18 @@ def test_reads_from_an_offset(store: Any, endpoint: str) -> None:
 
 
 def test_tls_settings(tmp_path: Path) -> None:
-    assert s3._verify(Settings.read({})) is True
-    assert s3._verify(Settings.read({"S3_VERIFY_SSL": "0"})) is False
+    assert _verify(Settings.read({})) is True
+    assert _verify(Settings.read({"S3_VERIFY_SSL": "0"})) is False
     bundle = tmp_path / "cabundle.crt"
     bundle.write_text("certificates")
     mounted = {"CA_BUNDLE_CONFIGMAP_NAME": "roots", "CA_BUNDLE_VOLUME_MOUNT_POINT": str(tmp_path)}
-    assert s3._verify(Settings.read(mounted)) == str(bundle)
+    assert _verify(Settings.read(mounted)) == str(bundle)
     with pytest.raises(StorageError, match="do not exist"):
-        s3._verify(Settings.read({"AWS_CA_BUNDLE": "/nowhere.crt"}))
+        _verify(Settings.read({"AWS_CA_BUNDLE": "/nowhere.crt"}))
 
 
 def test_client_settings() -> None:
-    config = s3._config(Settings.read({"S3_USER_VIRTUAL_BUCKET": "true", "S3_USE_ACCELERATE": "true"}))
+    config = _config(Settings.read({"S3_USER_VIRTUAL_BUCKET": "true", "S3_USE_ACCELERATE": "true"}))
     assert config.s3 == {"addressing_style": "virtual", "use_accelerate_endpoint": True}
     legacy = {"AWS_ENDPOINT_URL": "https://s3.amazonaws.com", "AWS_DEFAULT_REGION": "eu-west-1"}
-    assert s3._config(Settings.read(legacy)).s3 == {"addressing_style": "virtual"}
+    assert _config(Settings.read(legacy)).s3 == {"addressing_style": "virtual"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any, ClassVar
 
@@ -30,7 +31,8 @@ def annotated(*containers: Object, annotations: dict[str, str], labels: dict[str
 
 def mutated(made: Object, service: Object | None = None, **data: Any) -> Object:
     config = Config.parse({section: json.dumps(value) for section, value in data.items()})
-    lookup = Lookup("ns", {"default": None, "logger-sa": None, "own": None})
+    stored = {"metadata": {"name": "storage-config"}, "data": {"logs": base64.b64encode(b"{}").decode()}}
+    lookup = Lookup("ns", {"default": None, "logger-sa": None, "own": None}, {"storage-config": stored})
     before = deep_copy(made)
     facts = PodFacts(config, lookup, service=service)
     result = mutate_pod(made, facts)
@@ -204,6 +206,21 @@ class TestAgent:
         assert "--log-store-path" not in found
         assert "--log-batch-size" not in found
         assert found["--log-marshaller-url"] == "http://m"
+
+    def test_a_store_is_written_to_with_the_credentials_of_its_key(self) -> None:
+        made = annotated(annotations={names.LOGGER: "true", names.LOGGER_SINK_URL: "s3://logs"})
+        reference = {"secretKeyRef": {"name": "storage-config", "key": "logs"}}
+        for key, env in (("logs", [{"name": "STORAGE_CONFIG", "valueFrom": reference}]), ("missing", [])):
+            storage = {"key": key, "path": "p", "parameters": {"format": "csv"}}
+            service = {"spec": {"predictor": {"logger": {"storage": storage}}}}
+            assert agent_of(mutated(made, service))["env"] == env
+
+    def test_a_claim_for_logs_is_mounted(self) -> None:
+        result = mutated(annotated(annotations={names.LOGGER: "true", names.LOGGER_SINK_URL: "pvc://team/iris"}))
+        assert result["spec"]["volumes"] == [{"name": "agent-logs", "persistentVolumeClaim": {"claimName": "team"}}]
+        assert agent_of(result)["volumeMounts"] == [{"name": "agent-logs", "mountPath": "/mnt/pvc/team"}]
+        with pytest.raises(Refused, match="names no claim"):
+            mutated(annotated(annotations={names.LOGGER: "true", names.LOGGER_SINK_URL: "pvc://"}))
 
     def test_a_loggers_ca(self) -> None:
         made = annotated(annotations={names.LOGGER: "true"})

@@ -53,7 +53,15 @@ _PREFILL_SIDECAR = Program((sys.executable, "-m", "isvc.local.pod_programs.prefi
 _LATENCY_PREDICTOR = Program((sys.executable, "-m", "isvc.local.pod_programs.latency_predictor"))
 _EVENT_DISPLAY = Program((sys.executable, "-m", "isvc.local.pod_programs.event_display"))
 _AGENT = Program(
-    (sys.executable, "-m", "isvc.pods.agent", "--host=127.0.0.1", "--port={port:9081}", "--drain-seconds=0")
+    (
+        sys.executable,
+        "-m",
+        "isvc.pods.agent",
+        "--host=127.0.0.1",
+        "--port={port:9081}",
+        "--metrics-port=0",
+        "--drain-seconds=0",
+    )
 )
 
 BUILT_IN: dict[str, Program] = {

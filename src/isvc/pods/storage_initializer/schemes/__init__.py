@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Final
 
-from isvc.pods.storage_initializer.errors import Unsupported
-from isvc.pods.storage_initializer.settings import Settings
+from isvc.pods.stores.errors import Unsupported
+from isvc.pods.stores.settings import Settings
 
 # Pattern, module, and what users call it. The first pattern that matches counts: plain HTTP comes last, since several
 # stores have https addresses.

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isvc.pods.storage_initializer.errors import NotFound, need
-from isvc.pods.storage_initializer.schemes import azure
-from isvc.pods.storage_initializer.settings import Settings
-from isvc.pods.storage_initializer.tls import export_ca_bundle
 from isvc.pods.storage_initializer.transfer import Body, Digest, RemoteFile, download
+from isvc.pods.stores import azure
+from isvc.pods.stores.errors import NotFound, need
+from isvc.pods.stores.settings import Settings
+from isvc.pods.stores.tls import export_ca_bundle
 
 
 def fetch(uri: str, folder: Path, settings: Settings) -> None:

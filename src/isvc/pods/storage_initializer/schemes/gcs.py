@@ -1,4 +1,4 @@
-"""Google Cloud Storage, through Google's client library."""
+"""Models in Google Cloud Storage."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any
 
-from isvc.pods.storage_initializer.errors import Denied, Interrupted, NotFound, from_http_status, need
 from isvc.pods.storage_initializer.progress import reaching
-from isvc.pods.storage_initializer.settings import Settings
-from isvc.pods.storage_initializer.tls import export_ca_bundle
 from isvc.pods.storage_initializer.transfer import CHUNK, Body, Digest, RemoteFile, download
+from isvc.pods.stores.errors import NotFound, need
+from isvc.pods.stores.gcs import client, explained, host_of
+from isvc.pods.stores.settings import Settings
+from isvc.pods.stores.tls import export_ca_bundle
 
-_ENDPOINT: Final = "https://storage.googleapis.com"
 PATIENCE = 30.0  # seconds
-_HOST: Final = urlsplit(_ENDPOINT).netloc
 
 
 def fetch(uri: str, folder: Path, settings: Settings) -> None:
     export_ca_bundle(settings)
     bucket_name, _, prefix = uri.removeprefix("gs://").partition("/")
-    host = urlsplit(settings.get("STORAGE_EMULATOR_HOST") or _ENDPOINT).netloc
-    with _explained(uri, host), reaching(host, uri):
-        bucket = _client().bucket(bucket_name)
+    host = host_of(settings)
+    with explained(uri, host), reaching(host, uri):
+        bucket = client().bucket(bucket_name)
         patience = _patience()
         # A folder's name is no object's: look for what is in it first.
         inside = f"{prefix.rstrip('/')}/" if prefix else ""
@@ -50,20 +48,10 @@ def _patience() -> dict[str, Any]:
     return {"timeout": 10, "retry": retry.with_timeout(PATIENCE)}
 
 
-def _client() -> Any:
-    """With the credentials of the environment, or as a stranger, which is enough for public buckets."""
-    storage = need("google.cloud.storage", "gcs")
-    exceptions = need("google.auth.exceptions", "gcs")
-    try:
-        return storage.Client()
-    except exceptions.DefaultCredentialsError:
-        return storage.Client.create_anonymous_client()
-
-
 @contextmanager
 def _open(blob: Any, offset: int) -> Iterator[Body]:
     where = f"gs://{blob.bucket.name}/{blob.name}"
-    with _explained(where):
+    with explained(where):
         stream = blob.open("rb", chunk_size=8 * CHUNK, if_generation_match=blob.generation)
         stream.seek(offset)
     with stream:
@@ -71,7 +59,7 @@ def _open(blob: Any, offset: int) -> Iterator[Body]:
 
 
 def _chunks(stream: Any, where: str) -> Iterator[bytes]:
-    with _explained(where):
+    with explained(where):
         while chunk := stream.read(CHUNK):
             yield chunk
 
@@ -83,27 +71,3 @@ def _digest(blob: Any) -> Digest | None:
     if blob.crc32c:
         return Digest("crc32c", base64.b64decode(blob.crc32c), need("google_crc32c", "gcs").Checksum)
     return None
-
-
-@contextmanager
-def _explained(where: str, host: str = _HOST) -> Iterator[None]:
-    """Google's errors as ours."""
-    api, auth = need("google.api_core.exceptions", "gcs"), need("google.auth.exceptions", "gcs")
-    requests = need("requests.exceptions", "gcs")
-    try:
-        yield
-    except api.GoogleAPICallError as error:
-        raise from_http_status(error.code or 500, where, error.message) from error
-    except auth.TransportError as error:
-        raise Interrupted(f"{where}: {host} cannot be reached: {_first_cause(error)}") from error
-    except auth.GoogleAuthError as error:
-        raise Denied(f"{where}: {error}") from error
-    except (api.RetryError, requests.RequestException, OSError) as error:
-        raise Interrupted(f"{where}: {host} cannot be reached: {_first_cause(error)}") from error
-
-
-def _first_cause(error: BaseException) -> str:
-    """What the system said, which the libraries wrap three and four times."""
-    while inner := getattr(error, "cause", None) or error.__cause__ or error.__context__:
-        error = inner
-    return str(error) or type(error).__name__

@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from isvc.pods.storage_initializer.archive import is_archive
-from isvc.pods.storage_initializer.errors import Denied, StorageError
-from isvc.pods.storage_initializer.settings import Settings
 from isvc.pods.storage_initializer.transfer import RemoteFile, download
 from isvc.pods.storage_initializer.web import Web, WebFile
+from isvc.pods.stores.errors import Denied, StorageError
+from isvc.pods.stores.settings import Settings
 
 
 def fetch(uri: str, folder: Path, settings: Settings) -> None:

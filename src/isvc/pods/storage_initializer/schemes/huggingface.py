@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from isvc.pods.storage_initializer.errors import (
+from isvc.pods.storage_initializer.progress import reaching, watched
+from isvc.pods.storage_initializer.transfer import place
+from isvc.pods.stores.errors import (
     Damaged,
     Denied,
     NotFound,
@@ -27,10 +29,8 @@ from isvc.pods.storage_initializer.errors import (
     from_http_status,
     need,
 )
-from isvc.pods.storage_initializer.progress import reaching, watched
-from isvc.pods.storage_initializer.settings import Settings
-from isvc.pods.storage_initializer.tls import export_ca_bundle
-from isvc.pods.storage_initializer.transfer import place
+from isvc.pods.stores.settings import Settings
+from isvc.pods.stores.tls import export_ca_bundle
 
 log = logging.getLogger("isvc.storage-initializer")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from isvc.pods.storage_initializer.errors import Denied, NotFound
-from isvc.pods.storage_initializer.settings import Settings
 from isvc.pods.storage_initializer.transfer import place
+from isvc.pods.stores.errors import Denied, NotFound
+from isvc.pods.stores.settings import Settings
 
 CLAIMS: Final = "/mnt/pvc"
 

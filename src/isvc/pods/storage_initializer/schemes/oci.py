@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from isvc.pods.storage_initializer.errors import Damaged, NotFound, StorageError, Unsupported
 from isvc.pods.storage_initializer.layers import MODELS, apply_layer, check_links
 from isvc.pods.storage_initializer.registry import Blob, Registry
-from isvc.pods.storage_initializer.settings import Settings
 from isvc.pods.storage_initializer.tarballs import zstd
 from isvc.pods.storage_initializer.transfer import download
+from isvc.pods.stores.errors import Damaged, NotFound, StorageError, Unsupported
+from isvc.pods.stores.settings import Settings
 
 LAYER: Final = re.compile(r"application/vnd\.(oci\.image\.layer\.v1\.tar|docker\.image\.rootfs\.diff\.tar)([.+]\w+)?")
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}

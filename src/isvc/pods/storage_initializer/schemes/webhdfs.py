@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from isvc.pods.storage_initializer.errors import NotFound, StorageError, Unsupported
-from isvc.pods.storage_initializer.settings import Settings
 from isvc.pods.storage_initializer.transfer import Body, RemoteFile, download
 from isvc.pods.storage_initializer.web import Web, chunks
+from isvc.pods.stores.errors import NotFound, StorageError, Unsupported
+from isvc.pods.stores.settings import Settings
 
 SECRETS: Final = "/var/secrets/kserve-hdfscreds"
 

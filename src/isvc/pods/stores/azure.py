@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from isvc.pods.storage_initializer.errors import Denied, Interrupted, StorageError, from_http_status, need
-from isvc.pods.storage_initializer.settings import Settings
-from isvc.pods.storage_initializer.transfer import CHUNK
+from isvc.pods.stores.errors import Denied, Interrupted, StorageError, from_http_status, need
+from isvc.pods.stores.settings import Settings
+
+_PIECE: Final = 1 << 20
 
 
 class Place(NamedTuple):
@@ -30,8 +31,11 @@ def parse(uri: str, settings: Settings) -> Place:
     return Place(host + (f"?{parts.query}" if parts.query else ""), container, prefix.strip("/"))
 
 
-def credential(settings: Settings) -> Any:
-    """A service principal or workload identity, an access token, or the account's key; None asks as a stranger."""
+def credential(settings: Settings, account: str = "") -> Any:
+    """A service principal or workload identity, an access token, or the account's key; None asks as a stranger.
+
+    A key needs the account's name, where its address does not tell it.
+    """
     for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET"):
         if settings.get(f"AZ_{name}"):
             os.environ[f"AZURE_{name}"] = settings.get(f"AZ_{name}")
@@ -39,7 +43,8 @@ def credential(settings: Settings) -> Any:
         return _Token(settings.get("AZURE_ACCESS_TOKEN"), settings.number("AZURE_ACCESS_EXPIRES_ON_SECONDS", 1 << 40))
     if settings.get("AZURE_CLIENT_ID") or settings.get("AZ_CLIENT_ID"):
         return need("azure.identity", "azure").DefaultAzureCredential()
-    return settings.get("AZURE_STORAGE_ACCESS_KEY") or None
+    key = settings.get("AZURE_STORAGE_ACCESS_KEY")
+    return {"account_name": account, "account_key": key} if key and account else key or None
 
 
 class _Token:
@@ -56,8 +61,8 @@ def chunks(stream: Any, where: str) -> Iterator[bytes]:
     """Content in pieces of a size that is good for writing."""
     with explained(where):
         for chunk in stream.chunks():
-            for start in range(0, len(chunk), CHUNK):
-                yield chunk[start : start + CHUNK]
+            for start in range(0, len(chunk), _PIECE):
+                yield chunk[start : start + _PIECE]
 
 
 @contextmanager

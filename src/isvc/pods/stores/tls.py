@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from isvc.pods.storage_initializer.settings import Settings
+from isvc.pods.stores.settings import Settings
 
 log = logging.getLogger("isvc.storage-initializer")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from isvc.pods.storage_initializer.errors import StorageError
+from isvc.pods.stores.errors import StorageError
 
 S3_VARIABLES: Final = {
     "endpoint_url": "AWS_ENDPOINT_URL",
