@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from typing import Any
 
 from isvc.pods.agent.logger import Ledger
-from isvc.wire.http1.connection import Connection
+from isvc.wire.http1.connection import Connection, Handler
 from isvc.wire.http1.message import Request, Response
+from isvc.wire.http1.server import HttpServer
 
 log = logging.getLogger("isvc.pods.agent")
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
+_IDLE_SECONDS = 180.0
 
 
 def text(ledger: Ledger) -> str:
@@ -28,14 +28,13 @@ def text(ledger: Ledger) -> str:
     )
 
 
-class _MetricsConnection(Connection[Request]):
+class _Metrics(Handler[Request]):
     request_type = Request
 
-    def __init__(self, connections: set[Any], ledger: Ledger) -> None:
-        super().__init__(connections)
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def handle(self, request: Request) -> Response:
+    def handle(self, request: Request, connection: Connection[Request]) -> Response:
         if request.path != "/metrics":
             return Response(b"there is /metrics here, and nothing else\n", 404, "text/plain")
         return Response(text(self._ledger).encode(), 200, _TEXT)
@@ -50,6 +49,6 @@ class _MetricsConnection(Connection[Request]):
 async def serve_metrics(ledger: Ledger, host: str, port: int) -> None:
     """A port that is taken costs the metrics, and nothing else."""
     try:
-        await asyncio.get_running_loop().create_server(lambda: _MetricsConnection(set(), ledger), host, port)
+        await HttpServer(_Metrics(ledger), idle_seconds=_IDLE_SECONDS).listen(host, port)
     except OSError as error:
         log.warning("no metrics on port %d: %s", port, error.strerror or error)

@@ -19,7 +19,6 @@ from isvc.pods.agent.batcher import Batcher
 from isvc.pods.agent.cloudevents import Origin
 from isvc.pods.agent.flags import parser
 from isvc.pods.agent.logger import Ledger, Logger, Sink
-from isvc.pods.agent.metrics import serve_metrics
 from isvc.pods.agent.model_server import ModelServer
 from isvc.pods.agent.peer import Peer
 from isvc.pods.agent.probe import Readiness
@@ -60,6 +59,8 @@ async def _serve(options: argparse.Namespace) -> None:
             sink = await _sink(options, ledger, stack)
             logger = Logger(sink, ledger, options.log_mode, options.metadata_headers)
             if options.metrics_port:
+                from isvc.pods.agent.metrics import serve_metrics
+
                 await serve_metrics(ledger, options.host, options.metrics_port)
         if options.enable_batcher:
             batcher = Batcher(server, options.max_batchsize, options.max_latency / 1000)
