@@ -1,124 +1,122 @@
-"""Objects in memory that behave as an API server does where it matters to the engine, and as its cache."""
+"""The API server of simulations, as a client and as the cache of the engine: it fails and lags behind when told to."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, MutableMapping
+
+import orjson
+
 from isvc.engine.outcome import ChildKey, Outcome
 from isvc.engine.plan import Child, Part, Plan, Want
-from isvc.kube.errors import AlreadyExists, Conflict, NotFound
-from isvc.kube.objects import Key, Object, deep_copy, name_of, uid_of
-from isvc.kube.owners import is_controlled_by
+from isvc.insight.simulation.clock import SimulatedClock
+from isvc.insight.simulation.server import MemoryServer, Target
+from isvc.insight.simulation.simulation import KUBERNETES
+from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
+from isvc.toolkit.client import Client
+from isvc.toolkit.client.transport import Call
+from isvc.toolkit.memory import MemoryReader
 
+NAMESPACE = "ns"
 OWNER: Object = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
-    "metadata": {"name": "boss", "namespace": "ns", "uid": "owner"},
+    "metadata": {"name": "boss", "namespace": NAMESPACE, "uid": "owner"},
 }
 
 
-class Server:
-    """Objects by resource and name; also the memory of the engine, which may lag behind."""
+class _Api(MemoryServer):
+    """Notes requests; admits with a function that a test can choose."""
 
     def __init__(self) -> None:
-        self.field_manager = "isvc"
-        self.objects: dict[tuple[Resource, str], dict] = {}
+        super().__init__(MemoryReader(), SimulatedClock(), KUBERNETES)
         self.requests: list[str] = []
-        self.unseen: set[tuple[Resource, str]] = set()
         self.fails: dict[str, Exception] = {}
-        self.admit = lambda obj: obj
-        self._version = 0
+        self.change: Callable[[Object], Object] = lambda obj: obj
+        self.admission = self
 
-    # -- as an API server
+    async def admit(self, resource: Resource, new: Object, old: Object | None = None) -> Object:
+        return self.change(new)
 
-    async def create(self, resource, obj):
-        self._request("POST", resource, name_of(obj))
-        if (resource, name_of(obj)) in self.objects:
-            raise AlreadyExists(f"{name_of(obj)} already exists")
-        return self._store(resource, {**obj, "metadata": {**obj["metadata"], "uid": f"{resource}/{name_of(obj)}"}})
-
-    async def get(self, resource, name, namespace=""):
-        self._request("GET", resource, name)
-        if (resource, name) not in self.objects:
-            raise NotFound(name)
-        return self.objects[resource, name]
-
-    async def update(self, resource, obj, *, dry_run=False):
-        self._request("DRY-RUN" if dry_run else "PUT", resource, name_of(obj))
-        live = self.objects.get((resource, name_of(obj)))
-        if live is None:
-            raise NotFound(name_of(obj))
-        if obj["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"]:
-            raise Conflict("modified")
-        return self.admit(deep_copy(obj)) if dry_run else self._store(resource, obj)
-
-    async def delete(self, resource, name, namespace, *, uid, propagation):
-        self._request("DELETE", resource, name)
-        live = self.objects.get((resource, name))
-        if live is None:
-            raise NotFound(name)
-        if uid_of(live) != uid:
-            raise Conflict("another uid")
-        return self.objects.pop((resource, name))
-
-    def edit(self, resource, name):
-        """Somebody's edit: the stored object, as a new version, to be changed in place."""
-        return self._store(resource, self.objects[resource, name])
-
-    # -- as a memory
-
-    def note(self, resource, obj, *, owner=None):
-        self.unseen.discard((resource, name_of(obj)))
-
-    def list(self, resource, namespace=""):
-        return [obj for (kind, _), obj in self.objects.items() if kind == resource]
-
-    def serves(self, resource):
-        return True
-
-    def peek(self, resource, name):
-        return None if (resource, name) in self.unseen else self.objects.get((resource, name))
-
-    def _store(self, resource, obj):
-        self._version += 1
-        stored = self.admit(deep_copy(obj))
-        stored["metadata"]["resourceVersion"] = str(self._version)
-        self.objects[resource, name_of(obj)] = stored
-        return stored
-
-    def _request(self, verb, resource, name):
-        self.requests.append(f"{verb} {resource.kind} {name}")
+    async def exchange(self, call: Call) -> bytes:
+        target = Target.parse(call.target)
+        name = target.name or name_of(orjson.loads(call.body or b"{}"))
+        verb = "DRY-RUN" if target.dry_run else call.method
+        self.requests.append(f"{verb} {target.resource.kind} {name}")
         if error := self.fails.pop(f"{verb} {name}", None):
             raise error
+        return await super().exchange(call)
 
-    def taken_requests(self):
-        requests, self.requests = self.requests, []
+
+class Stored(MutableMapping[tuple[Resource, str], Object]):
+    """What the server has in the namespace, by resource and name."""
+
+    def __init__(self, objects: MemoryReader) -> None:
+        self._objects = objects
+
+    def __getitem__(self, key: tuple[Resource, str]) -> Object:
+        if (found := self._objects.get(*key, NAMESPACE)) is None:
+            raise KeyError(key)
+        return found
+
+    def __setitem__(self, key: tuple[Resource, str], obj: Object) -> None:
+        self._objects.put(key[0], obj)
+
+    def __delitem__(self, key: tuple[Resource, str]) -> None:
+        self._objects.remove(*key, NAMESPACE)
+
+    def __iter__(self) -> Iterator[tuple[Resource, str]]:
+        kinds = list(self._objects._objects)
+        return iter([(kind, name_of(obj)) for kind in kinds for obj in self._objects.list(kind)])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+class Server(Client):
+    """A client of it, with which the engine writes."""
+
+    def __init__(self) -> None:
+        self._api = _Api()
+        super().__init__(self._api)
+        self.reader = self._api.objects
+        self.objects = Stored(self.reader)
+        self.fails = self._api.fails
+        self.unseen: set[tuple[Resource, str]] = set()  # by the engine's cache, which may lag behind
+
+    @property
+    def admit(self) -> Callable[[Object], Object]:
+        return self._api.change
+
+    @admit.setter
+    def admit(self, change: Callable[[Object], Object]) -> None:
+        self._api.change = change
+
+    def edit(self, resource: Resource, name: str) -> Object:
+        """Somebody's edit: the stored object, as a new version, to be changed in place."""
+        return self._api.put(resource, deep_copy(self.objects[resource, name]))
+
+    def peek(self, resource: Resource, name: str) -> Object | None:
+        return None if (resource, name) in self.unseen else self.objects.get((resource, name))
+
+    def taken_requests(self) -> list[str]:
+        requests, self._api.requests = self._api.requests, []
         return requests
 
 
 class Memory:
     """The same objects, read without waiting."""
 
-    def __init__(self, server):
-        self.server = server
-        self.serves, self.note = server.serves, server.note
+    def __init__(self, server: Server) -> None:
+        self.server, reader = server, server.reader
+        self.serves, self.list, self.all_keys, self.keys = reader.serves, reader.list, reader.all_keys, reader.keys
+        self.edition, self.by_index = reader.edition, reader.by_index
 
-    def get(self, resource, name, namespace=""):
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         return self.server.peek(resource, name)
 
-    def list(self, resource, namespace=""):
-        return self.server.list(resource, namespace)
-
-    def edition(self, resource):
-        raise NotImplementedError("the engine reads children one by one")
-
-    def by_index(self, resource, index_name, value):
-        return [obj for obj in self.list(resource) if is_controlled_by(obj, value)]
-
-    def all_keys(self, resource, namespace=""):
-        return sorted(map(Key.of, self.list(resource, namespace)))
-
-    def keys(self, resource, index_name, value):
-        return [Key.of(obj) for obj in self.by_index(resource, index_name, value)]
+    def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None:
+        self.server.unseen.discard((resource, name_of(obj)))
 
 
 def live_of(outcome: Outcome, name: str) -> Object:

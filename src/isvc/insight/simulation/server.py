@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import orjson
@@ -16,12 +16,11 @@ import orjson
 from isvc.api.resources import GROUP
 from isvc.apiserver import refusals
 from isvc.apiserver.objects.metadata import tidy
-from isvc.insight.simulation.admission import Admission
 from isvc.insight.simulation.filled_in import with_allotted, with_known_defaults
 from isvc.insight.simulation.kinds import BY_PATH
 from isvc.kube.builtin import check_types, complete
 from isvc.kube.errors import BadRequest, NotFound
-from isvc.kube.objects import Object, deep_copy, finalizers_of, is_being_deleted, name_of, namespace_of
+from isvc.kube.objects import Object, deep_copy, dig, finalizers_of, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import Resource
 from isvc.kube.selectors import LabelSelector
@@ -66,6 +65,11 @@ class Target(NamedTuple):
         return "dryRun" in self.params
 
 
+class Admitting(Protocol):
+    async def admit(self, resource: Resource, new: Object, old: Object | None = None) -> Object:
+        """Returns the object as it is stored; raises the `ApiError` that a client would get."""
+
+
 class MemoryServer(Transport):
     """`changed` is called with every change.
 
@@ -76,7 +80,7 @@ class MemoryServer(Transport):
     def __init__(self, objects: MemoryReader, clock: Clock, version: tuple[str, str]) -> None:
         super().__init__(ClusterConfig("memory:"), clock)
         self.objects = objects
-        self.admission: Admission | None = None
+        self.admission: Admitting | None = None
         self.upstream: Getter | None = None
         self.changed: Changed = lambda resource, before, after: None
         self.written: dict[Place, Object] = {}
@@ -104,7 +108,7 @@ class MemoryServer(Transport):
                 patched = merge_patch.apply(await self._live(target), body)
                 answer = await self._update(target, patched)
             case "DELETE":
-                answer = await self._delete(target)
+                answer = await self._delete(target, body)
             case _:
                 raise refusals.method_not_allowed()
         return orjson.dumps(answer)
@@ -164,8 +168,11 @@ class MemoryServer(Transport):
             return self._remove(resource, stored)
         return self.put(resource, deep_copy(stored))
 
-    async def _delete(self, target: Target) -> Object:
+    async def _delete(self, target: Target, options: Object) -> Object:
         live = await self._live(target)
+        uid = dig(options, "preconditions", "uid")
+        if uid and uid != uid_of(live):
+            raise refusals.outdated_deletion(target.resource, target.name, "UID", uid, uid_of(live))
         if not finalizers_of(live):
             return self._remove(target.resource, live)
         leaving = {**live, "metadata": {**live["metadata"], "deletionTimestamp": timestamp(self._now())}}
