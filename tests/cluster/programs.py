@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator
 from tests.definitions import PATIENCE
 from tests.waiting import until
 
-from isvc.programs.options import Options
-from isvc.programs.program import Context, Program
+from isvc.programs.program import Program
+from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.context import Context
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
 
@@ -24,8 +25,9 @@ SYSTEM = "kserve"
 async def controllers(client: Client, program: Program, system_namespace: str = SYSTEM) -> AsyncIterator[None]:
     cache, clock = Cache(client), SystemClock()
     recorder = Recorder(client, "test", clock)
-    context = Context(client, cache, recorder, clock, Options(system_namespace=system_namespace))
-    manager = Manager(client, cache, controllers=[make(context) for make in program.controllers], services=[recorder])
+    context, environment = Context(client, cache, recorder, clock), Environment(system_namespace=system_namespace)
+    made = [make(context, environment) for make in program.controllers]
+    manager = Manager(client, cache, controllers=made, services=[recorder])
     task = asyncio.create_task(manager.run(handle_signals=False))
     try:
         await until(lambda: task.done() or manager.ready, "the controllers are ready", PATIENCE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from click.testing import CliRunner, Result
 from tests import definitions
@@ -15,7 +16,9 @@ from isvc.cli import main
 from isvc.controllers.revisions.watches import controller
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONTROLLER_REVISIONS
+from isvc.serving.environment import Environment
 from isvc.toolkit.client import Client, kubeconfig
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller
 
 LIMIT = 3
@@ -35,8 +38,8 @@ async def isvc(cluster, namespace: str, *arguments: str) -> Result:
     return await asyncio.to_thread(CliRunner().invoke, main, command)
 
 
-def _built(client: Client, *_: object) -> Controller:
-    return controller(client, INFERENCE_SERVICES, LIMIT)
+def _built(context: Context, environment: Environment) -> Controller:
+    return controller(INFERENCE_SERVICES, context, replace(environment, revision_limit=LIMIT))
 
 
 async def test_history_and_undo(cluster, client, namespace) -> None:

@@ -22,7 +22,6 @@ from tests.waiting import until
 
 from isvc.api.annotations import DEVICE_CLASS, STOP
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.watches import controller
 from isvc.kube.errors import Conflict, NotFound
 from isvc.kube.objects import Object, deep_copy, dig, name_of
@@ -107,8 +106,7 @@ class Life:
         self.running: Running | None = None
 
     async def start(self) -> None:
-        build = partial(controller, environment=Environment())
-        self.running = await self._stack.enter_async_context(running(self.client, self.system, build))
+        self.running = await self._stack.enter_async_context(running(self.client, self.system, controller))
 
     async def stop(self) -> None:
         await self._stack.aclose()

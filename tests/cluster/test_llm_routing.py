@@ -10,7 +10,6 @@ import contextlib
 import json
 import uuid
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from tests.waiting import until
 from isvc.api.annotations import STOP
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc import reconcile
-from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.watches import controller
 from isvc.kube.errors import AlreadyExists, Conflict, NotFound
 from isvc.kube.objects import Key, Object, dig, name_of
@@ -198,8 +196,7 @@ async def stage(cluster: Any) -> AsyncIterator[Stage]:
         await set_up(client, system)
         stage = Stage(client, system, namespace)
         stack.push_async_callback(bury, client, namespace)
-        build = partial(controller, environment=Environment())
-        stage.running = await stack.enter_async_context(running(client, system, build))
+        stage.running = await stack.enter_async_context(running(client, system, controller))
         yield stage
 
 

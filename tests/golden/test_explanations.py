@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from tests.golden.recorded import FOLDER, Memory, State, states, unexplained
+from tests.manual_clock import ManualClock
 
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES
-from isvc.controllers.inferencegraph import observe as graphs
-from isvc.controllers.inferencegraph import status as graph_status
-from isvc.controllers.inferenceservice.observe import Gatherer, Observer
+from isvc.controllers.inferencegraph.kind import inference_graphs
+from isvc.controllers.inferenceservice.observe import Gatherer as ServiceGatherer
+from isvc.controllers.inferenceservice.observe import Observer
 from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.status.fold import fold, unplanned
-from isvc.engine.outcome import ChildKey, Outcome, Unchanged
+from isvc.engine.gatherer import Gatherer
+from isvc.engine.outcome import Outcome, Unchanged
+from isvc.engine.plan import ChildKey
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, name_of
+from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, Resource
+from isvc.serving.environment import Environment
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
 NOW = "2026-01-01T00:00:00Z"
@@ -66,7 +71,7 @@ async def folded(observer: Observer, memory: Memory, service: Object) -> Object:
         return unplanned(observed)
     client: Any = Recorded(memory)
     settings: Any = Settings()
-    observed, planned = await Gatherer(client, settings).gather(observed, plan)
+    observed, planned = await ServiceGatherer(client, settings).gather(observed, plan)
     live = {ChildKey(*key): Unchanged(child) for key, child in observed.live.items()}
     return fold(observed, planned, Outcome(dict(live)))
 
@@ -74,15 +79,17 @@ async def folded(observer: Observer, memory: Memory, service: Object) -> Object:
 @pytest.mark.parametrize("state", [state for state in STATES if "graph" in state.case], ids=str)
 async def test_graphs_say_why_they_are_not_ready(state: State) -> None:
     memory = Memory(state)
-    settings: Any = Settings()
+    kind = inference_graphs(memory, Environment())
+    client: Any = Recorded(memory)
+    gatherer = Gatherer(client, ManualClock())
     for graph in memory.list(INFERENCE_GRAPHS):
-        config = Observer(memory, "kserve").configuration()
-        observed = await graphs.observe(memory, settings, config, Key.of(graph), NOW)
-        assert observed is not None
+        answers = gatherer.answers()
+        observed = await gatherer.gather(partial(kind.observe, graph, answers, NOW), answers)
+        planned = await gatherer.gather(partial(kind.plan, observed), answers)
         workloads = {
-            ChildKey(resource, name_of(child)): Unchanged(child)
+            ChildKey(resource, name_of(child), namespace_of(child)): Unchanged(child)
             for resource in (DEPLOYMENTS, KNATIVE_SERVICES)
             for child in memory.list(resource)
         }
-        status = graph_status.fold(observed, Outcome(dict(workloads)))
-        assert unexplained(status) == []
+        folded = kind.fold(observed, planned, Outcome(dict(workloads), namespace=namespace_of(graph)))
+        assert unexplained(folded.status) == []

@@ -50,6 +50,9 @@ class NoWrites:
     async def get(self, resource: Any, name: str, namespace: str = "") -> Object:
         raise AssertionError(f"reads {resource} {name}")
 
+    async def patch(self, resource: Any, name: str, patch: object, namespace: str = "") -> Object:
+        raise AssertionError(f"patches {resource} {name}: {patch}")
+
 
 @pytest.mark.parametrize("state", STATES, ids=str)
 async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:

@@ -24,7 +24,7 @@ from tests.golden.recorded import (
 )
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.observe import Environment, Observer
+from isvc.controllers.llmisvc.observe import Observer
 from isvc.controllers.llmisvc.observed import CertificateNeeded, Observed
 from isvc.controllers.llmisvc.plan import plan
 from isvc.controllers.llmisvc.planned import Planned
@@ -37,6 +37,7 @@ from isvc.kube.patch import merge_patch
 from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import NotLookedUp
+from isvc.serving.environment import Environment
 from isvc.serving.llm import names
 from isvc.wire.x509.issue import issue_self_signed
 
@@ -84,6 +85,9 @@ class NoWrites:
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         raise Unwanted(f"reads {resource} {name}")
+
+    async def patch(self, resource: Resource, name: str, patch: object, namespace: str = "") -> Object:
+        raise Unwanted(f"patches {resource} {name}: {patch}")
 
 
 class Cluster(Memory):

@@ -12,23 +12,13 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from isvc.engine.comparison import Comparison, fingerprint_of, owners
-from isvc.engine.outcome import (
-    ChildKey,
-    Created,
-    Deleted,
-    Outcome,
-    Refusal,
-    Rejected,
-    Result,
-    Taken,
-    Unchanged,
-    Updated,
-)
-from isvc.engine.plan import Child, Hold, Part, Plan, Want
-from isvc.kube.errors import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound, TooLarge
+from isvc.engine.outcome import Created, Deleted, Outcome, Refusal, Rejected, Result, Taken, Unchanged, Updated
+from isvc.engine.plan import Child, ChildKey, Edit, Hold, Part, Plan, Want
+from isvc.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge
 from isvc.kube.objects import (
     Object,
     is_being_deleted,
+    labels_of,
     name_of,
     namespace_of,
     resource_version_of,
@@ -40,6 +30,7 @@ from isvc.toolkit.cache import OWNER, Memory
 
 REFUSALS = (Invalid, Forbidden, BadRequest, NotFound, TooLarge)
 _MOST_REMEMBERED = 100_000  # one that is forgotten costs a comparison
+_MOST_CONFLICTS = 5  # of others who edit the same object; then the backoff of the reconcile lets them pass
 
 
 class Writer(Protocol):
@@ -51,6 +42,7 @@ class Writer(Protocol):
     async def create(self, resource: Resource, obj: Object) -> Object: ...
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
     async def update(self, resource: Resource, obj: Object, *, dry_run: bool = False) -> Object: ...
+    async def patch(self, resource: Resource, name: str, patch: object, namespace: str = "") -> Object: ...
     async def delete(
         self, resource: Resource, name: str, namespace: str, *, uid: str | None, propagation: str | None
     ) -> Object: ...
@@ -68,29 +60,37 @@ class Engine:
     def __init__(self, client: Writer, memory: Memory) -> None:
         self._client = client
         self._memory = memory
-        self._seen: dict[tuple[Resource, str, str], _Seen] = {}
+        self._seen: dict[ChildKey, _Seen] = {}
 
     async def apply(self, owner: Object, plan: Plan) -> Outcome:
-        outcome, applied = Outcome(), list[Part]()
+        outcome, applied = Outcome(namespace=namespace_of(owner)), list[Part]()
         for part in plan.parts:
             outcome.refusal = await self._settle_part(owner, part, outcome)
             if outcome.refusal:
                 break
             applied.append(part)
-        wanted = plan.wanted_names()
+        wanted = plan.wanted_keys()
         for part in applied:
             if not isinstance(part.answer, Hold):
                 for resource, live in self._surplus(owner, part, plan, wanted):
-                    outcome.results[ChildKey(resource, name_of(live))] = await self._delete(resource, live)
+                    key = ChildKey(resource, name_of(live), namespace_of(live))
+                    outcome.results[key] = await self._delete(resource, live)
         return outcome
 
     async def _settle_part(self, owner: Object, part: Part, outcome: Outcome) -> Refusal | None:
-        """Apply the children of a part up to the first that is refused."""
-        for child in part.answer.children if isinstance(part.answer, Want) else ():
-            key = ChildKey(child.resource, name_of(child.manifest))
-            result = outcome.results[key] = await self._settle(owner, child)
+        """Apply the children and edits of a part up to the first that is refused."""
+        if not isinstance(part.answer, Want):
+            return None
+        for child in part.answer.children:
+            result = outcome.results[child.key] = await self._settle(owner, child)
             if isinstance(result, Rejected | Taken):
-                return Refusal(part.name, key, result)
+                return Refusal(part.name, child.key, result)
+        for edit in part.answer.edits:
+            edited = await self._edit(owner, edit)
+            if edited is not None:
+                outcome.results[edit.key] = edited
+            if isinstance(edited, Rejected):
+                return Refusal(part.name, edit.key, edited)
         return None
 
     # -- one child --------------------------------------------------------------------------------------------------
@@ -103,14 +103,14 @@ class Engine:
             if live is None:
                 live = await self._missed(child)
             if live is None:
-                known = _key(child) in self._seen
+                known = child.key in self._seen
                 try:
                     return Created(await self._create(owner, child), repaired=known)
                 except AlreadyExists:  # the cache lags behind, or does not hold this child
                     live = await self._client.get(child.resource, name, namespace)
             inherited = child.owned and is_left_by_namesake(live, owner)
             if is_taken(owner, child, live):
-                return Taken(taken(child.resource, live))
+                return Taken(whose(child.resource, live))
             try:
                 return await (self._inherit if inherited else self._update)(owner, child, live)
             except NotFound:  # deleted a moment ago
@@ -120,10 +120,11 @@ class Engine:
 
     async def _missed(self, child: Child) -> Object | None:
         """A child that we wrote once and the cache does not show: it may be gone, or not be mirrored at all."""
-        if _key(child) not in self._seen:
-            return None
+        return await self._read(*child.key) if child.key in self._seen else None
+
+    async def _read(self, resource: Resource, name: str, namespace: str) -> Object | None:
         try:
-            return await self._client.get(child.resource, name_of(child.manifest), namespace_of(child.manifest))
+            return await self._client.get(resource, name, namespace)
         except NotFound:
             return None
 
@@ -136,7 +137,7 @@ class Engine:
         return live
 
     async def _update(self, owner: Object, child: Child, live: Object) -> Result:
-        key, version, wanted = _key(child), resource_version_of(live), fingerprint_of(child)
+        key, version, wanted = child.key, resource_version_of(live), fingerprint_of(child)
         compared = Comparison(child, live, self._client.field_manager)
         seen = self._seen.get(key)
         if seen is None and await self._is_unchanged(owner, compared):
@@ -183,29 +184,66 @@ class Engine:
     def _remember(self, owner: Object, child: Child, live: Object) -> None:
         self._memory.note(child.resource, live, owner=owner)
         made = Comparison(child, live, self._client.field_manager).fingerprint
-        self._seen[_key(child)] = _Seen(fingerprint_of(child), made, resource_version_of(live))
+        self._seen[child.key] = _Seen(fingerprint_of(child), made, resource_version_of(live))
         if len(self._seen) > _MOST_REMEMBERED:
             del self._seen[next(iter(self._seen))]
+
+    # -- entries in objects of several owners -----------------------------------------------------------------------
+
+    async def _edit(self, owner: Object, edit: Edit) -> Created | Updated | Unchanged | Rejected | None:
+        """Ask for the change that is lacking, and again on the newest version when somebody else was faster."""
+        (resource, name, namespace), live = edit.key, edit.live
+        for attempt in range(_MOST_CONFLICTS):
+            change = edit.change(live)
+            if change is None:
+                return None if live is None else Unchanged(live)
+            try:
+                if live is None:
+                    written: Object = await self._client.create(resource, change)
+                else:
+                    metadata = {**(change.get("metadata") or {}), "resourceVersion": resource_version_of(live)}
+                    written = await self._client.patch(resource, name, {**change, "metadata": metadata}, namespace)
+            except (Conflict, AlreadyExists):
+                if attempt + 1 == _MOST_CONFLICTS:
+                    raise
+                live = await self._read(resource, name, namespace)
+            except NotFound:
+                live = None
+            except REFUSALS as error:
+                return Rejected(error)
+            else:
+                self._memory.note(resource, written, owner=owner)
+                return Created(written) if live is None else Updated(written, repaired=False)
+        return None
 
     # -- what should not be there -----------------------------------------------------------------------------------
 
     def _surplus(
-        self, owner: Object, part: Part, plan: Plan, wanted: frozenset[tuple[Resource, str]]
+        self, owner: Object, part: Part, plan: Plan, wanted: frozenset[ChildKey]
     ) -> Iterator[tuple[Resource, Object]]:
         """Children of the owner that the part covers and nobody wants."""
+        for key in self._owned(owner, part):
+            if key not in wanted and not plan.holds(key.resource, key.name):
+                live = self._memory.get(*key)
+                if live is not None and not is_being_deleted(live):
+                    yield key.resource, live
+        for resource, live in part.found:
+            key = ChildKey(resource, name_of(live), namespace_of(live))
+            if key not in wanted and not plan.holds(resource, key.name) and not is_being_deleted(live):
+                yield resource, live
+
+    def _owned(self, owner: Object, part: Part) -> Iterator[ChildKey]:
+        """An owner in a namespace has children there alone, one of the cluster in any."""
+        home = namespace_of(owner)
         for resource in sorted(part.kinds):
-            if not self._memory.serves(resource):
-                continue
-            for namespace, name in self._memory.keys(resource, OWNER, uid_of(owner)):
-                if (resource, name) in wanted or not part.covers(resource, name) or plan.holds(resource, name):
-                    continue
-                live = self._memory.get(resource, name, namespace)
-                if live and namespace == namespace_of(owner) and not is_being_deleted(live):
-                    yield resource, live
+            if self._memory.serves(resource):
+                for namespace, name in self._memory.keys(resource, OWNER, uid_of(owner)):
+                    if part.covers(resource, name) and home in ("", namespace):
+                        yield ChildKey(resource, name, namespace)
 
     async def _delete(self, resource: Resource, live: Object) -> Result:
         name, namespace = name_of(live), namespace_of(live)
-        self._seen.pop((resource, namespace, name), None)
+        self._seen.pop(ChildKey(resource, name, namespace), None)
         try:
             await self._client.delete(resource, name, namespace, uid=uid_of(live), propagation="Background")
         except NotFound:
@@ -215,17 +253,15 @@ class Engine:
         return Deleted()
 
 
-def _key(child: Child) -> tuple[Resource, str, str]:
-    return child.resource, namespace_of(child.manifest), name_of(child.manifest)
-
-
 def is_taken(owner: Object, child: Child, live: Object) -> bool:
     """Whether somebody else's object has the name of the child."""
+    if child.labels is not None:
+        return not child.labels.items() <= labels_of(live).items()
     return child.owned and not is_left_by_namesake(live, owner) and not is_controlled_by(live, uid_of(owner))
 
 
-def taken(resource: Resource, live: Object) -> str:
+def whose(resource: Resource, live: Object) -> str:
     """Whose object it is that has the name of a child."""
     ref = controller_of(live)
-    whose = f"it belongs to {ref.get('kind')} {ref.get('name')}" if ref else "it was not created for this service"
-    return f"{resource.kind} {name_of(live)} exists already and {whose}: rename or delete it"
+    owner = f"it belongs to {ref.get('kind')} {ref.get('name')}" if ref else "it was not created for this service"
+    return f"{resource.kind} {name_of(live)} exists already and {owner}: rename or delete it"

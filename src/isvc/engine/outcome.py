@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from isvc.engine.plan import ChildKey
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
-
-
-class ChildKey(NamedTuple):
-    resource: Resource
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +65,23 @@ class Refusal:
 
 @dataclass(slots=True)
 class Outcome:
+    """`namespace` is the owner's. `earlier` are the outcomes of passes that came before in the same reconcile."""
+
     results: dict[ChildKey, Result] = field(default_factory=dict)
     refusal: Refusal | None = None
+    namespace: str = ""
+    earlier: tuple[Outcome, ...] = ()
 
-    def live(self, resource: Resource, name: str) -> Object | None:
-        """The object as the API server has it now, if the plan touched it."""
-        result = self.results.get(ChildKey(resource, name))
+    def live(self, resource: Resource, name: str, namespace: str | None = None) -> Object | None:
+        """The object as the API server has it now, if the plan touched it; in the owner's namespace unless said."""
+        place = self.namespace if namespace is None else namespace
+        result = self.results.get(ChildKey(resource, name, place if resource.namespaced else ""))
         return result.live if isinstance(result, Created | Updated | Unchanged) else None
 
     @property
-    def repaired(self) -> bool:
+    def has_created(self) -> bool:
+        return any(isinstance(result, Created) for result in self.results.values())
+
+    @property
+    def has_repaired(self) -> bool:
         return any(isinstance(result, Created | Updated) and result.repaired for result in self.results.values())

@@ -4,36 +4,67 @@
 `Retire`  nothing of this part may exist
 `Hold`    it cannot be decided yet: leave alone what exists
 
-`Hold` is why a missing runtime never deletes live traffic.
+`Hold` is why a missing runtime never deletes live traffic. What may be pruned follows from these answers alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 from isvc.engine.policies import WHOLE, WritePolicy
-from isvc.kube.objects import Object, name_of
+from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import Resource
+
+Reference: TypeAlias = tuple[Resource, Key]
+"""Names an object that need not exist."""
+
+
+class ChildKey(NamedTuple):
+    resource: Resource
+    name: str
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
     """An object that should exist, with only the fields that its controller cares about.
 
-    The policy says which differences make an update due. `owned=False` is an object that several owners share: it gets
-    no owner reference and is never deleted.
+    The policy says which differences make an update due. `owned=False` is an object without an owner reference. With
+    `labels` it belongs to its owner all the same, and those tell it from somebody else's of that name; without, several
+    owners share it, and it is never deleted.
     """
 
     resource: Resource
     manifest: Object
     policy: WritePolicy = WHOLE
     owned: bool = True
+    labels: Mapping[str, str] | None = None
+
+    @property
+    def key(self) -> ChildKey:
+        return ChildKey(self.resource, name_of(self.manifest), namespace_of(self.manifest))
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of an object in which several owners have entries, each of its own.
+
+    `change` takes the object as it is, and returns the merge patch that it lacks or None. A write meets the version
+    that was looked at: when somebody else was faster, `change` is asked again. `live` is the object as it was observed;
+    where there is none, `change` is given None and returns the object to create, or None.
+    """
+
+    key: ChildKey
+    change: Callable[[Object | None], Object | None]
+    live: Object | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
     children: tuple[Child, ...]
+    edits: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +83,68 @@ Answer: TypeAlias = Want | Retire | Hold
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a plan. `kinds` are the resources that it may prune, `names` which of their objects."""
+    """One part of a plan.
+
+    `kinds`  the resources that it may prune, wherever the owner has children of them
+    `names`  which of their objects; None for any that no other part wants or holds
+    `found`  live objects without an owner reference that it may prune as well: those that carry the owner's labels
+    """
 
     name: str
     answer: Answer
-    kinds: frozenset[Resource]
-    names: frozenset[str] | None = None  # None: any name that the owner controls and no other part wants or holds
+    kinds: frozenset[Resource] = frozenset()
+    names: frozenset[str] | None = None
+    found: tuple[tuple[Resource, Object], ...] = ()
 
     def covers(self, resource: Resource, name: str) -> bool:
         return resource in self.kinds and (self.names is None or name in self.names)
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a plan ends early: the part that cannot be planned, and the condition that says so.
+
+    `remedy`   what would mend it, where that is no change of the object itself
+    `subject`  what the message is about, for those who read it apart from its condition
+    `waits`    whether it passes by itself
+    """
+
+    part: str
+    condition: str
+    reason: str
+    message: str
+    remedy: str = ""
+    subject: str = ""
+    waits: bool = False
+
+    @property
+    def hold(self) -> Hold:
+        return Hold(self.reason, self.message)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.subject}: {self.message}" if self.subject else self.message
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    parts: tuple[Part, ...] = field(default=())
+    """What should exist for an object. A kind extends it by what its status has to know of how it came about.
+
+    `stop`        why there is not all of it
+    `pause`       seconds to wait before it is applied, from when such a plan is first made
+    `references`  what else it depends on, there or not: a change of these brings the object back. None: not known
+    """
+
+    parts: tuple[Part, ...] = ()
+    stop: Stop | None = None
+    pause: float = 0.0
+    references: frozenset[Reference] | None = None
 
     def wanted(self) -> tuple[Child, ...]:
         return tuple(child for part in self.parts if isinstance(part.answer, Want) for child in part.answer.children)
 
-    def wanted_names(self) -> frozenset[tuple[Resource, str]]:
-        return frozenset((child.resource, name_of(child.manifest)) for child in self.wanted())
+    def wanted_keys(self) -> frozenset[ChildKey]:
+        return frozenset(child.key for child in self.wanted())
 
     def holds(self, resource: Resource, name: str) -> bool:
         """Whether the object may belong to a part that cannot be decided yet."""

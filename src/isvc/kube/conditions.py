@@ -28,6 +28,13 @@ def is_true(conditions: Iterable[Object], kind: str) -> bool:
     return condition is not None and condition.get("status") == TRUE
 
 
+def stamp(condition: Object, earlier: Iterable[Object], now: str) -> Object:
+    """Returns the condition with the time of its last transition: the earlier one's while its status is the same."""
+    before = find(earlier, condition["type"]) or {}
+    since = before.get("lastTransitionTime") if before.get("status") == condition["status"] else None
+    return {**condition, "lastTransitionTime": since or now}
+
+
 @dataclass(frozen=True, slots=True)
 class ConditionSet:
     """Which conditions a kind has. `dependents` are the ones that the happy condition waits for."""

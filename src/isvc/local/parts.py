@@ -15,7 +15,6 @@ from isvc.local.causes import Causes
 from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
 from isvc.local.controllers import controllers, gateways, inference_pools
-from isvc.local.controllers.context import Context
 from isvc.local.gateway.access_log import AccessLog
 from isvc.local.gateway.endpoints.backends import Endpoint
 from isvc.local.gateway.guard import Guard
@@ -40,6 +39,7 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.context import Context
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder

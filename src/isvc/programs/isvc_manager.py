@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,43 +22,12 @@ from isvc.controllers.revisions import watches as revisions
 from isvc.controllers.trainedmodel import watches as trainedmodel
 from isvc.programs import flags, program
 from isvc.programs.options import Options
-from isvc.programs.program import Context, Program
+from isvc.programs.program import Program
 from isvc.programs.webhooks import ISVC_WEBHOOKS
 from isvc.toolkit import logs
 from isvc.toolkit.client import kubeconfig
 from isvc.toolkit.client.kubeconfig import ClusterConfig
-from isvc.toolkit.controller import Controller
 from isvc.toolkit.manager import Manager
-
-
-def _inference_services(context: Context) -> Controller:
-    return inferenceservice.controller(
-        context.client,
-        context.cache,
-        context.recorder,
-        context.clock,
-        context.system_namespace,
-        context.options.knative_namespace,
-    )
-
-
-def _inference_graphs(context: Context) -> Controller:
-    return inferencegraph.controller(
-        context.client,
-        context.cache,
-        context.recorder,
-        context.clock,
-        context.system_namespace,
-        context.options.knative_namespace,
-    )
-
-
-def _trained_models(context: Context) -> Controller:
-    return trainedmodel.controller(context.client, context.cache, context.clock)
-
-
-def _revisions(context: Context) -> Controller:
-    return revisions.controller(context.client, INFERENCE_SERVICES, context.options.revision_history_limit)
 
 
 def _prepare() -> None:
@@ -73,7 +43,12 @@ PROGRAM: Final = Program(
     certificate="kserve-webhook-server-cert",
     event_source="v1beta1Controllers",
     webhooks=ISVC_WEBHOOKS,
-    controllers=(_inference_services, _inference_graphs, _trained_models, _revisions),
+    controllers=(
+        inferenceservice.controller,
+        inferencegraph.controller,
+        trainedmodel.controller,
+        partial(revisions.controller, INFERENCE_SERVICES),
+    ),
     prepare=_prepare,
 )
 

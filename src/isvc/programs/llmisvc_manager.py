@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -16,48 +17,22 @@ from isvc.api.defaults.llm import default_llm_service
 from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc import watches
 from isvc.controllers.llmisvc.config import watches as config_watches
-from isvc.controllers.llmisvc.observe import Environment
-from isvc.controllers.llmisvc.observed import WILDCARD_LABEL
 from isvc.controllers.revisions import watches as revisions
 from isvc.programs import flags, program
 from isvc.programs.migration import migrate_stored_versions, remove_variant_autoscalings
 from isvc.programs.options import LLMOptions, Options
-from isvc.programs.program import Context, Program
+from isvc.programs.program import Program
 from isvc.programs.webhooks import LLM_WEBHOOKS
 from isvc.serving.config import Config
+from isvc.serving.environment import WILDCARD_LABEL
 from isvc.serving.llm.presets import PREFIX, Settings, render_preset
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit import logs
 from isvc.toolkit.address import Address
 from isvc.toolkit.client import kubeconfig
 from isvc.toolkit.client.kubeconfig import ClusterConfig
-from isvc.toolkit.controller import Controller
 from isvc.toolkit.manager import Manager
 from isvc.wire.x509.issue import issue_self_signed
-
-
-def _llm_inference_services(context: Context) -> Controller:
-    return watches.controller(
-        context.client, context.cache, context.recorder, context.clock, context.system_namespace, _environment(context)
-    )
-
-
-def _llm_inference_service_configs(context: Context) -> Controller:
-    recorder = context.recorder.for_component("LLMInferenceServiceConfigController")
-    return config_watches.controller(
-        context.client, context.cache, recorder, context.clock, context.system_namespace, _environment(context)
-    )
-
-
-def _environment(context: Context) -> Environment:
-    chosen = context.options.llm
-    return Environment(
-        chosen.preset_prefix, chosen.pin_presets, chosen.wildcard_label, cluster_wide=not context.options.namespaces
-    )
-
-
-def _revisions(context: Context) -> Controller:
-    return revisions.controller(context.client, LLM_INFERENCE_SERVICES, context.options.revision_history_limit)
 
 
 def _prepare() -> None:
@@ -78,7 +53,11 @@ PROGRAM: Final = Program(
     certificate="llmisvc-webhook-server-cert",
     event_source="LLMInferenceServiceController",
     webhooks=LLM_WEBHOOKS,
-    controllers=(_llm_inference_services, _llm_inference_service_configs, _revisions),
+    controllers=(
+        watches.controller,
+        config_watches.controller,
+        partial(revisions.controller, LLM_INFERENCE_SERVICES),
+    ),
     tasks=(migrate_stored_versions, remove_variant_autoscalings),
     defaults=Options(metrics=Address("", 8443), metrics_secure=True),
     prepare=_prepare,

@@ -9,8 +9,9 @@ from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERV
 from isvc.kube.errors import ApiError, Forbidden, NotFound, Unauthorized
 from isvc.kube.objects import name_of, namespace_of
 from isvc.kube.resource import Resource
-from isvc.programs.program import Context
+from isvc.programs.options import Options
 from isvc.serving.llm.labels import LLM, PART_OF
+from isvc.toolkit.context import Context
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.storage_version import migrate
 
@@ -21,20 +22,20 @@ FIRST_PAUSE: Final = 2.0
 FASTER: Final = 1.5
 
 
-async def migrate_stored_versions(context: Context) -> None:
+async def migrate_stored_versions(context: Context, options: Options) -> None:
     """Rewrite both kinds in the version that is stored today.
 
     Raises when it does not succeed in time, or cannot: a CRD that names an old version for good blocks upgrades.
     It is left to somebody else by a manager of some namespaces, which may not write CRDs.
     """
-    if context.options.namespaces:
+    if options.namespaces:
         return
-    deadline = context.clock.monotonic() + context.options.llm.migration_timeout
+    deadline = context.clock.monotonic() + options.llm.migration_timeout
     for resource in (LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS):
-        await _migrate(context, resource, deadline)
+        await _migrate(context, resource, deadline, options.llm.migration_poll_interval)
 
 
-async def _migrate(context: Context, resource: Resource, deadline: float) -> None:
+async def _migrate(context: Context, resource: Resource, deadline: float, longest_pause: float) -> None:
     pause = FIRST_PAUSE
     while True:
         try:
@@ -47,13 +48,13 @@ async def _migrate(context: Context, resource: Resource, deadline: float) -> Non
                 raise ClusterError(f"stored versions of {resource} were not migrated in time: {error}") from error
             log.warning("stored versions of %s: %s; again in %.3g s", resource, error, pause)
         await context.clock.sleep(pause)
-        pause = min(pause * FASTER, context.options.llm.migration_poll_interval)
+        pause = min(pause * FASTER, longest_pause)
 
 
-async def remove_variant_autoscalings(context: Context) -> None:
+async def remove_variant_autoscalings(context: Context, options: Options) -> None:
     """Delete VariantAutoscalings that earlier versions made: scaling is described on the autoscaler itself now."""
     try:
-        for namespace in context.options.namespaces or ("",):
+        for namespace in options.namespaces or ("",):
             found = await context.client.list(VARIANT_AUTOSCALINGS, namespace, labels=f"{PART_OF}={LLM}")
             for item in found.items:
                 await context.client.delete(VARIANT_AUTOSCALINGS, name_of(item), namespace_of(item))

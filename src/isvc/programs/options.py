@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from isvc.controllers.llmisvc.observed import WILDCARD_LABEL
-from isvc.serving.knative_settings import NAMESPACE as KNATIVE_NAMESPACE
+from isvc.serving.environment import KNATIVE_NAMESPACE, SYSTEM_NAMESPACE, WILDCARD_LABEL, Environment
 from isvc.serving.llm.presets import PREFIX
 from isvc.toolkit.address import Address
 
-SYSTEM_NAMESPACE: Final = "kserve"
 METRICS: Final = Address("", 8080)
 HEALTH_PROBES: Final = Address("", 8081)
 WEBHOOKS: Final = Address("", 9443)
@@ -52,6 +50,19 @@ class Options:
     namespaces: tuple[str, ...] = ()  # where to act; everywhere without any
     revision_history_limit: int = 10  # earlier specs kept of each service; 0 for none
     llm: LLMOptions = field(default_factory=LLMOptions)
+
+    @property
+    def environment(self) -> Environment:
+        """What controllers have to know of the options."""
+        return Environment(
+            system_namespace=self.system_namespace,
+            knative_namespace=self.knative_namespace,
+            cluster_wide=not self.namespaces,
+            revision_limit=self.revision_history_limit,
+            preset_prefix=self.llm.preset_prefix,
+            pin_presets=self.llm.pin_presets,
+            wildcard_label=self.llm.wildcard_label,
+        )
 
 
 def knative_namespace(environment: Mapping[str, str]) -> str:

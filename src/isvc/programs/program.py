@@ -9,42 +9,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from isvc.programs.certificates import webhook_certificates
 from isvc.programs.options import Options
 from isvc.programs.registration import Webhook, WebhookContext, reads, routes, targets
 from isvc.programs.tls import protection, restrict
-from isvc.toolkit.cache import Cache, Memory
+from isvc.serving.environment import Environment
+from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.client.kubeconfig import ClusterConfig
-from isvc.toolkit.clock import Clock, SystemClock
+from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.election import Election
 from isvc.toolkit.manager import Manager, on_signals
 from isvc.toolkit.metrics import Metrics
-from isvc.toolkit.recorder import EventSource, Recorder
+from isvc.toolkit.recorder import Recorder
 from isvc.toolkit.rotation import Targets
 from isvc.toolkit.webhook import WebhookServer
 
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What controllers and tasks are made of."""
-
-    client: Client
-    cache: Memory
-    recorder: EventSource
-    clock: Clock
-    options: Options
-
-    @property
-    def system_namespace(self) -> str:
-        return self.options.system_namespace
-
-
-MakeController: TypeAlias = Callable[[Context], Controller]
-Task: TypeAlias = Callable[[Context], Awaitable[None]]
+MakeController: TypeAlias = Callable[[Context, Environment], Controller]
+Task: TypeAlias = Callable[[Context, Options], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,8 +56,8 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
     cache = Cache(client, namespaces=options.namespaces)
     metrics = Metrics()
     recorder = Recorder(client, program.event_source, clock, on_drop=metrics.event_dropped)
-    context = Context(client, cache, recorder, clock, options)
-    controllers = [make(context) for make in program.controllers]
+    context = Context(client, cache, recorder, clock)
+    controllers = [make(context, options.environment) for make in program.controllers]
     cache.declare("webhooks", *reads(program.webhooks, options.system_namespace))
     cert_dir, certificates = webhook_certificates(
         client,
@@ -87,7 +74,7 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
         client,
         cache,
         controllers=controllers,
-        tasks=[_bound(task, context) for task in program.tasks],
+        tasks=[partial(task, context, options) for task in program.tasks],
         election=Election(client, program.lease, options.system_namespace) if options.leader_elect else None,
         webhooks=webhooks,
         services=[*certificates, recorder],
@@ -97,10 +84,6 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
         metrics_protection=protection(client, options.tls) if options.metrics_secure else None,
         prepare=program.prepare,
     )
-
-
-def _bound(task: Task, context: Context) -> Callable[[], Awaitable[None]]:
-    return lambda: task(context)
 
 
 async def run(*managers: Manager) -> None:

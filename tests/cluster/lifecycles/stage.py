@@ -26,10 +26,12 @@ from isvc.controllers.inferenceservice.watches import controller
 from isvc.kube.errors import AlreadyExists, Conflict, NotFound
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, Resource
+from isvc.serving.environment import Environment
 from isvc.serving.thirdparty import KNATIVE_SERVICES, VIRTUAL_SERVICES
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
@@ -106,7 +108,8 @@ class Running:
     def __init__(self, client: Client, system_namespace: str, build: Callable[..., Controller] = controller) -> None:
         self.cache = Cache(client)
         self.recorder = Recorder(client, "test")
-        self.controller = build(client, self.cache, self.recorder, SystemClock(), system_namespace)
+        context = Context(client, self.cache, self.recorder, SystemClock())
+        self.controller = build(context, Environment(system_namespace=system_namespace))
         self.manager = Manager(client, self.cache, controllers=[self.controller], services=[self.recorder])
         self.reconciled: dict[Key, int] = {}
         reconcile = self.controller.reconcile

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, MutableMapping
 
 import orjson
 
-from isvc.engine.outcome import ChildKey, Outcome
-from isvc.engine.plan import Child, Part, Plan, Want
+from isvc.engine.outcome import Outcome
+from isvc.engine.plan import Child, ChildKey, Part, Plan, Want
 from isvc.insight.simulation.clock import SimulatedClock
 from isvc.insight.simulation.server import MemoryServer, Target
 from isvc.insight.simulation.simulation import KUBERNETES
@@ -135,4 +135,4 @@ def plan(*children, kinds=(CONFIG_MAPS,), **part):
 
 
 def result(outcome, name, resource=CONFIG_MAPS):
-    return outcome.results[ChildKey(resource, name)]
+    return outcome.results[ChildKey(resource, name, NAMESPACE)]

@@ -88,9 +88,9 @@ async def test_a_child_deleted_a_moment_ago_is_created(engine, server):
 
 
 async def test_a_child_that_somebody_deleted_is_a_repair(engine, server):
-    assert not (await engine.apply(OWNER, plan(config("a", x="1")))).repaired
+    assert not (await engine.apply(OWNER, plan(config("a", x="1")))).has_repaired
     del server.objects[CONFIG_MAPS, "a"]
-    assert (await engine.apply(OWNER, plan(config("a", x="1")))).repaired
+    assert (await engine.apply(OWNER, plan(config("a", x="1")))).has_repaired
 
 
 async def test_the_child_of_a_deleted_namesake_is_adopted_and_else_written_only_if_due(engine, server):
@@ -101,7 +101,7 @@ async def test_the_child_of_a_deleted_namesake_is_adopted_and_else_written_only_
     again = replace(config("a", {"from": "now"}, x="1"), policy=DATA)
     outcome = await Engine(server, Memory(server)).apply(heir, plan(again))
     live = live_of(outcome, "a")
-    assert outcome.repaired  # worth another look: nothing was known of it when this was planned
+    assert outcome.has_repaired  # worth another look: nothing was known of it when this was planned
     assert is_controlled_by(live, "heir")
     assert live["metadata"]["labels"] == {"from": "before"}
     assert server.taken_requests() == ["PUT ConfigMap a"]

@@ -1,6 +1,6 @@
 import pytest
 
-from isvc.serving.events import failing, readiness_events
+from isvc.engine.events import failing, readiness_events
 
 
 def status(ready, **others):

@@ -1,47 +1,81 @@
-"""Reads what a graph is planned from: the cache, and Knative's own settings."""
+"""Reads what a graph is planned from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from isvc.api import InferenceService
 from isvc.api.completion import read, read_other
 from isvc.api.frameworks import with_model
-from isvc.api.inferencegraph import InferenceGraph
-from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
+from isvc.api.inferencegraph import InferenceGraph, InferenceGraphSpec
+from isvc.api.modes import DeploymentMode, mode_of
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
-from isvc.controllers.inferencegraph.observed import Observed
 from isvc.controllers.inferencegraph.resolve import service_names
-from isvc.kube.objects import Key
+from isvc.engine import kind as engine
+from isvc.engine.needs import Answers
+from isvc.kube.objects import Object, annotations_of, namespace_of
+from isvc.serving import hosts
 from isvc.serving.config import Config
-from isvc.serving.knative_settings import KnativeSettings
+from isvc.serving.config.current import Configuration
+from isvc.serving.environment import Environment
+from isvc.serving.knative_settings import allows_zero_initial_scale
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.cache import Reader
 
 
-async def observe(reader: Reader, knative: KnativeSettings, config: Config, key: Key, now: str) -> Observed | None:
-    graph = reader.get(INFERENCE_GRAPHS, key.name, key.namespace)
-    if graph is None:
-        return None
-    graph, typed = read(InferenceGraph, graph)
-    spec = typed.spec
-    found = {name: reader.get(INFERENCE_SERVICES, name, key.namespace) for name in service_names(spec)}
-    services = {
-        name: read_other(InferenceService, with_model(service))
-        for name, service in found.items()
-        if service is not None
-    }
-    has_knative = reader.serves(KNATIVE_SERVICES)
-    return Observed(
-        graph=graph,
-        spec=spec,
-        config=config,
-        services=services,
-        runtimes=_runtimes(reader, services, key.namespace),
-        has_knative=has_knative,
-        zero_initial_scale=has_knative and await knative.zero_initial_scale(),
-        now=now,
-    )
+@dataclass(frozen=True)
+class Observed(engine.Observed):
+    """A graph (as stored, and its spec typed), and the services and runtimes that its steps lead to."""
+
+    spec: InferenceGraphSpec
+    config: Config
+    services: Mapping[str, InferenceService]
+    runtimes: Mapping[str, ServingRuntimeSpec]
+    has_knative: bool
+    knative_namespace: str
+
+    @property
+    def mode(self) -> DeploymentMode:
+        recorded = str(self.status.get("deploymentMode") or "")
+        return mode_of(annotations_of(self.raw), recorded, self.config.deploy.default_mode)
+
+    @property
+    def zero_initial_scale(self) -> bool:
+        return allows_zero_initial_scale(self.answers, self.knative_namespace)
+
+    @property
+    def url(self) -> str:
+        """Where a graph that runs as a Deployment is reached."""
+        return f"http://{hosts.domain_name(self.name, self.raw, self.config.ingress)}"
+
+
+class Observer:
+    def __init__(self, reader: Reader, environment: Environment) -> None:
+        self._reader, self._environment = reader, environment
+        self._configuration = Configuration(reader, environment.system_namespace)
+
+    def observe(self, raw: Object, answers: Answers, now: str) -> Observed:
+        reader, namespace, config = self._reader, namespace_of(raw), self._configuration.required()
+        raw, graph = read(InferenceGraph, raw)
+        found = {name: reader.get(INFERENCE_SERVICES, name, namespace) for name in service_names(graph.spec)}
+        services = {
+            name: read_other(InferenceService, with_model(service))
+            for name, service in found.items()
+            if service is not None
+        }
+        return Observed(
+            raw,
+            spec=graph.spec,
+            config=config,
+            services=services,
+            runtimes=_runtimes(reader, services, namespace),
+            has_knative=reader.serves(KNATIVE_SERVICES),
+            knative_namespace=self._environment.knative_namespace,
+            answers=answers,
+            now=now,
+        )
 
 
 def _runtimes(

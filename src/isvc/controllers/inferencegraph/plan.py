@@ -8,10 +8,10 @@ from isvc.api.annotations import is_stopped
 from isvc.api.components import ComponentExtensionSpec
 from isvc.api.inferencegraph import InferenceGraphSpec
 from isvc.api.modes import DeploymentMode
-from isvc.controllers.inferencegraph.observed import Observed
-from isvc.controllers.inferencegraph.resolve import resolved
+from isvc.controllers.inferencegraph.observe import Observed
+from isvc.controllers.inferencegraph.resolve import resolve
 from isvc.controllers.inferencegraph.router import pod_spec
-from isvc.engine.plan import Answer, Child, Hold, Part, Plan, Retire, Want
+from isvc.engine.plan import Child, Part, Plan, Retire, Stop, Want
 from isvc.kube.objects import Object, annotations_of, labels_of, name_of, namespace_of, without
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
 from isvc.serving import knative
@@ -23,6 +23,7 @@ from isvc.serving.workload.component import Component
 from isvc.serving.workload.deployment import deployments
 from isvc.serving.workload.service import services
 
+READY: Final = "Ready"
 SERVICE_NOT_READY: Final = "ServiceNotReady"
 KNATIVE_MISSING: Final = "ServerlessModeRejected"
 GRAPH_LABEL = "serving.kserve.io/inferencegraph"
@@ -34,29 +35,29 @@ _KNATIVE_KINDS = frozenset({KNATIVE_SERVICES})
 
 def plan(observed: Observed) -> Plan:
     """The router in the graph's mode; whatever ran it in another mode goes."""
-    answer = _answer(observed)
-    if observed.mode is DeploymentMode.STANDARD:
-        return Plan((Part("router", answer, _STANDARD_KINDS), Part("other mode", _other(answer), _KNATIVE_KINDS)))
-    return Plan((Part("router", answer, _KNATIVE_KINDS), Part("other mode", _other(answer), _STANDARD_KINDS)))
-
-
-def _answer(observed: Observed) -> Answer:
-    if is_stopped(observed.graph):
-        return Retire("stopped")
+    kinds, others = _STANDARD_KINDS, _KNATIVE_KINDS
+    if observed.mode is not DeploymentMode.STANDARD:
+        kinds, others = others, kinds
+    if is_stopped(observed.raw):
+        return Plan((Part("router", Retire("stopped"), kinds | others),))
     try:
-        spec = resolved(observed.spec, observed.services.get, observed.runtimes.get)
+        spec = resolve(observed.spec, observed.services.get, observed.runtimes.get)
     except NoEndpoint as missing:
-        return Hold(SERVICE_NOT_READY, str(missing))
+        return _stopped(Stop("router", READY, SERVICE_NOT_READY, str(missing), "ask isvc explain about that service"))
     if observed.mode is DeploymentMode.STANDARD:
-        return Want(tuple(_standard(observed, spec)))
-    if not observed.has_knative:
+        children = tuple(_standard(observed, spec))
+    elif observed.has_knative:
+        children = (_knative(observed, spec),)
+    else:
         message = "It is not possible to use Knative deployment mode when Knative Services are not available"
-        return Hold(KNATIVE_MISSING, message)
-    return Want((_knative(observed, spec),))
+        remedy = "install Knative Serving, or create the graph anew in Standard mode"
+        return _stopped(Stop("router", READY, KNATIVE_MISSING, message, remedy))
+    other = Part("other mode", Retire("the graph is deployed in another mode"), others)
+    return Plan((Part("router", Want(children), kinds), other))
 
 
-def _other(answer: Answer) -> Answer:
-    return answer if isinstance(answer, Hold) else Retire("the graph is deployed in another mode")
+def _stopped(stop: Stop) -> Plan:
+    return Plan((Part(stop.part, stop.hold, _STANDARD_KINDS | _KNATIVE_KINDS),), stop)
 
 
 def _annotations(graph: Object) -> dict[str, str]:
@@ -64,7 +65,7 @@ def _annotations(graph: Object) -> dict[str, str]:
 
 
 def _standard(observed: Observed, spec: InferenceGraphSpec) -> list[Child]:
-    graph, config = observed.graph, observed.config
+    graph, config = observed.raw, observed.config
     component = Component(
         name=name_of(graph),
         namespace=namespace_of(graph),
@@ -84,7 +85,7 @@ def _standard(observed: Observed, spec: InferenceGraphSpec) -> list[Child]:
 
 
 def _knative(observed: Observed, spec: InferenceGraphSpec) -> Child:
-    graph = observed.graph
+    graph = observed.raw
     given = knative.checked_initial_scale(_annotations(graph), zero_allowed=observed.zero_initial_scale)
     labels = without(labels_of(graph), (knative.VISIBILITY_LABEL,))
     revision = Revision(

@@ -20,7 +20,7 @@ def service_names(spec: InferenceGraphSpec) -> Iterator[str]:
                 yield step.service_name
 
 
-def resolved(
+def resolve(
     spec: InferenceGraphSpec,
     service_of: Callable[[str], InferenceService | None],
     runtime_of: Callable[[str], ServingRuntimeSpec | None],

@@ -2,48 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from isvc.api.annotations import is_stopped
 from isvc.api.modes import DeploymentMode
-from isvc.controllers.inferencegraph.observed import Observed
-from isvc.controllers.inferencegraph.plan import KNATIVE_MISSING, SERVICE_NOT_READY
+from isvc.api.resources import INFERENCE_GRAPHS
+from isvc.controllers.inferencegraph.observe import Observed
+from isvc.controllers.inferencegraph.plan import KNATIVE_MISSING, READY, SERVICE_NOT_READY
+from isvc.engine.events import WARNING, Event, readiness_events
+from isvc.engine.kind import Folded
 from isvc.engine.outcome import Outcome
-from isvc.engine.plan import Hold
+from isvc.engine.plan import Plan, Stop
 from isvc.kube import conditions
+from isvc.kube.conditions import ConditionSet, stamp
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving import explanations
 from isvc.serving.explanations import Explanation, explained
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
-READY = "Ready"
-STOPPED = "Stopped"
-_KIND = "InferenceGraph"
-_INVALID = "InvalidSpec"
-_WAITING = frozenset({SERVICE_NOT_READY, KNATIVE_MISSING})
+CONDITIONS: Final = ConditionSet(())
+STOPPED: Final = "Stopped"
+LOOK_FOR_KNATIVE: Final = 5.0  # no watch reports that it was installed
+_KIND: Final = INFERENCE_GRAPHS.kind
+_NOT_OF_THE_WORKLOAD: Final = frozenset({SERVICE_NOT_READY, KNATIVE_MISSING, "InvalidSpec", "InternalError"})
+"""Reasons that say nothing of a workload, and are withdrawn when they no longer hold."""
 
 
-def fold(observed: Observed, outcome: Outcome) -> Object:
+def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
     """The status that follows from what was observed and done, with a reason for every condition that is not True."""
-    return _explained(_folded(observed, outcome), observed.graph)
+    if planned.stop is None:
+        refusal = outcome.refusal
+        events = (Event(WARNING, "InternalError", refusal.result.message),) if refusal else ()
+        return Folded(_explained(_folded(observed, outcome), observed.raw), events)
+    stop, status = planned.stop, waiting(observed.raw, planned.stop, observed.now)
+    if stop.reason != KNATIVE_MISSING:
+        return Folded(status)
+    return Folded(status, (Event(WARNING, stop.reason, stop.message),), LOOK_FOR_KNATIVE)
 
 
-def waiting(graph: Object, held: Hold, now: str) -> Object:
+def report_readiness(graph: Object, before: Object, after: Object) -> Iterable[Event]:
+    unready = (conditions.FALSE, conditions.UNKNOWN)
+    return readiness_events(_KIND, name_of(graph), before, after, not_ready=unready)
+
+
+def waiting(graph: Object, stop: Stop, now: str) -> Object:
     """What a graph that never ran waits for; one that runs goes on, and so does what its workload reports."""
     before: Object = graph.get("status") or {}
     reported = conditions.find(before.get("conditions") or [], READY)
-    if reported is not None and reported.get("reason") not in {STOPPED, _INVALID, *_WAITING}:
+    if reported is not None and reported.get("reason") not in {STOPPED, *_NOT_OF_THE_WORKLOAD}:
         return before
-    return _not_ready(graph, held.reason, held.message, now)
-
-
-def unreadable(graph: Object, message: str, now: str) -> Object:
-    """The graph, or something that it leads to, is malformed."""
-    return _not_ready(graph, _INVALID, message, now)
-
-
-def _not_ready(graph: Object, reason: str, message: str, now: str) -> Object:
-    before: Object = graph.get("status") or {}
-    ready: Object = {"type": READY, "status": conditions.FALSE, "reason": reason, "message": message}
+    ready: Object = {"type": READY, "status": conditions.FALSE, "reason": stop.reason, "message": stop.message}
     return _explained({**before, "conditions": _stamped([ready, _running()], before, now)}, graph)
 
 
@@ -54,10 +64,9 @@ def _explained(status: Object, graph: Object) -> Object:
 
 
 def _folded(observed: Observed, outcome: Outcome) -> Object:
-    before: Object = observed.graph.get("status") or {}
-    if is_stopped(observed.graph):
+    before, name = observed.status, observed.name
+    if is_stopped(observed.raw):
         return stopped(before, observed.now)
-    name = name_of(observed.graph)
     if observed.mode is DeploymentMode.STANDARD:
         return with_deployment(before, outcome.live(DEPLOYMENTS, name), observed.url, observed.now)
     return with_knative(before, outcome.live(KNATIVE_SERVICES, name), observed.now)
@@ -113,8 +122,10 @@ def with_deployment(before: Object, deployment: Object | None, url: str, now: st
 
 
 def _no_longer_waiting(before: Object) -> Object:
-    kept = [condition for condition in before.get("conditions") or [] if condition.get("reason") not in _WAITING]
-    return {**before, "conditions": kept} if kept else before
+    old = before.get("conditions") or []
+    kept = [condition for condition in old if condition.get("reason") not in _NOT_OF_THE_WORKLOAD]
+    others = {key: value for key, value in before.items() if key != "conditions"}
+    return {**others, "conditions": kept} if kept else others
 
 
 def _running() -> Object:
@@ -122,17 +133,9 @@ def _running() -> Object:
 
 
 def _stamped(wanted: list[Object], before: Object, now: str) -> list[Object]:
-    """Conditions with the time of their last transition, which is the old one while the status is the same."""
+    """Conditions with the time of their last transition, which the workload's own bring along."""
     old = before.get("conditions") or []
-
-    def stamp(condition: Object) -> Object:
-        if condition.get("lastTransitionTime"):
-            return condition
-        earlier = conditions.find(old, condition["type"]) or {}
-        same = earlier.get("status") == condition["status"]
-        return {**condition, "lastTransitionTime": earlier.get("lastTransitionTime", now) if same else now}
-
-    return [stamp(condition) for condition in wanted]
+    return [each if each.get("lastTransitionTime") else stamp(each, old, now) for each in wanted]
 
 
 def _observing(status: Object, workload: Object | None) -> Object:

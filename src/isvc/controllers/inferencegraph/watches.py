@@ -7,43 +7,32 @@ from collections.abc import Iterable
 from isvc.api.codec import DecodeError
 from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
-from isvc.controllers.inferencegraph.reconcile import Reconciler
+from isvc.controllers.inferencegraph.kind import inference_graphs
 from isvc.controllers.inferencegraph.resolve import service_names
+from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
-from isvc.serving.config.current import Configuration
-from isvc.serving.knative_settings import NAMESPACE, KnativeSettings
+from isvc.serving.environment import Environment
 from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
-from isvc.toolkit.cache import Memory
-from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of
 from isvc.toolkit.reads import Read
-from isvc.toolkit.recorder import EventRecorder
 
 BY_SERVICE = "graphs by service"
+WORKERS = 4
 
 
-def controller(
-    client: Client,
-    cache: Memory,
-    recorder: EventRecorder,
-    clock: Clock,
-    system_namespace: str,
-    knative_namespace: str = NAMESPACE,
-    workers: int = 4,
-) -> Controller:
+def controller(context: Context, environment: Environment) -> Controller:
+    cache = context.cache
     reads = (
         Read(INFERENCE_GRAPHS, indexers={BY_SERVICE: _services}, optional=True),
         Read(HORIZONTAL_POD_AUTOSCALERS),
         Read(SCALED_OBJECTS, optional=True),
         Read(SERVING_RUNTIMES),
         Read(CLUSTER_SERVING_RUNTIMES, optional=True),
-        Read(CONFIG_MAPS, namespace=system_namespace),
+        Read(CONFIG_MAPS, namespace=environment.system_namespace),
     )
-    configuration = Configuration(cache, system_namespace)
-    knative = KnativeSettings(client, clock, knative_namespace)
-    reconciler = Reconciler(client, cache, recorder, clock, configuration, knative)
+    reconciler = Reconciler(inference_graphs(cache, environment), context)
     owner = owner_of(INFERENCE_GRAPHS)
 
     def graphs_of(before: Object | None, after: Object | None) -> Iterable[Key]:
@@ -58,7 +47,9 @@ def controller(
         Watch(SERVICES, to=owner),
         Watch(KNATIVE_SERVICES, to=owner, optional=True),
     )
-    return Controller("inferencegraph", reconciler.reconcile, watches, workers=workers, reads=reads, clock=clock)
+    return Controller(
+        "inferencegraph", reconciler.reconcile, watches, workers=WORKERS, reads=reads, clock=context.clock
+    )
 
 
 def _services(graph: Object) -> Iterable[str]:

@@ -20,12 +20,12 @@ from isvc.controllers.inferenceservice.status.fold import fold, halted, undecide
 from isvc.controllers.inferenceservice.status.revisions import rolled_out
 from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
+from isvc.engine.events import WARNING, Event, failing, readiness_events
 from isvc.engine.outcome import Outcome
 from isvc.kube.conditions import is_true
 from isvc.kube.equality import equivalent
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, dig, finalizers_of, is_being_deleted, labels_of, name_of, namespace_of
-from isvc.serving.events import WARNING, Event, failing, readiness_events
 from isvc.serving.knative_settings import KnativeSettings
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
 from isvc.toolkit.cache import Memory
@@ -184,7 +184,7 @@ def _report(observed: Observed, planned: Planned, outcome: Outcome) -> Report:
         result = Result(requeue_after=0)  # the traffic split is planned from the status just written
     elif outcome.refusal is not None:
         result = Result(requeue_after=AFTER_REFUSAL)
-    elif outcome.repaired:
+    elif outcome.has_repaired:
         result = Result(requeue_after=AFTER_REPAIR)
     return Report(observed.raw, status, events, result)
 

@@ -20,28 +20,21 @@ from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.serving.annotations import SERVICE
 from isvc.serving.config.current import Configuration
-from isvc.serving.knative_settings import NAMESPACE, KnativeSettings
+from isvc.serving.environment import Environment
+from isvc.serving.knative_settings import KnativeSettings
 from isvc.serving.thirdparty import KNATIVE_SERVICES, OPENTELEMETRY_COLLECTORS, OPTIONAL, SCALED_OBJECTS
 from isvc.toolkit.cache import Memory
-from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
-from isvc.toolkit.recorder import EventRecorder
 
 WORKERS: Final = 192  # most of them wait for the API server
 
 
-def controller(
-    client: Client,
-    cache: Memory,
-    recorder: EventRecorder,
-    clock: Clock,
-    system_namespace: str,
-    knative_namespace: str = NAMESPACE,
-) -> Controller:
-    knative = KnativeSettings(client, clock, knative_namespace)
-    reconciler = Reconciler(client, cache, recorder, clock, system_namespace, knative)
+def controller(context: Context, environment: Environment) -> Controller:
+    cache, system_namespace = context.cache, environment.system_namespace
+    knative = KnativeSettings(context.client, context.clock, environment.knative_namespace)
+    reconciler = Reconciler(context.client, cache, context.recorder, context.clock, system_namespace, knative)
     watches = _watches(cache, Configuration(cache, system_namespace))
     return Controller(
         "inferenceservice",
@@ -50,7 +43,7 @@ def controller(
         workers=WORKERS,
         reads=reads(system_namespace),
         ignore_own_writes_for=INFERENCE_SERVICES,
-        clock=clock,
+        clock=context.clock,
     )
 
 

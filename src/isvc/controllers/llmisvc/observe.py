@@ -11,7 +11,7 @@ from isvc.api.resources import (
     LLM_INFERENCE_SERVICE_CONFIGS,
     LLM_INFERENCE_SERVICES,
 )
-from isvc.controllers.llmisvc.observed import WILDCARD_LABEL, Merged, Observed
+from isvc.controllers.llmisvc.observed import Merged, Observed
 from isvc.controllers.llmisvc.plan import CHILDREN
 from isvc.controllers.llmisvc.presets import Sources, combine, pins
 from isvc.controllers.llmisvc.router.observe import observe_network
@@ -20,8 +20,9 @@ from isvc.kube.resource import CONFIG_MAPS, PODS, RESOURCE_CLAIM_TEMPLATES, SERV
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
 from isvc.serving.credentials import Lookup, NotLookedUp
+from isvc.serving.environment import Environment
 from isvc.serving.llm.labels import NAME
-from isvc.serving.llm.presets import PREFIX, Settings
+from isvc.serving.llm.presets import Settings
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
     GATEWAYS,
@@ -45,16 +46,6 @@ OPTIONAL: Final = (
     RESOURCE_CLAIM_TEMPLATES,
 )
 _MERGES_KEPT: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """What is chosen for all services where the program is started: how presets are called, gateways' hosts, rights."""
-
-    preset_prefix: str = PREFIX
-    pin_presets: bool = True
-    wildcard_label: str = WILDCARD_LABEL
-    cluster_wide: bool = True  # whether kinds that belong to no namespace may be read and written
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from typing import Final
 
 from isvc.api.annotations import is_stopped
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
+from isvc.serving.environment import WILDCARD_LABEL
 from isvc.serving.llm.presets import Settings
 
 
@@ -48,9 +48,6 @@ class CertificateNeeded(Exception):
     def __init__(self, hosts: tuple[str, ...], life: timedelta) -> None:
         super().__init__(f"a certificate for {', '.join(hosts)}")
         self.hosts, self.life = hosts, life
-
-
-WILDCARD_LABEL: Final = "inference"
 
 
 @dataclass(frozen=True)

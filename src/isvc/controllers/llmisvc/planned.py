@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from isvc.controllers.llmisvc.observed import Observed
+from isvc.engine.events import Event
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Part, Plan
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
-from isvc.serving.events import Event
 
 
 class Stop(NamedTuple):

@@ -11,9 +11,7 @@ from typing import Final, TypeAlias
 
 from isvc.api.annotations import LLM_FINALIZER, is_stopped
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.dependencies import Dependencies
-from isvc.controllers.llmisvc.events import child_events
-from isvc.controllers.llmisvc.observe import Environment, Observer, Reads
+from isvc.controllers.llmisvc.observe import Observer, Reads
 from isvc.controllers.llmisvc.observed import Certificate, CertificateNeeded, Merged, Observed
 from isvc.controllers.llmisvc.plan import plan
 from isvc.controllers.llmisvc.planned import Planned, Shared
@@ -26,14 +24,17 @@ from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.controllers.llmisvc.status.fold import begun, combined, fold, halted, references
 from isvc.engine.apply import Engine
 from isvc.engine.commit import Commit
-from isvc.engine.outcome import ChildKey, Created, Deleted, Outcome
+from isvc.engine.dependents import Dependents
+from isvc.engine.events import WARNING, Event, child_events
+from isvc.engine.outcome import Created, Deleted, Outcome
 from isvc.engine.outcome import Result as ChildResult
+from isvc.engine.plan import ChildKey
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted, labels_of, name_of, namespace_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, CONFIG_MAPS, Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import NotLookedUp
-from isvc.serving.events import WARNING, Event
+from isvc.serving.environment import Environment
 from isvc.serving.llm import names
 from isvc.serving.llm.labels import NAME
 from isvc.toolkit.cache import Memory
@@ -66,7 +67,7 @@ class Reconciler:
         clock: Clock,
         system_namespace: str,
         environment: Environment,
-        dependencies: Dependencies,
+        dependencies: Dependents,
     ) -> None:
         self._client = client
         self._cache = cache
@@ -215,8 +216,10 @@ class Reconciler:
             await self._commit.status(LLM_INFERENCE_SERVICES, raw, edit.result())
             return Result(requeue_after=WAIT_FOR_GROUP)
         binding = names.scheduler_cluster_role_binding(namespace_of(raw), name_of(raw))
-        removed = Outcome(await self._remove_one(Shared(CLUSTER_ROLE_BINDINGS, binding), raw))
-        for event in child_events(removed, namespace_of(raw)):
+        removed = Outcome(
+            namespace=namespace_of(raw), results=await self._remove_one(Shared(CLUSTER_ROLE_BINDINGS, binding), raw)
+        )
+        for event in child_events(removed):
             self._recorder.event(raw, *event)
         await self._commit.remove_finalizer(LLM_INFERENCE_SERVICES, raw, LLM_FINALIZER)
         return None
@@ -246,13 +249,13 @@ def _references(observed: Observed) -> frozenset[tuple[Resource, Key]]:
 def _events(observed: Observed, planned: Planned, outcomes: list[Outcome]) -> tuple[Event, ...]:
     halt = halted(planned, observed, outcomes[-1])
     failure = (Event(WARNING, "Error", f"Reconciliation failed: {halt.stop.message}"),) if halt else ()
-    changes = (event for outcome in outcomes for event in child_events(outcome, observed.namespace))
+    changes = (event for outcome in outcomes for event in child_events(outcome))
     warnings = (event for area in planned.areas.values() for event in area.events)
     return (*changes, *warnings, *failure)
 
 
 def _after(planned: Planned, outcome: Outcome, reads_unwatched: bool) -> Result | None:
-    if outcome.repaired:
+    if outcome.has_repaired:
         return Result(requeue_after=AFTER_REPAIR)
     later = [area.again for area in planned.areas.values() if area.again is not None]
     if reads_unwatched:

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.status.conditions import READY
 from isvc.engine.commit import Commit
+from isvc.engine.events import WARNING, Event, failing, readiness_events
 from isvc.kube.conditions import FALSE, find
 from isvc.kube.equality import equivalent
 from isvc.kube.objects import Key, Object, name_of
-from isvc.serving.events import WARNING, Event, failing, readiness_events
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.controller import Result
 from isvc.toolkit.recorder import EventRecorder

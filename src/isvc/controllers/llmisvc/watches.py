@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.dependencies import Dependencies
-from isvc.controllers.llmisvc.observe import POD_INDEX, Environment, service_of_pod
+from isvc.controllers.llmisvc.observe import POD_INDEX, service_of_pod
 from isvc.controllers.llmisvc.reconcile import Reconciler
 from isvc.controllers.llmisvc.router.group import traffic_changed
 from isvc.controllers.llmisvc.router.observe import (
@@ -19,6 +18,7 @@ from isvc.controllers.llmisvc.router.observe import (
     models_of,
 )
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, users_of
+from isvc.engine.dependents import Dependents
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import (
@@ -36,6 +36,7 @@ from isvc.kube.resource import (
     Resource,
 )
 from isvc.serving.config import CONFIG_MAP
+from isvc.serving.environment import Environment
 from isvc.serving.llm.labels import LLM, PART_OF
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
@@ -47,27 +48,20 @@ from isvc.serving.thirdparty import (
     SCALED_OBJECTS,
 )
 from isvc.toolkit.cache import Memory
-from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
-from isvc.toolkit.recorder import EventRecorder
 
 WORKERS: Final = 64  # most of them wait for the API server
 TOGETHER: Final = 0.05  # the children of a service, twelve of them, often change at the same time
 OURS: Final = f"{PART_OF}={LLM}"
 
 
-def controller(
-    client: Client,
-    cache: Memory,
-    recorder: EventRecorder,
-    clock: Clock,
-    system_namespace: str,
-    environment: Environment,
-) -> Controller:
-    dependencies = Dependencies()
-    reconciler = Reconciler(client, cache, recorder, clock, system_namespace, environment, dependencies)
+def controller(context: Context, environment: Environment) -> Controller:
+    dependencies, cache, system_namespace = Dependents(), context.cache, environment.system_namespace
+    reconciler = Reconciler(
+        context.client, cache, context.recorder, context.clock, system_namespace, environment, dependencies
+    )
     return Controller(
         "llminferenceservice",
         reconciler.reconcile,
@@ -75,7 +69,7 @@ def controller(
         workers=WORKERS,
         reads=reads(system_namespace, environment),
         ignore_own_writes_for=LLM_INFERENCE_SERVICES,
-        clock=clock,
+        clock=context.clock,
     )
 
 
@@ -104,7 +98,7 @@ def _service_names_of_pod(pod: Object) -> Iterable[str]:
     return map(str, service_of_pod(pod))
 
 
-def _watches(cache: Memory, dependencies: Dependencies, system_namespace: str) -> Sequence[Watch]:
+def _watches(cache: Memory, dependencies: Dependents, system_namespace: str) -> Sequence[Watch]:
     owner = owner_of(LLM_INFERENCE_SERVICES)
 
     def dependents(resource: Resource) -> Mapper:

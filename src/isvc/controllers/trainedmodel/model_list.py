@@ -17,8 +17,10 @@ class UnreadableList(ValueError):
     """The ConfigMap was edited into something that is no list of models."""
 
 
-def with_model(config_map: Object, name: str, model: TrainedModelModel) -> str:
-    """The list with this model, in place if it is there already."""
+def add(name: str, model: TrainedModelModel, config_map: Object | None) -> Object | None:
+    """Returns the patch that puts this model on the list, in place if it is there already; None if it says the same."""
+    if config_map is None:
+        return None
     memory = str(Quantity.parse(model.memory or 0))
     spec = {"storageUri": model.storage_uri, "framework": model.framework, "memory": memory}
     entry = {"modelName": name, "modelSpec": spec}
@@ -28,17 +30,19 @@ def with_model(config_map: Object, name: str, model: TrainedModelModel) -> str:
         models[names.index(name)] = entry
     else:
         models.append(entry)
-    return gojson.dumps(models)
+    return _patch(config_map, models)
 
 
-def without_model(config_map: Object, name: str) -> str:
-    return gojson.dumps([model for model in _models(config_map) if model.get("modelName") != name])
+def remove(name: str, config_map: Object | None) -> Object | None:
+    """Returns the patch that takes this model off the list; None if it is not there."""
+    if config_map is None:
+        return None
+    return _patch(config_map, [model for model in _models(config_map) if model.get("modelName") != name])
 
 
-def says_the_same(config_map: Object, text: str) -> bool:
-    """Whether the ConfigMap holds this list already, however it is spaced."""
-    same: bool = _models(config_map) == json.loads(text)
-    return same
+def _patch(config_map: Object, models: list[Object]) -> Object | None:
+    """However the list is spaced, the same models are the same list."""
+    return None if _models(config_map) == models else {"data": {FILE: gojson.dumps(models)}}
 
 
 def _models(config_map: Object) -> list[Object]:

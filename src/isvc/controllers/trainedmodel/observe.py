@@ -1,39 +1,52 @@
-"""Reads what a TrainedModel is planned from: the cache, and the list of models, which is not in it."""
+"""Reads what a TrainedModel is planned from."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from isvc.api import InferenceService
 from isvc.api.completion import read, read_other
 from isvc.api.frameworks import with_model
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.api.trainedmodel import TrainedModel
-from isvc.controllers.trainedmodel.plan import SHARD, Observed
-from isvc.kube.errors import NotFound
-from isvc.kube.objects import Object, is_being_deleted
+from isvc.engine import kind as engine
+from isvc.engine.needs import Answers, Stored
+from isvc.kube.objects import Object
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
 from isvc.toolkit.cache import Reader
-from isvc.toolkit.client import Client
+
+SHARD = 0  # every service has one list so far
 
 
-async def observe(reader: Reader, client: Client, model: Object, now: str) -> Observed:
-    model, typed = read(TrainedModel, model)
-    namespace, parent = typed.metadata.namespace, typed.spec.inference_service
-    going = is_being_deleted(model)  # which nothing but the list of models is needed for
-    service = None if going else reader.get(INFERENCE_SERVICES, parent, namespace)
-    siblings = () if going else reader.list(TRAINED_MODELS, namespace)
+@dataclass(frozen=True)
+class Observed(engine.Observed):
+    """A model (as stored, and typed), the service it belongs to, and the models beside it."""
+
+    model: TrainedModel
+    service: InferenceService | None
+    siblings: tuple[TrainedModel, ...]
+
+    @property
+    def config_map(self) -> Object | None:
+        """The list of models of the service."""
+        return self.answers[model_config(self.model.spec.inference_service, self.namespace)]
+
+
+def observe(reader: Reader, raw: Object, answers: Answers, now: str) -> Observed:
+    raw, model = read(TrainedModel, raw)
+    namespace = model.metadata.namespace
+    service = reader.get(INFERENCE_SERVICES, model.spec.inference_service, namespace)
     return Observed(
-        raw=model,
-        model=typed,
+        raw=raw,
+        model=model,
         service=None if service is None else read_other(InferenceService, with_model(service)),
-        siblings=tuple(map(TrainedModel.decode, siblings)),
-        config_map=await _model_list(client, parent, namespace),
+        siblings=tuple(map(TrainedModel.decode, reader.list(TRAINED_MODELS, namespace))),
+        answers=answers,
         now=now,
     )
 
 
-async def _model_list(client: Client, parent: str, namespace: str) -> Object | None:
-    try:
-        return await client.get(CONFIG_MAPS, names.model_config(parent, SHARD), namespace)
-    except NotFound:
-        return None
+def model_config(service: str, namespace: str) -> Stored:
+    """The ConfigMap with a service's list of models, read afresh: many write to it, and it is not watched."""
+    return Stored(CONFIG_MAPS, names.model_config(service, SHARD), namespace)

@@ -1,87 +1,116 @@
-"""What has to happen to a TrainedModel, decided from what was observed and nothing else."""
+"""What has to happen to a TrainedModel, decided from what was observed and nothing else.
+
+A model has no children. It has an entry in a list that it shares with the other models of its service.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
 
 from isvc.api.inferenceservice import InferenceService, PredictorSpec
+from isvc.api.resources import TRAINED_MODELS
 from isvc.api.trainedmodel import TrainedModel
 from isvc.controllers.trainedmodel import model_list
-from isvc.controllers.trainedmodel.status import CONDITIONS, fold_status
-from isvc.kube import conditions
-from isvc.kube.objects import Object, dig, is_being_deleted
+from isvc.controllers.trainedmodel.model_list import UnreadableList
+from isvc.controllers.trainedmodel.observe import SHARD, Observed, model_config
+from isvc.engine.kind import Claim
+from isvc.engine.needs import Answers
+from isvc.engine.plan import ChildKey, Edit, Part, Plan, Retire, Stop, Want
+from isvc.kube.conditions import TRUE, ConditionSet
+from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.quantity import Quantity
-from isvc.serving import names
+from isvc.kube.resource import CONFIG_MAPS
+from isvc.serving import endpoints, names
 
-FINALIZER = "trainedmodel.finalizer"
-PARENT_LABEL = "inferenceservice"
-ALLOCATED_LABEL = "serving.kserve.io/trainedmodel-allocated"
-SHARD = 0  # every service has one list so far
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A model (as stored, and typed), the service it belongs to, the models beside it, and the list of models."""
-
-    raw: Object
-    model: TrainedModel
-    service: InferenceService | None
-    siblings: tuple[TrainedModel, ...]
-    config_map: Object | None
-    now: str
+PARENT_LABEL: Final = "inferenceservice"
+ALLOCATED_LABEL: Final = "serving.kserve.io/trainedmodel-allocated"
+SERVICE_READY: Final = "InferenceServiceReady"
+MEMORY_AVAILABLE: Final = "MemoryResourceAvailable"
+MULTI_MODEL: Final = "IsMMSPredictor"
+CONDITIONS: Final = ConditionSet((SERVICE_READY, MEMORY_AVAILABLE, MULTI_MODEL))
+_LIST: Final = "list of models"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """`None` means: leave it as it is. `delete` asks for the model itself to be deleted, `spec` is a patch."""
-
-    delete: bool = False
-    labels: dict[str, str] | None = None
-    spec: Object | None = None
-    finalizer: bool = True
-    status: Object | None = None
-    models: str | None = None
-    waits_for: str = ""
+def claim(observed: Observed) -> Claim | None:
+    """Returns the labels by which a model that fits keeps its place; None without a service to have one in."""
+    if observed.service is None:
+        return None
+    name = observed.service.metadata.name
+    labels = {**observed.model.metadata.labels, PARENT_LABEL: name}
+    if fits(observed, observed.service):
+        labels.setdefault(ALLOCATED_LABEL, name)
+    return Claim(labels, _respelled(observed.model))
 
 
 def plan(observed: Observed) -> Plan:
-    model, service = observed.model, observed.service
-    if is_being_deleted(observed.raw):
-        return Plan(finalizer=False, models=_list_without(observed))
+    service, model = observed.service, observed.model
     if service is None:
-        return Plan(delete=True)
-    name = service.metadata.name
-    labels = {**model.metadata.labels, PARENT_LABEL: name}
-    fits = _fits(observed)
-    if fits:
-        labels.setdefault(ALLOCATED_LABEL, name)
-    status = fold_status(observed.raw, service, fits=fits, now=observed.now)
-    spec = _spelled(model)
-    if not conditions.is_true(status["conditions"], CONDITIONS.happy):
-        return Plan(labels=labels, spec=spec, status=status)
-    if observed.config_map is None:
-        missing = names.model_config(name, SHARD)
-        waits_for = f"ConfigMap {missing} does not exist yet"
-        return Plan(labels=labels, spec=spec, status=status, waits_for=waits_for)
-    text = model_list.with_model(observed.config_map, model.metadata.name, model.spec.model)
-    changed = not model_list.says_the_same(observed.config_map, text)
-    return Plan(labels=labels, spec=spec, status=status, models=text if changed else None)
+        part = Part("the model", Retire("its service does not exist"), found=((TRAINED_MODELS, observed.raw),))
+        return Plan((part,), _missing_service(model))
+    stop = next(problems(observed, service), None)
+    if stop is None and observed.config_map is None:
+        message = f"ConfigMap {names.model_config(service.metadata.name, SHARD)} does not exist yet"
+        remedy = "wait until the service's controller makes it"
+        stop = Stop(_LIST, SERVICE_READY, "NoModelList", message, remedy, waits=True)
+    if stop is not None:
+        return Plan((Part(stop.part, stop.hold),), stop)
+    try:
+        return Plan((_listed(observed.config_map, partial(model_list.add, model.metadata.name, model.spec.model)),))
+    except UnreadableList as error:
+        stop = Stop(_LIST, SERVICE_READY, "InvalidModelList", str(error), "mend it, or delete it to have it made anew")
+        return Plan((Part(_LIST, stop.hold),), stop)
 
 
-def _list_without(observed: Observed) -> str | None:
-    if observed.config_map is None:
-        return None
-    text = model_list.without_model(observed.config_map, observed.model.metadata.name)
-    return None if model_list.says_the_same(observed.config_map, text) else text
+def finalize(raw: Object, answers: Answers, now: str) -> Plan:
+    """The model leaves the list; one that nobody can read holds nothing up."""
+    parent = dig(raw, "spec", "inferenceService")
+    config_map = answers[model_config(str(parent), namespace_of(raw))] if parent else None
+    try:
+        return Plan((_listed(config_map, partial(model_list.remove, name_of(raw))),))
+    except UnreadableList:
+        return Plan()
 
 
-def _fits(observed: Observed) -> bool:
+def problems(observed: Observed, service: InferenceService) -> Iterator[Stop]:
+    """Yields what keeps the model from being served, for each condition that does not hold."""
+    stop = partial(Stop, "service", subject=f"InferenceService {service.metadata.name}")
+    if not endpoints.is_multi_model(service.spec.predictor):
+        message = "Inference Service predictor is not configured for multi-model serving"
+        remedy = "give its predictor a runtime with multiModel: true, and no storageUri of its own"
+        yield stop(MULTI_MODEL, "IsNotMMSPredictor", message, remedy)
+    if not fits(observed, service):
+        message = "Inference Service does not have enough memory resources for Trained Model"
+        remedy = "raise resources.limits.memory of its predictor, or lower spec.model.memory of its models"
+        yield stop(MEMORY_AVAILABLE, "MemoryResourceNotAvailable", message, remedy)
+    if not any(each.type == "Ready" and each.status == TRUE for each in service.status.conditions):
+        message = "Inference Service needs to be ready before Trained Model can be ready"
+        remedy = "isvc explain says why that service is not ready"
+        yield stop(SERVICE_READY, "InferenceServiceNotReady", message, remedy)
+
+
+def _missing_service(model: TrainedModel) -> Stop:
+    name, parent = model.metadata.name, model.spec.inference_service
+    message = f"InferenceService {parent}, which TrainedModel {name} belongs to, does not exist"
+    remedy = "create it; its controller deletes models that belong to no service"
+    return Stop("the model", SERVICE_READY, "ServiceMissing", message, remedy)
+
+
+def _listed(config_map: Object | None, change: Callable[[Object | None], Object | None]) -> Part:
+    """The part that changes the list, if it exists. Raises `UnreadableList`."""
+    if config_map is None or change(config_map) is None:
+        return Part(_LIST, Want(()))
+    key = ChildKey(CONFIG_MAPS, name_of(config_map), namespace_of(config_map))
+    return Part(_LIST, Want((), (Edit(key, change, config_map),)))
+
+
+def fits(observed: Observed, service: InferenceService) -> bool:
     """Whether the service's memory limit holds the models admitted so far and this one.
 
     Only a limit that stands in the InferenceService counts: what a runtime would add is not known here.
     """
-    assert observed.service is not None
-    own, service = observed.model.metadata.name, observed.service
+    own = observed.model.metadata.name
     admitted = [m for m in observed.siblings if m.metadata.name != own and _is_admitted(m, service)]
     needed = sum((_memory(m) for m in (*admitted, observed.model)), Quantity.parse("0"))
     return needed <= _limit(service.spec.predictor)
@@ -96,7 +125,7 @@ def _memory(model: TrainedModel) -> Quantity:
     return Quantity.parse(model.spec.model.memory or "0")
 
 
-def _spelled(model: TrainedModel) -> Object | None:
+def _respelled(model: TrainedModel) -> Object | None:
     """The memory in the one spelling that the list of models has, too: 1Gi where somebody wrote 1024Mi."""
     memory = str(_memory(model))
     return None if memory == model.spec.model.memory else {"model": {"memory": memory}}

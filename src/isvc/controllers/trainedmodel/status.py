@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from isvc.api.inferenceservice import InferenceService
-from isvc.kube.conditions import TRUE, ConditionSet
+from isvc.controllers.trainedmodel.observe import Observed
+from isvc.controllers.trainedmodel.plan import (
+    CONDITIONS,
+    MEMORY_AVAILABLE,
+    MULTI_MODEL,
+    SERVICE_READY,
+    problems,
+)
+from isvc.engine.kind import Folded
+from isvc.engine.outcome import Outcome
+from isvc.engine.plan import Plan, Stop
+from isvc.engine.status import StatusEditor
+from isvc.kube.conditions import FALSE, TRUE
 from isvc.kube.objects import Object, name_of
 from isvc.serving import endpoints
 
-SERVICE_READY = "InferenceServiceReady"
-MEMORY_AVAILABLE = "MemoryResourceAvailable"
-MULTI_MODEL = "IsMMSPredictor"
-CONDITIONS = ConditionSet((SERVICE_READY, MEMORY_AVAILABLE, MULTI_MODEL))
+LOOK_AGAIN = 2.0  # for the list of models, which is not watched
 
 
-def fold_status(model: Object, service: InferenceService, *, fits: bool, now: str) -> Object:
+def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
     """The status after looking at the service; the address is written only while everything holds."""
-    before = model.get("status") or {}
-    edit = CONDITIONS.edit(before.get("conditions") or [], now)
-    if any(condition.type == "Ready" and condition.status == TRUE for condition in service.status.conditions):
-        edit.mark_true(SERVICE_READY)
-    else:
-        message = "Inference Service needs to be ready before Trained Model can be ready"
-        edit.mark_false(SERVICE_READY, "InferenceServiceNotReady", message)
-    if endpoints.is_multi_model(service.spec.predictor):
-        edit.mark_true(MULTI_MODEL)
-    else:
-        message = "Inference Service predictor is not configured for multi-model serving"
-        edit.mark_false(MULTI_MODEL, "IsNotMMSPredictor", message)
-    if fits:
-        edit.mark_true(MEMORY_AVAILABLE)
-    else:
-        message = "Inference Service does not have enough memory resources for Trained Model"
-        edit.mark_false(MEMORY_AVAILABLE, "MemoryResourceNotAvailable", message)
-    after = {**before, "conditions": edit.result()}
-    return {**after, **_addresses(model, service)} if edit.is_happy() else after
+    before, service = observed.status, observed.service
+    if service is None:
+        return Folded(before)  # the model is on its way out
+    edit = StatusEditor(CONDITIONS, before, observed.now)
+    stops = {stop.condition: stop for stop in (*problems(observed, service), *_unlisted(planned, outcome))}
+    for condition in (SERVICE_READY, MULTI_MODEL, MEMORY_AVAILABLE):
+        stop = stops.get(condition)
+        edit.mark(condition, *((FALSE, stop.reason, stop.message) if stop else (TRUE,)))
+    if edit.conditions.is_happy():
+        edit.fields |= _addresses(observed.raw, service)
+    waits = planned.stop is not None and planned.stop.waits
+    return Folded(edit.result(), again=LOOK_AGAIN if waits else None)
 
 
-def unreadable(before: Object, message: str, now: str) -> Object:
-    """The model, its service or a model beside it is malformed."""
-    edit = CONDITIONS.edit(before.get("conditions") or [], now)
-    edit.mark_false(SERVICE_READY, "InvalidSpec", message)
-    return {**before, "conditions": edit.result()}
+def _unlisted(planned: Plan, outcome: Outcome) -> Iterator[Stop]:
+    """Why a model that could be served is not on the list. One that does not exist yet is no reason for complaint."""
+    if planned.stop is not None and not planned.stop.waits:
+        yield planned.stop
+    if outcome.refusal is not None:
+        yield Stop(outcome.refusal.part, SERVICE_READY, "ReconcileFailed", outcome.refusal.result.message)
 
 
 def _addresses(model: Object, service: InferenceService) -> Object:

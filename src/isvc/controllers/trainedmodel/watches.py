@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
-from isvc.controllers.trainedmodel.reconcile import Reconciler
+from isvc.controllers.trainedmodel.kind import trained_models
+from isvc.engine.reconciler import Reconciler
 from isvc.kube import conditions
 from isvc.kube.objects import Key, Object, dig, namespace_of
-from isvc.toolkit.cache import Memory
-from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock
+from isvc.serving.environment import Environment
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch
 from isvc.toolkit.reads import Read
 
 BY_SERVICE = "models by service"
 
 
-def controller(client: Client, cache: Memory, clock: Clock) -> Controller:
+def controller(context: Context, environment: Environment) -> Controller:
     """One worker: models of one service share its memory and its list."""
-    reconciler = Reconciler(client, cache, clock)
+    cache = context.cache
+    reconciler = Reconciler(trained_models(cache, environment), context)
 
     def models_of(before: Object | None, after: Object | None) -> Iterable[Key]:
         """The models of a service whose readiness, address or spec changed; few services have any."""
@@ -37,7 +38,7 @@ def controller(client: Client, cache: Memory, clock: Clock) -> Controller:
         Watch(INFERENCE_SERVICES, on_change=models_of),
     )
     reads = (Read(TRAINED_MODELS, indexers={BY_SERVICE: _service}, optional=True),)
-    return Controller("trainedmodel", reconciler.reconcile, watches, workers=1, reads=reads, clock=clock)
+    return Controller("trainedmodel", reconciler.reconcile, watches, workers=1, reads=reads, clock=context.clock)
 
 
 def _service(model: Object) -> Iterable[str]:

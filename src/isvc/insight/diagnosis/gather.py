@@ -7,15 +7,15 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
-from isvc.engine.apply import is_taken, taken
+from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+from isvc.engine.apply import is_taken, whose
 from isvc.engine.plan import Child
 from isvc.insight.diagnosis.diagnose import diagnose
 from isvc.insight.diagnosis.dry_runs import DryRuns, outdated_children, outdated_pods, refusals
 from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Place
-from isvc.insight.diagnosis.plans import inferencegraph, inferenceservice, llmisvc, trainedmodel
-from isvc.insight.diagnosis.plans.intent import Intent
+from isvc.insight.diagnosis.intent import Intent, plan_for
+from isvc.insight.diagnosis.plans import inferenceservice, llmisvc
 from isvc.insight.diagnosis.pods import pods_of
 from isvc.insight.diagnosis.snapshot import OWNED, Snapshot, take
 from isvc.insight.diagnosis.traffic_causes import parents
@@ -34,8 +34,6 @@ RECENT: Final = timedelta(minutes=2)
 _INTENTS: Final[Mapping[str, Callable[[Client, Snapshot, Object], Awaitable[Intent]]]] = {
     INFERENCE_SERVICES.kind: inferenceservice.intent,
     LLM_INFERENCE_SERVICES.kind: llmisvc.intent,
-    INFERENCE_GRAPHS.kind: inferencegraph.intent,
-    TRAINED_MODELS.kind: trainedmodel.intent,
 }
 
 
@@ -57,8 +55,8 @@ async def explain(client: Client, evidence: Evidence) -> list[Finding]:
 async def gather(client: Client, service: Object, snapshot: Snapshot, dry_runs: DryRuns | None = None) -> Evidence:
     """`dry_runs` that remember spare the API server the same questions, where a service is looked at often."""
     dry_runs = dry_runs or DryRuns(client)
-    planned = _INTENTS.get(str(service.get("kind")))
-    intent = await planned(client, snapshot, service) if planned else Intent()
+    planned = _INTENTS.get(str(service.get("kind")), plan_for)
+    intent = await planned(client, snapshot, service)
     evidence = Evidence(
         service=service,
         namespace=snapshot.namespace,
@@ -97,7 +95,7 @@ def _owned(service: Object, snapshot: Snapshot) -> list[Object]:
 
 def _taken(service: Object, snapshot: Snapshot, children: Sequence[Child]) -> list[str]:
     found = ((child, snapshot.live(child)) for child in children)
-    return [taken(child.resource, live) for child, live in found if live and is_taken(service, child, live)]
+    return [whose(child.resource, live) for child, live in found if live and is_taken(service, child, live)]
 
 
 def _gateways(snapshot: Snapshot) -> dict[Key, Object | None]:

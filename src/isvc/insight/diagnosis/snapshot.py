@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
@@ -17,7 +17,7 @@ from isvc.api.resources import (
     SERVING_RUNTIMES,
     TRAINED_MODELS,
 )
-from isvc.engine.plan import Child
+from isvc.engine.plan import Child, Reference
 from isvc.insight.diagnosis.pods import SERVICE_LABELS
 from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of, uid_of
@@ -52,8 +52,6 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
 from isvc.toolkit.store import Indexer
-
-Source: TypeAlias = tuple[Resource, Key]
 
 SYSTEM_NAMESPACE: Final = "kserve"
 SERVICE_OF_POD: Final = "service"  # an index: the names of services that pods' labels say they belong to
@@ -111,7 +109,7 @@ class Snapshot:
         """A child as it is now, if it is there and can be read."""
         return self._named(child.resource, Key.of(child.manifest))
 
-    def found(self, sources: Iterable[Source]) -> list[Object]:
+    def found(self, sources: Iterable[Reference]) -> list[Object]:
         """The objects that these name, as far as they can be read."""
         return [obj for resource, key in sources if (obj := self._named(resource, key)) is not None]
 

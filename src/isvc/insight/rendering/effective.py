@@ -13,7 +13,7 @@ from typing import Final
 import orjson
 
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, LLM_INFERENCE_SERVICES, SERVING_RUNTIMES
-from isvc.controllers.llmisvc.observe import Environment, Observer
+from isvc.controllers.llmisvc.observe import Observer
 from isvc.controllers.llmisvc.observed import Merged
 from isvc.insight.rendering.applied import LAST_APPLIED
 from isvc.insight.rendering.live import load_cluster
@@ -27,6 +27,7 @@ from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, Resource
 from isvc.programs.options import Options
 from isvc.serving.containers import MODEL_SERVER
 from isvc.serving.credentials import NotLookedUp
+from isvc.serving.environment import Environment
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.cache import OWNER

@@ -29,9 +29,10 @@ from isvc.kube.builtin import check_types, complete
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, deep_copy, name_of, namespace_of
 from isvc.kube.resource import Resource
-from isvc.programs.options import SYSTEM_NAMESPACE, Options
+from isvc.programs.options import Options
 from isvc.serving.config import CONFIG_MAP, Config
 from isvc.serving.config.configmap import ConfigError
+from isvc.serving.environment import SYSTEM_NAMESPACE
 
 T = TypeVar("T")
 Source: TypeAlias = Document | Object | str | Path

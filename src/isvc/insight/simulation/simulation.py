@@ -17,12 +17,12 @@ from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.programs.options import Options
-from isvc.programs.program import Context
 from isvc.programs.registration import WebhookContext
 from isvc.programs.registration import reads as webhook_reads
 from isvc.serving.knative_settings import DOMAIN_CONFIG
 from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.toolkit.client import Client
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.recorder import EventRecorder
@@ -109,8 +109,8 @@ class Simulation:
         self.crashes: list[Crash] = []
         self.changes: list[Change] = []
         self.server.admission = Admission(WebhookContext.of(self.objects, self.client, self.options), warn)
-        context = Context(self.client, self.objects, self.events, self.clock, self.options)
-        self.controllers = [make(context) for program in PROGRAMS for make in program.controllers]
+        context, environment = Context(self.client, self.objects, self.events, self.clock), self.options.environment
+        self.controllers = [make(context, environment) for program in PROGRAMS for make in program.controllers]
         self._pending: dict[tuple[int, Key], None] = {}
         self._later: dict[tuple[int, Key], float] = {}
         self.reads = [read for controller in self.controllers for read in controller.reads]

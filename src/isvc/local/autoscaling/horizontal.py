@@ -18,9 +18,9 @@ from isvc.kube.selectors import LabelSelector
 from isvc.local.autoscaling.behavior import Bounds, History, Verdict, decide
 from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader, Scaled, settled
 from isvc.local.autoscaling.replicas import CannotCompute
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.rollout import replicas_of
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, spec_changed
 from isvc.toolkit.reads import Read
 

@@ -16,9 +16,9 @@ from isvc.local.controllers import (
     replicasets,
     stateful_sets,
 )
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.jobs import controller as jobs
 from isvc.local.controllers.jobs import cron
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller
 
 _PARTS = (

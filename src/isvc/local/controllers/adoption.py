@@ -14,9 +14,9 @@ from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of, resourc
 from isvc.kube.owners import controller_of, controller_ref, owner_refs
 from isvc.kube.resource import Resource
 from isvc.kube.selectors import LabelSelector
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.pods import is_active
 from isvc.toolkit.cache import Reader
+from isvc.toolkit.context import Context
 
 
 async def claim(context: Context, resource: Resource, owner: Object) -> None:

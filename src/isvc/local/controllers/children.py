@@ -7,7 +7,7 @@ from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Object, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
 from isvc.kube.resource import Resource
-from isvc.local.controllers.context import Context
+from isvc.toolkit.context import Context
 
 
 class NotOwned(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isvc.kube.objects import Key, dig, is_being_deleted
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS
-from isvc.local.controllers.context import Context
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch
 
 

@@ -8,12 +8,12 @@ from datetime import datetime
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, uid_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.pod_writes import create_pod, delete_pod, pod_of, typed
 from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
 from isvc.local.controllers.replicasets import first_to_go
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions
 from isvc.toolkit.cache import OWNER
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 

@@ -9,7 +9,6 @@ from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.deployment_status import deployment_status, seconds_left
 from isvc.local.controllers.pods import is_active
 from isvc.local.controllers.proportion import is_resized, resized
@@ -27,6 +26,7 @@ from isvc.local.controllers.rollout import (
     scale_annotations,
 )
 from isvc.toolkit.cache import OWNER
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 _HISTORY = 10

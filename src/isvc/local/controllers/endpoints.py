@@ -14,10 +14,10 @@ from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL, SERVICES
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.pods import is_ready
 from isvc.local.node.pods.ports import local_ports
 from isvc.toolkit.cache import OWNER
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"

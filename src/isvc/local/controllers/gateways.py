@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, namespace_of
 from isvc.kube.resource import NAMESPACES, SERVICES, Resource
-from isvc.local.controllers.context import Context
 from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP
 from isvc.local.gateway.gateway_api.attachment import CONTROLLER, parent_key
 from isvc.local.gateway.gateway_api.status import class_status, gateway_status, route_status
 from isvc.local.gateway.server import PARENT_OF_ROUTE, observed_gateways
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, spec_changed
 from isvc.toolkit.reads import Read
 

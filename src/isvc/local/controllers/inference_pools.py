@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from isvc.kube.objects import Key, Object, is_being_deleted, labels_of, namespace_of
 from isvc.kube.resource import PODS, Resource
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.gateways import BACKEND_OF_ROUTE, backends_of_route, came_or_went
 from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP, selected
 from isvc.local.gateway.gateway_api.pool_status import pool_status
@@ -14,6 +13,7 @@ from isvc.local.gateway.server import observed_gateways
 from isvc.serving.llm.labels import ROLE
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, spec_changed
 
 

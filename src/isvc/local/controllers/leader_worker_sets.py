@@ -14,7 +14,6 @@ from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.group_pods import COMPLETE, Place, group_pod, place_of
 from isvc.local.controllers.group_steps import (
     MIN_AGE,
@@ -33,6 +32,7 @@ from isvc.local.node.programs.images import is_llm_server
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 _ALONE: Final = "the leader of each group runs alone: on one machine nothing is gained by more processes"

@@ -8,8 +8,8 @@ from typing import Final
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES
-from isvc.local.controllers.context import Context
 from isvc.toolkit.cache import OWNER
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"

@@ -8,7 +8,7 @@ from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Object, deep_copy, dig, finalizers_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import PODS, Resource
-from isvc.local.controllers.context import Context
+from isvc.toolkit.context import Context
 
 BURST: Final = 500  # at most so many pods in one reconcile, as kube-controller-manager does it
 

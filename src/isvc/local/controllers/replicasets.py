@@ -10,11 +10,11 @@ from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, uid_of
 from isvc.kube.resource import PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, pod_of, typed
 from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 

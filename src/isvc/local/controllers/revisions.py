@@ -12,10 +12,10 @@ from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, deep_copy, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CONTROLLER_REVISIONS, Resource
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.pod_writes import typed
 from isvc.local.controllers.rollout import template_hash
 from isvc.toolkit.cache import OWNER
+from isvc.toolkit.context import Context
 
 HASH: Final = "controller-revision-hash"
 

@@ -10,13 +10,13 @@ from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, uid_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.pod_writes import create_pod, delete_pod, typed
 from isvc.local.controllers.pods import has_ended, is_active, is_ready, seconds_until_available
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions, revisions
 from isvc.local.controllers.rollout import replicas_of
 from isvc.local.controllers.stateful_pods import claims_of, ordinal_of, stateful_pod
 from isvc.toolkit.cache import OWNER
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 

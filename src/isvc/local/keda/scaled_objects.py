@@ -18,12 +18,12 @@ from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
 from isvc.local.autoscaling.horizontal import TARGETS
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.controllers.children import NotOwned, ensure
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.rollout import replicas_of
 from isvc.local.keda.prometheus import PrometheusClient
 from isvc.local.keda.triggers import OWNER_LABEL, BadTrigger, has_resources_only, hpa_metrics, prometheus_triggers
 from isvc.serving.thirdparty import SCALED_OBJECTS
 from isvc.toolkit.clock import parse_timestamp, timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 from isvc.toolkit.reads import Read
 

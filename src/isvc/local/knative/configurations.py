@@ -6,7 +6,6 @@ from isvc.kube.conditions import Conditions, ConditionSet, find
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.local.controllers.children import NotOwned, ensure
-from isvc.local.controllers.context import Context
 from isvc.local.knative.kinds import (
     CONFIGURATION,
     CONFIGURATION_GENERATION,
@@ -19,6 +18,7 @@ from isvc.local.knative.kinds import (
 )
 from isvc.serving.names import child
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
 CONDITIONS = ConditionSet(())

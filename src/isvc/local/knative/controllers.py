@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from isvc.local.controllers.context import Context
 from isvc.local.knative import configurations, revisions, routes, scaling, services
 from isvc.local.knative.activator import Activator
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller
 
 

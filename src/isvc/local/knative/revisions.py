@@ -6,13 +6,13 @@ from isvc.kube.conditions import Conditions, ConditionSet, find
 from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, labels_of, name_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.local.controllers.children import NotOwned, ensure
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.rollout import replicas_of
 from isvc.local.knative.kinds import REVISION, REVISION_UID, REVISIONS, deployment_name, typed
 from isvc.local.knative.resource_scaling import hpa_of, is_scaled_by_resources
 from isvc.local.knative.scaling import scaling_of
 from isvc.local.knative.workload import deployment_of, service_of
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of, spec_changed
 
 CONDITIONS = ConditionSet(("ContainerHealthy", "ResourcesAvailable"))

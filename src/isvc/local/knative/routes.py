@@ -8,13 +8,13 @@ from isvc.kube.conditions import ConditionSet
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.local.controllers.children import NotOwned, ensure
-from isvc.local.controllers.context import Context
 from isvc.local.knative.kinds import CONFIGURATIONS, REVISIONS, ROUTES, typed
 from isvc.local.knative.traffic import Addresses, Target, Unassigned, assign, http_routes
 from isvc.serving.http_routes import gateway_parent
 from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_changed
 
 CONDITIONS = ConditionSet(("AllTrafficAssigned", "CertificateProvisioned", "IngressReady"))

@@ -8,7 +8,6 @@ from typing import Final
 from isvc.kube.conditions import is_true
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.rollout import replicas_of
 from isvc.local.knative.activator import Activator
 from isvc.local.knative.decider import Decider, Pods
@@ -23,6 +22,7 @@ from isvc.local.knative.kinds import (
 from isvc.local.knative.resource_scaling import is_scaled_by_resources
 from isvc.local.knative.settings import CONFIG_NAME, Scaling
 from isvc.toolkit.cache import Reader
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
 

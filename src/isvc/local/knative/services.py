@@ -15,9 +15,9 @@ from isvc.kube.objects import (
     uid_of,
 )
 from isvc.local.controllers.children import NotOwned, ensure
-from isvc.local.controllers.context import Context
 from isvc.local.knative.kinds import CONFIGURATIONS, KNATIVE_SERVICES, ROUTES, SERVICE, SERVICE_UID, typed
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
 CONDITIONS = ConditionSet(("ConfigurationsReady", "RoutesReady"))

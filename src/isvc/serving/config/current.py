@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from isvc.engine.kind import Wait
 from isvc.kube.errors import InternalError
 from isvc.kube.objects import Key, resource_version_of
 from isvc.kube.resource import CONFIG_MAPS
@@ -60,6 +61,13 @@ class Configuration:
         """The result of reconciling while there is no configuration: try again soon."""
         log.error("%s waits: %s", key, self.problem)
         return Result(requeue_after=RETRY)
+
+    def required(self) -> Config:
+        """Raises `Wait` while there never was a good one: nothing can be reconciled then."""
+        config = self.in_force()
+        if config is None:
+            raise Wait(self.problem, RETRY)
+        return config
 
     def __call__(self) -> Config:
         """Raises `InternalError` when there never was a good one: nothing can be decided then."""

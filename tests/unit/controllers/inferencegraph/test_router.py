@@ -6,7 +6,7 @@ from isvc.api import InferenceService
 from isvc.api.codec import decode
 from isvc.api.inferencegraph import InferenceGraphSpec
 from isvc.controllers.inferencegraph import router
-from isvc.controllers.inferencegraph.resolve import resolved
+from isvc.controllers.inferencegraph.resolve import resolve
 from isvc.serving.endpoints import NoEndpoint
 
 
@@ -48,8 +48,8 @@ def test_named_services_get_their_address_and_given_addresses_stay():
     }
     steps = [{"serviceName": "a"}, {"serviceUrl": "http://b"}, {"nodeName": "other"}]
     spec = decode(InferenceGraphSpec, {"nodes": {"root": {"steps": steps}}})
-    result = resolved(spec, {"a": InferenceService.decode(service)}.get, none)
+    result = resolve(spec, {"a": InferenceService.decode(service)}.get, none)
     urls = [step.service_url for step in result.nodes["root"].steps]
     assert urls == ["http://a.ns.svc/v1/models/a:predict", "http://b", ""]
     with pytest.raises(NoEndpoint, match="InferenceService a does not exist"):
-        resolved(spec, none, none)
+        resolve(spec, none, none)

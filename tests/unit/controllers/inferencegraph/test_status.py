@@ -1,5 +1,7 @@
+import pytest
+
 from isvc.controllers.inferencegraph import status
-from isvc.engine.plan import Hold
+from isvc.engine.plan import Stop
 from isvc.kube import conditions
 from isvc.kube.conditions import is_true
 
@@ -58,15 +60,11 @@ def test_an_unavailable_deployment_makes_the_graph_unready_and_says_why():
     assert find(result, "Stopped")["lastTransitionTime"] == EARLIER
 
 
-def test_what_cannot_be_read_is_reported_by_its_path():
-    result = status.unreadable(graph(), "InferenceService a: spec.predictor: expected an object", NOW)
-    ready = find(result, "Ready")
-    assert (ready["status"], ready["reason"]) == ("False", "InvalidSpec")
-    assert "InferenceService a" in ready["message"]
+MISSING = Stop("router", "Ready", "ServiceNotReady", "InferenceService leaf does not exist")
 
 
 def test_a_graph_that_never_ran_says_what_it_waits_for():
-    held = Hold("ServiceNotReady", "InferenceService leaf does not exist")
+    held = MISSING
     waits = status.waiting(graph(), held, EARLIER)
     assert find(waits, "Ready") | {"status": "False", "reason": held.reason, "message": held.message} == find(
         waits, "Ready"
@@ -82,14 +80,18 @@ def test_a_graph_that_runs_goes_on_while_a_service_is_missing():
         status.with_knative({}, knative("True"), EARLIER),
         status.with_knative({}, knative("False"), EARLIER),
     ):
-        assert (
-            status.waiting(graph(running), Hold("ServiceNotReady", "InferenceService leaf does not exist"), NOW)
-            == running
-        )
+        assert status.waiting(graph(running), MISSING, NOW) == running
 
 
 def test_a_graph_that_waits_no_longer_says_so_no_longer():
-    waits = status.waiting(graph(), Hold("ServiceNotReady", "InferenceService leaf does not exist"), EARLIER)
+    waits = status.waiting(graph(), MISSING, EARLIER)
     assert find(status.with_deployment(waits, {"status": {}}, "http://u", NOW), "Ready") is None
     assert find(status.with_knative(waits, {"status": {}}, NOW), "Ready") is None
     assert is_true(status.with_deployment(waits, deployment("True"), "http://u", NOW)["conditions"], "Ready")
+
+
+@pytest.mark.parametrize("reason", ["InvalidSpec", "InternalError"])
+def test_what_was_wrong_with_the_graph_itself_is_withdrawn(reason):
+    wrong = {"conditions": [{"type": "Ready", "status": "Unknown", "reason": reason, "message": "it was"}]}
+    assert status.with_deployment(wrong, {"status": {}}, "http://u", NOW) == {}
+    assert find(status.waiting(graph(wrong), MISSING, NOW), "Ready")["reason"] == "ServiceNotReady"

@@ -9,10 +9,12 @@ from isvc.controllers.inferenceservice import builders
 from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
 from isvc.controllers.inferenceservice.watches import controller
 from isvc.kube.resource import Resource
+from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.context import Context
 from isvc.toolkit.recorder import Recorder
 
 MODES = builders._MODES.values()
@@ -21,7 +23,8 @@ CREATED = {kind for workload, _ in MODES for kind in workload.KINDS} | set(INGRE
 
 def test_every_kind_of_ingress_is_watched():
     client = Client.connect(ClusterConfig(server="http://nowhere.invalid"))
-    made = controller(client, Cache(client), Recorder(client, "test"), SystemClock(), "kserve")
+    context = Context(client, Cache(client), Recorder(client, "test"), SystemClock())
+    made = controller(context, Environment())
     assert set(INGRESS_KINDS) <= {watch.resource for watch in made.watches}
 
 

@@ -8,17 +8,24 @@ import pytest
 from tests.manual_clock import ManualClock
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.config.reconcile import FINALIZER, LONGEST_PAUSE, Reconciler
-from isvc.controllers.llmisvc.config.status import IN_USE, fold
+from isvc.controllers.llmisvc.config.kind import (
+    FINALIZER,
+    IN_USE,
+    LONGEST_REST,
+    llm_inference_service_configs,
+    status_of,
+)
 from isvc.controllers.llmisvc.config.users import Users
 from isvc.controllers.llmisvc.config.watches import controller
-from isvc.controllers.llmisvc.observe import Environment
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer
+from isvc.engine.reconciler import Reconciler
 from isvc.kube.conditions import find
 from isvc.kube.errors import Invalid
 from isvc.kube.objects import Key, Object
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import Resource
+from isvc.serving.environment import Environment
+from isvc.toolkit.context import Context
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
 
@@ -54,13 +61,27 @@ class Server(MemoryReader):
     def note(self, *args: Any, **kwargs: Any) -> None:
         """It is in memory already."""
 
+    def event(self, *args: Any) -> None:
+        """Nobody listens here."""
+
+    def for_component(self, source: str) -> Server:
+        return self
+
+
+def context_of(server: Any, clock: ManualClock | None = None) -> Context:
+    return Context(server, server, server, clock or ManualClock())
+
+
+def reconciler_of(server: Any, clock: ManualClock | None = None) -> Reconciler:
+    return Reconciler(llm_inference_service_configs(server, Environment()), context_of(server, clock))
+
 
 def test_a_configuration_that_is_no_longer_used_is_looked_at_when_the_status_has_caught_up() -> None:
     before = service("user", ("a", "small"), ("kserve", "kserve-config-llm-template"))
     after = service("user", ("kserve", "kserve-config-llm-template"))
     server = Server(before)
-    arguments: Any = (server, server, None, ManualClock(), "kserve", Environment())
-    (watch,) = (each for each in controller(*arguments).watches if each.resource == LLM_INFERENCE_SERVICES)
+    made = controller(context_of(server), Environment())
+    (watch,) = (each for each in made.watches if each.resource == LLM_INFERENCE_SERVICES)
     assert Key.of(SMALL) in set(watch.keys(before, after))
     assert set(watch.keys(after, after)) == set(), "what changes nothing reaches nobody"
     assert in_use(server) == "True"
@@ -70,7 +91,7 @@ def test_a_configuration_that_is_no_longer_used_is_looked_at_when_the_status_has
 
 def in_use(server: Any) -> str:
     users = Users(server, "kserve", "kserve-").of(SMALL)
-    condition = find(fold(SMALL, users, "2026-01-01T00:00:00Z", "InUse")["conditions"], IN_USE)
+    condition = find(status_of(SMALL, users, "2026-01-01T00:00:00Z")["conditions"], IN_USE)
     assert condition is not None
     return str(condition["status"])
 
@@ -78,15 +99,14 @@ def in_use(server: Any) -> str:
 @pytest.mark.parametrize("users", [1, 20, 1000])
 async def test_the_more_users_a_configuration_has_the_longer_its_status_waits(users: int) -> None:
     server, clock = Server(*(service(f"user-{number}") for number in range(users))), ManualClock()
-    arguments: Any = (server, server, None, clock, Users(server, "kserve", "kserve-"))
-    reconciler = Reconciler(*arguments)
+    reconciler = reconciler_of(server, clock)
     assert await reconciler.reconcile(Key.of(PRESET)) is None
     server.put(LLM_INFERENCE_SERVICES, service("another"))
     later = await reconciler.reconcile(Key.of(PRESET))
     assert later is not None
     assert later.requeue_after is not None
     assert len(server.written) == 1
-    assert min(users / 10, LONGEST_PAUSE) <= later.requeue_after <= LONGEST_PAUSE
+    assert min(users / 10, LONGEST_REST) <= later.requeue_after <= LONGEST_REST
     clock.advance(later.requeue_after)
     assert await reconciler.reconcile(Key.of(PRESET)) is None
     assert [len(status["referencedBy"]) for status in server.written] == [users, users + 1]
@@ -105,8 +125,7 @@ async def test_a_configuration_whose_spec_cannot_be_changed_gets_its_finalizer_a
     server = Strict()
     old: Object = {"metadata": {"name": "old", "namespace": "a", "resourceVersion": "1"}, "spec": {"baseRefs": []}}
     server.put(LLM_INFERENCE_SERVICE_CONFIGS, old)
-    arguments: Any = (server, server, None, ManualClock(), Users(server, "kserve", "kserve-"))
-    await Reconciler(*arguments).reconcile(Key("a", "old"))
+    await reconciler_of(server).reconcile(Key("a", "old"))
     written = server.get(LLM_INFERENCE_SERVICE_CONFIGS, "old", "a")
     assert written is not None
     assert (written["metadata"]["finalizers"], written["spec"]) == ([FINALIZER], {"baseRefs": []})
@@ -144,8 +163,7 @@ async def test_a_new_configuration_is_spelled_as_it_would_be_written_down_again(
     server = Server()
     new: Object = {"metadata": {"name": "new", "namespace": "a", "resourceVersion": "1"}, "spec": given}
     server.put(LLM_INFERENCE_SERVICE_CONFIGS, new)
-    arguments: Any = (server, server, None, ManualClock(), Users(server, "kserve", "kserve-"))
-    await Reconciler(*arguments).reconcile(Key("a", "new"))
+    await reconciler_of(server).reconcile(Key("a", "new"))
     written = server.get(LLM_INFERENCE_SERVICE_CONFIGS, "new", "a")
     assert written is not None
     assert (written["metadata"]["finalizers"], written["spec"]) == ([FINALIZER], spelled)

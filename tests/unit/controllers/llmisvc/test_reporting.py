@@ -9,9 +9,9 @@ from tests.manual_clock import ManualClock
 
 from isvc.controllers.llmisvc.reporting import MOMENT, Report, Reporter, is_urgent
 from isvc.engine.commit import Commit
+from isvc.engine.events import Event
 from isvc.kube.objects import Object, deep_copy
 from isvc.kube.resource import Resource
-from isvc.serving.events import Event
 
 RAW: Object = {"metadata": {"name": "mine", "namespace": "team"}}
 CLASH = Event("Warning", "ModelNameCollision", "another service has the name")

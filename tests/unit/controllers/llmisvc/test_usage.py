@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.dependencies import Dependencies
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, configs_of, users_of
+from isvc.engine.dependents import Dependents
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.toolkit.store import Store
@@ -64,7 +64,7 @@ def test_one_that_comes_to_hide_the_systems_reaches_its_namespace() -> None:
 
 
 def test_dependents_are_found_until_they_refer_to_something_else() -> None:
-    dependencies = Dependencies()
+    dependencies = Dependents()
     one, two = (CONFIG_MAPS, Key("a", "one")), (CONFIG_MAPS, Key("a", "two"))
     dependencies.record(Key("a", "x"), frozenset({one, two}))
     dependencies.record(Key("a", "y"), frozenset({one}))

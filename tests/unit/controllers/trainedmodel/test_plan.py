@@ -1,12 +1,19 @@
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 
 from isvc.api import InferenceService
 from isvc.api.trainedmodel import TrainedModel
-from isvc.controllers.trainedmodel import model_list
-from isvc.controllers.trainedmodel.plan import ALLOCATED_LABEL, PARENT_LABEL, Observed, plan
+from isvc.controllers.trainedmodel.observe import Observed, model_config
+from isvc.controllers.trainedmodel.plan import ALLOCATED_LABEL, PARENT_LABEL, claim, finalize, plan
+from isvc.controllers.trainedmodel.status import LOOK_AGAIN, fold
+from isvc.engine.needs import Answers
+from isvc.engine.outcome import Outcome
+from isvc.engine.plan import Retire, Want
 from isvc.kube import conditions
+from isvc.kube.objects import Object
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -41,11 +48,37 @@ def config_map(*names):
 def observed(subject, parent, siblings=(), listed=None, now=NOW):
     typed = InferenceService.decode(parent) if parent else None
     others = tuple(map(TrainedModel.decode, siblings))
-    return Observed(subject, TrainedModel.decode(subject), typed, others, listed, now)
+    answers = Answers({model_config("fleet", "ns"): listed})
+    return Observed(subject, TrainedModel.decode(subject), typed, others, answers=answers, now=now)
+
+
+@dataclass
+class Planned:
+    """What comes of a model: what it carries itself, its entry in the list, and its status."""
+
+    labels: Mapping[str, str] | None
+    spec: Object | None
+    models: str | None
+    status: Object
+    again: float | None
 
 
 def planned(subject, parent=None, siblings=(), listed=()):
-    return plan(observed(subject, parent or service(), siblings, config_map(*listed)))
+    return plan_of(observed(subject, parent or service(), siblings, config_map(*listed)))
+
+
+def plan_of(seen):
+    carried, wanted = claim(seen), plan(seen)
+    assert carried is not None
+    folded = fold(seen, wanted, Outcome())
+    return Planned(carried.labels, carried.spec, text_of(wanted), folded.status, folded.again)
+
+
+def text_of(wanted):
+    """The list as the one edit of the plan would leave it, if there is an edit."""
+    edits = [edit for part in wanted.parts if isinstance(part.answer, Want) for edit in part.answer.edits]
+    patches = [edit.change(edit.live) or {} for edit in edits]
+    return patches[0]["data"]["models.json"] if patches else None
 
 
 def status_of(result, kind):
@@ -66,7 +99,7 @@ def test_a_settled_model_asks_for_no_write():
     first = planned(model())
     listed = {"metadata": {"name": "modelconfig-fleet-0"}, "data": {"models.json": first.models}}
     settled = {**model(admitted=True), "status": first.status}
-    again = plan(observed(settled, service(), (settled,), listed, "2027-01-01T00:00:00Z"))
+    again = plan_of(observed(settled, service(), (settled,), listed, "2027-01-01T00:00:00Z"))
     assert (again.models, again.status) == (None, first.status)
 
 
@@ -76,7 +109,7 @@ def test_memory_counts_the_admitted_models_and_itself_once(memory, fits):
     waiting = model("east", "900Mi")
     own_old_version = model("north", "100Mi", admitted=True)
     result = planned(model(memory=memory), siblings=[other, waiting, own_old_version])
-    assert (ALLOCATED_LABEL in result.labels) is fits
+    assert (ALLOCATED_LABEL in (result.labels or {})) is fits
     assert status_of(result, "MemoryResourceAvailable") == ("True" if fits else "False")
     assert (result.models is not None) is fits
 
@@ -98,25 +131,39 @@ def test_a_server_with_a_model_of_its_own_takes_no_others():
     assert status_of(planned(model(), service(predictor=own)), "IsMMSPredictor") == "False"
 
 
-def test_deleting_takes_the_model_off_the_list_before_the_finalizer_goes():
-    result = planned(model(deleting=True), listed=["north", "south"])
-    assert [m["modelName"] for m in json.loads(result.models)] == ["south"]
-    assert result.finalizer is False
+def test_deleting_takes_the_model_off_the_list():
+    answers = Answers({model_config("fleet", "ns"): config_map("north", "south")})
+    text = text_of(finalize(model(deleting=True), answers, NOW))
+    assert [m["modelName"] for m in json.loads(text)] == ["south"]
 
 
-def test_deleting_is_not_held_up_by_a_service_or_list_that_is_gone():
-    result = plan(observed(model(deleting=True), None))
-    assert (result.finalizer, result.models, result.delete) == (False, None, False)
+BROKEN = {"metadata": {"name": "modelconfig-fleet-0"}, "data": {"models.json": "{]"}}
+
+
+@pytest.mark.parametrize("listed", [None, BROKEN, config_map("south")])
+def test_deleting_is_not_held_up_by_a_list_that_is_gone_or_malformed(listed):
+    ending = finalize(model(deleting=True), Answers({model_config("fleet", "ns"): listed}), NOW)
+    assert text_of(ending) is None
 
 
 def test_a_model_without_its_service_is_deleted():
-    assert plan(observed(model(), None)).delete
+    wanted = plan(observed(model(), None))
+    assert [(part.answer, found) for part in wanted.parts for _, found in part.found] == [
+        (Retire("its service does not exist"), model())
+    ]
+    assert claim(observed(model(), None)) is None
 
 
 def test_a_list_that_was_edited_into_nonsense_is_reported_by_name():
-    broken = {"metadata": {"name": "modelconfig-fleet-0"}, "data": {"models.json": "{]"}}
-    with pytest.raises(model_list.UnreadableList, match="ConfigMap modelconfig-fleet-0"):
-        plan(observed(model(), service(), (), broken))
+    result = plan_of(observed(model(), service(), (), BROKEN))
+    ready = conditions.find(result.status["conditions"], "Ready") or {}
+    assert (ready["status"], ready["reason"]) == ("False", "InvalidModelList")
+    assert "ConfigMap modelconfig-fleet-0" in ready["message"]
+
+
+def test_a_list_that_does_not_exist_yet_is_looked_for_again():
+    result = plan_of(observed(model(), service()))
+    assert (result.models, result.again, status_of(result, "Ready")) == (None, LOOK_AGAIN, "True")
 
 
 @pytest.mark.parametrize(("written", "patch"), [("1Gi", None), ("1024Mi", {"model": {"memory": "1Gi"}})])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.controllers.inferenceservice.readiness import ComponentReadiness, Readiness
+from isvc.engine.status import StatusEditor
 from isvc.kube.conditions import ConditionSet
 from isvc.kube.objects import Object, dig
-from isvc.serving.status import StatusEditor
 
 PREDICTOR_READY: Final = "PredictorReady"
 TRANSFORMER_READY: Final = "TransformerReady"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from isvc.controllers.inferenceservice.planned import Stage, Stop
 from isvc.controllers.inferenceservice.status.edit import READY, STOPPED
+from isvc.engine.events import WARNING, Event
 from isvc.kube.conditions import find, is_true
 from isvc.kube.objects import Object, dig
-from isvc.serving.events import WARNING, Event
 
 
 def halt_events(stop: Stop | None) -> Iterator[Event]:

@@ -6,11 +6,11 @@ from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.serving.llm.presets import preset_names
-from isvc.toolkit.cache import Memory
+from isvc.toolkit.cache import Reader
 
 
 class Users:
-    def __init__(self, cache: Memory, system_namespace: str, prefix: str) -> None:
+    def __init__(self, cache: Reader, system_namespace: str, prefix: str) -> None:
         self._cache = cache
         self._system_namespace = system_namespace
         self._presets = preset_names(prefix)

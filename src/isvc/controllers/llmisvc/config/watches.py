@@ -5,38 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.config.reconcile import Reconciler
-from isvc.controllers.llmisvc.config.users import Users
-from isvc.controllers.llmisvc.observe import Environment
+from isvc.controllers.llmisvc.config.kind import llm_inference_service_configs
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, configs_of
+from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, namespace_of
+from isvc.serving.environment import Environment
 from isvc.serving.llm.presets import preset_names
-from isvc.toolkit.cache import Memory
-from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch
 from isvc.toolkit.reads import Read
-from isvc.toolkit.recorder import EventRecorder
 
 WORKERS = 4
 TOGETHER = 1.0  # services often come in numbers, and each of them concerns every preset
 
 
-def controller(
-    client: Client,
-    cache: Memory,
-    recorder: EventRecorder,
-    clock: Clock,
-    system_namespace: str,
-    environment: Environment,
-) -> Controller:
-    users = Users(cache, system_namespace, environment.preset_prefix)
-    reconciler = Reconciler(client, cache, recorder, clock, users)
+def controller(context: Context, environment: Environment) -> Controller:
+    cache = context.cache
+    reconciler = Reconciler(llm_inference_service_configs(cache, environment), context)
 
     def configs(service: Object) -> Iterable[Key]:
         names = {*configs_of(service, environment.preset_prefix), *preset_names(environment.preset_prefix)}
         for name in sorted(names):
-            for namespace in {namespace_of(service), system_namespace}:
+            for namespace in {namespace_of(service), environment.system_namespace}:
                 if cache.get(LLM_INFERENCE_SERVICE_CONFIGS, name, namespace) is not None:
                     yield Key(namespace, name)
 
@@ -59,5 +49,5 @@ def controller(
         workers=WORKERS,
         reads=(Read(LLM_INFERENCE_SERVICES, indexers=indexers),),
         ignore_own_writes_for=LLM_INFERENCE_SERVICE_CONFIGS,
-        clock=clock,
+        clock=context.clock,
     )

@@ -15,9 +15,9 @@ from isvc.controllers.llmisvc.router.pools import ABSENT
 from isvc.controllers.llmisvc.router.route import managed_route
 from isvc.controllers.llmisvc.router.urls import Discovered, discover
 from isvc.controllers.llmisvc.status.conditions import HTTP_ROUTES_READY, INFERENCE_POOL_READY
+from isvc.engine.events import Event
 from isvc.engine.plan import Part, Want
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of
-from isvc.serving.events import Event
 from isvc.serving.llm import names
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import INFERENCE_POOLS

@@ -16,10 +16,10 @@ from isvc.controllers.llmisvc.scheduler.pools import pools
 from isvc.controllers.llmisvc.scheduler.service import picker_service
 from isvc.controllers.llmisvc.scheduler.tokenizer import tokenizer
 from isvc.controllers.llmisvc.status.conditions import SCHEDULER_WORKLOAD_READY
+from isvc.engine.events import Event
 from isvc.engine.plan import Child, Part, Want
 from isvc.kube.objects import dig, name_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, DEPLOYMENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
-from isvc.serving.events import Event
 from isvc.serving.llm import names
 from isvc.serving.refused import Refused
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from isvc.controllers.llmisvc.status.conditions import CONDITIONS
 from isvc.controllers.llmisvc.status.explanations import added, explain
+from isvc.engine.status import StatusEditor
 from isvc.kube.conditions import FALSE, TRUE
 from isvc.kube.objects import Object
 from isvc.serving.explanations import explained, unexplained
-from isvc.serving.status import StatusEditor
 
 
 class StatusEdit(StatusEditor):

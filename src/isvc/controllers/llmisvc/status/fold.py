@@ -91,7 +91,7 @@ def _refused(planned: Planned, observed: Observed, refusal: Refusal) -> Halt:
 
 
 def _refusal(observed: Observed, refusal: Refusal) -> str:
-    resource, name = refusal.child
+    resource, name, _ = refusal.child
     child = f"{resource.version}.{resource.kind} {observed.namespace}/{name}"
     if isinstance(refusal.result, Taken):
         if resource in _SEEN_BY_LABEL:

@@ -21,6 +21,7 @@ from isvc.controllers.llmisvc.workload.service import workload_service
 from isvc.controllers.llmisvc.workload.single_node import single_node
 from isvc.controllers.llmisvc.workload.steps import Wanted
 from isvc.controllers.llmisvc.workload.storage import ignores_arguments
+from isvc.engine.events import Event
 from isvc.engine.plan import Part, Want
 from isvc.kube.objects import name_of
 from isvc.kube.resource import (
@@ -32,7 +33,6 @@ from isvc.kube.resource import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
-from isvc.serving.events import Event
 from isvc.serving.llm import names
 from isvc.serving.refused import Refused
 from isvc.serving.storage.ca_bundle import ca_bundle_copy

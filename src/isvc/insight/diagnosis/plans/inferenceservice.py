@@ -13,9 +13,13 @@ from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.planned import Planned
 from isvc.controllers.inferenceservice.status.explanations import explain_stop
 from isvc.controllers.inferenceservice.watches import reads
+from isvc.engine.plan import Reference
 from isvc.insight.diagnosis.finding import Finding, Level
-from isvc.insight.diagnosis.plans.intent import Intent, configuration, invalid, unconfigured, unreadable
-from isvc.insight.diagnosis.snapshot import Snapshot, Source
+from isvc.insight.diagnosis.intent import Intent
+from isvc.insight.diagnosis.intent import _configuration as configuration
+from isvc.insight.diagnosis.intent import _unconfigured as unconfigured
+from isvc.insight.diagnosis.intent import _unreadable as unreadable
+from isvc.insight.diagnosis.snapshot import Snapshot
 from isvc.kube.errors import Forbidden
 from isvc.kube.objects import Key, Object
 from isvc.serving.knative_settings import KnativeSettings
@@ -32,7 +36,13 @@ async def intent(client: Client, snapshot: Snapshot, service: Object) -> Intent:
     try:
         observed = observer.observe(service, config, timestamp(clock.now()))
     except DecodeError as error:
-        return invalid(str(error))
+        return Intent(
+            problem=Finding(
+                "InvalidSpec",
+                str(error),
+                "correct that field; our webhooks refuse such a service where they are installed",
+            )
+        )
     if observed.mode is DeploymentMode.MODEL_MESH:
         return Intent(problem=_model_mesh(observed))
     try:
@@ -44,10 +54,10 @@ async def intent(client: Client, snapshot: Snapshot, service: Object) -> Intent:
         why = explain_stop(planned.stop)
         problem = Finding(why.reason, planned.stop.message, planned.stop.remedy or "change the service accordingly")
     sources = (configuration(snapshot), *_sources(snapshot, observed, planned))
-    return Intent.of(planned.plan, problem, _rivals(observed, planned), sources)
+    return Intent(planned.plan.wanted(), problem, tuple(_rivals(observed, planned)), sources=sources)
 
 
-def _sources(snapshot: Snapshot, observed: Observed, planned: Planned) -> Iterator[Source]:
+def _sources(snapshot: Snapshot, observed: Observed, planned: Planned) -> Iterator[Reference]:
     """The runtime, and what downloads models."""
     if planned.runtime is not None and planned.runtime.cluster:
         yield CLUSTER_SERVING_RUNTIMES, Key("", planned.runtime.name)

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS
-from isvc.controllers.llmisvc.observe import Environment, Observer, Reads
+from isvc.controllers.llmisvc.observe import Observer, Reads
 from isvc.controllers.llmisvc.observed import Certificate, CertificateNeeded, Merged, Observed
 from isvc.controllers.llmisvc.plan import plan
 from isvc.controllers.llmisvc.planned import Planned
@@ -14,13 +14,16 @@ from isvc.controllers.llmisvc.presets import NotCombined
 from isvc.controllers.llmisvc.watches import reads as declared_reads
 from isvc.insight.diagnosis.accounts import missing_account
 from isvc.insight.diagnosis.finding import Finding
-from isvc.insight.diagnosis.plans.intent import Intent, configuration, unconfigured
+from isvc.insight.diagnosis.intent import Intent
+from isvc.insight.diagnosis.intent import _configuration as configuration
+from isvc.insight.diagnosis.intent import _unconfigured as unconfigured
 from isvc.insight.diagnosis.snapshot import Snapshot
 from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.objects import Key, Object, namespace_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import NotLookedUp
+from isvc.serving.environment import Environment
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock, timestamp
 from isvc.wire.x509.issue import issue_self_signed
@@ -44,7 +47,7 @@ async def intent(client: Client, snapshot: Snapshot, service: Object) -> Intent:
     stop = next((area.stop for area in planned.areas.values() if area.stop), None)
     problem = _stopped(stop.reason, stop.message) if stop else None
     presets = ((LLM_INFERENCE_SERVICE_CONFIGS, Key(each.namespace, each.name)) for each in merged.applied)
-    return Intent.of(planned.plan, problem, sources=(configuration(snapshot), *presets))
+    return Intent(planned.plan.wanted(), problem, sources=(configuration(snapshot), *presets))
 
 
 def _stopped(reason: str, message: str) -> Finding:

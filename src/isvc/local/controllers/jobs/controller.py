@@ -10,7 +10,6 @@ from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import JOBS, PODS
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.jobs.pods_wanted import Change, change, seconds_to_retry
 from isvc.local.controllers.jobs.tally import FINALIZER, Tally, tally
 from isvc.local.controllers.jobs.verdict import (
@@ -25,6 +24,7 @@ from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, rem
 from isvc.local.controllers.pods import is_active, is_ready
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 _OURS = "kubernetes.io/job-controller"

@@ -11,12 +11,12 @@ from isvc.kube.errors import AlreadyExists, ApiError, NotFound
 from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CRON_JOBS, JOBS
-from isvc.local.controllers.context import Context
 from isvc.local.controllers.jobs.schedule import Schedule, ScheduleError, latest, parse_schedule
 from isvc.local.controllers.jobs.verdict import COMPLETE, finished_at, is_finished
 from isvc.local.controllers.pod_writes import typed
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import parse_timestamp, timestamp
+from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 _SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"

@@ -12,7 +12,8 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.planned import Applied
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.controllers.llmisvc.workload import plan, report
-from isvc.engine.outcome import ChildKey, Outcome, Refusal, Taken
+from isvc.engine.outcome import Outcome, Refusal, Taken
+from isvc.engine.plan import ChildKey
 from isvc.kube.objects import Object
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
 from isvc.serving.config import Config

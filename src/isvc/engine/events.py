@@ -1,21 +1,33 @@
-"""Events that follow from the difference between two statuses of an object."""
+"""Events: what happened to children, and what follows from the difference between two statuses of an object."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from isvc.engine.outcome import Created, Deleted, Outcome, Updated
+from isvc.engine.plan import ChildKey
 from isvc.kube.conditions import FALSE, TRUE, UNKNOWN, find, is_true
 from isvc.kube.objects import Object
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
+_CHANGES: Final = {"Created": Created, "Updated": Updated, "Deleted": Deleted}
 
 
 class Event(NamedTuple):
     type: str
     reason: str
     message: str
+
+
+def child_events(outcome: Outcome) -> Iterator[Event]:
+    """What happened to an object's children, in as few events as possible: one for each kind of change."""
+    for reason, change in _CHANGES.items():
+        children = [key for key, result in outcome.results.items() if isinstance(result, change)]
+        if children:
+            where = f" in {outcome.namespace}" if outcome.namespace else ""
+            yield Event(NORMAL, reason, f"{reason} {', '.join(map(_title, children))}{where}")
 
 
 def readiness_events(
@@ -41,3 +53,7 @@ def readiness_events(
 def failing(status: Object) -> list[str]:
     """The conditions that are False, the Ready condition among them."""
     return [condition["type"] for condition in status.get("conditions") or () if condition.get("status") == FALSE]
+
+
+def _title(child: ChildKey) -> str:
+    return f"{child.resource.version}.{child.resource.kind} {child.name}"

@@ -1,4 +1,4 @@
-"""What the controllers share: client, cache, event recorder and clock, and the writes that several of them make."""
+"""What a controller is made of: client, cache, event recorder and clock."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, name_of, namespace_of, uid_of
 from isvc.kube.resource import Resource
-from isvc.toolkit.cache import Cache
+from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
-from isvc.toolkit.recorder import Recorder
+from isvc.toolkit.recorder import EventSource
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     client: Client
-    cache: Cache
-    recorder: Recorder
+    cache: Memory
+    recorder: EventSource
     clock: Clock
 
     async def patch(self, resource: Resource, obj: Object, patch: Object, *, subresource: str = "") -> Object:
-        """The object after a merge patch, which the cache knows at once."""
+        """Returns the object after a merge patch, which the cache knows at once."""
         answer = await self.client.patch(resource, name_of(obj), patch, namespace_of(obj), subresource=subresource)
         self.cache.note(resource, answer)
         return answer
 
     async def write_status(self, resource: Resource, obj: Object, status: Object) -> None:
-        """The status as a whole, if it says something new; an object that is gone needs none."""
+        """Writes the status as a whole, if it says something new; an object that is gone needs none."""
         before = obj.get("status") or {}
         if status == before:
             return

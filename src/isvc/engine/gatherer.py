@@ -1,0 +1,89 @@
+"""Answers what decisions need from a cluster: each question once at a time, and again when its answer is too old."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+from isvc.engine.needs import UNKNOWN, Answers, DryRun, Need, SelfSigned, ServerVersion, Stored, gather
+from isvc.kube.errors import ApiError, NotFound
+from isvc.kube.objects import Object
+from isvc.kube.resource import Resource
+from isvc.toolkit.clock import Clock
+from isvc.wire.x509.issue import issue_self_signed
+
+T = TypeVar("T")
+
+_MOST_REMEMBERED: Final = 10_000
+
+
+class Source(Protocol):
+    """What is needed of a client."""
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
+    async def create(self, resource: Resource, obj: Object, *, dry_run: bool = False) -> Object: ...
+    async def server_version(self) -> tuple[str, str]: ...
+
+
+class Gatherer:
+    def __init__(self, source: Source, clock: Clock) -> None:
+        self._source, self._clock = source, clock
+        self._remembered: dict[Need[Any], tuple[float, Any]] = {}  # valid until, answer
+        self._under_way: dict[Need[Any], asyncio.Task[Any]] = {}
+
+    def answers(self) -> Answers:
+        """What is known at the start of a decision: whatever was found out for others and still holds."""
+        return Answers(recall=self._recall)
+
+    async def gather(self, decide: Callable[[], T], answers: Answers) -> T:
+        """Returns what is decided once everything is known."""
+        return await gather(decide, answers, self.ask)
+
+    async def ask(self, needs: Iterable[Need[Any]]) -> Mapping[Need[Any], Any]:
+        asked = list(needs)
+        return dict(zip(asked, await asyncio.gather(*map(self._answer, asked)), strict=True))
+
+    def _recall(self, need: Need[Any]) -> Any:
+        until, answer = self._remembered.get(need, (0.0, UNKNOWN))
+        return answer if self._clock.monotonic() < until else UNKNOWN
+
+    async def _answer(self, need: Need[Any]) -> Any:
+        if not need.is_shared:
+            return await self._find_out(need)
+        task = self._under_way.get(need)
+        if task is None:
+            task = self._under_way[need] = asyncio.create_task(self._find_out(need))
+            task.add_done_callback(lambda _: self._under_way.pop(need))
+        return await asyncio.shield(task)
+
+    async def _find_out(self, need: Need[Any]) -> Any:
+        match need:
+            case Stored():
+                answer: Any = await self._stored(need)
+            case ServerVersion():
+                answer = await self._source.server_version()
+            case SelfSigned(hosts, life):
+                answer = await asyncio.to_thread(issue_self_signed, hosts, self._clock.now(), life)
+            case DryRun():
+                answer = await self._refusal(need)
+            case _:
+                raise TypeError(f"nobody answers {need}")
+        if lasts := need.lasts(answer):
+            self._remembered[need] = self._clock.monotonic() + lasts, answer
+            if len(self._remembered) > _MOST_REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
+        return answer
+
+    async def _stored(self, need: Stored) -> Object | None:
+        try:
+            return await self._source.get(need.resource, need.name, need.namespace)
+        except NotFound:
+            return None
+
+    async def _refusal(self, need: DryRun) -> ApiError | None:
+        try:
+            await self._source.create(need.resource, need.manifest, dry_run=True)
+        except ApiError as error:
+            return error
+        return None

@@ -1,0 +1,200 @@
+"""The one reconciler: get, claim, observe, plan, apply, fold, publish, for every kind.
+
+What cannot be read is reported as `InvalidSpec` and waits for an edit. A bug of ours is reported as `InternalError`,
+counts as a panic, and is tried again with a backoff. What an API server answers, or that it does not, is transient.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Final, Generic, NamedTuple
+
+from isvc.api.codec import DecodeError, decode
+from isvc.engine.apply import Engine
+from isvc.engine.commit import Commit
+from isvc.engine.dependents import Dependents
+from isvc.engine.events import WARNING, Event, child_events
+from isvc.engine.gatherer import Gatherer
+from isvc.engine.kind import Folded, Kind, O, P, Wait
+from isvc.engine.needs import Answers
+from isvc.engine.outcome import Outcome, Rejected
+from isvc.engine.pauses import Pauses
+from isvc.engine.plan import Plan
+from isvc.engine.reporter import Reporter
+from isvc.kube.conditions import FALSE, UNKNOWN
+from isvc.kube.errors import ApiError, BadRequest, Forbidden, Invalid
+from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted
+from isvc.toolkit.clock import timestamp
+from isvc.toolkit.context import Context
+from isvc.toolkit.controller import Result
+from isvc.toolkit.failure import ClusterError
+
+log = logging.getLogger(__name__)
+
+AFTER_REPAIR: Final = 1.0  # who edits one child often edits another, without a watch that reports it
+AFTER_REFUSAL: Final = 30.0  # a namesake may go away, or a quota grow, without a watch that reports it
+LOOK, APPLY = "look", "apply"
+
+
+class Report(NamedTuple):
+    """What is to be published, and the object as it was last written."""
+
+    owner: Object
+    folded: Folded
+
+
+class Reconciler(Generic[O, P]):
+    def __init__(self, kind: Kind[O, P], context: Context) -> None:
+        self.kind = kind
+        self.dependents = Dependents()
+        self.engine = Engine(context.client, context.cache)
+        self._cache, self._clock = context.cache, context.clock
+        self._gatherer = Gatherer(context.client, context.clock)
+        self._commit = Commit(context.client, context.cache)
+        self._pauses = Pauses(context.clock)
+        recorder = context.recorder.for_component(kind.event_source) if kind.event_source else context.recorder
+        self._reporter = Reporter(kind, self._commit, recorder, self._pauses)
+
+    async def reconcile(self, key: Key) -> Result | None:
+        raw = self._get(key)
+        if raw is None:
+            self._forget(key)
+            return None
+        try:
+            report = await (self._end(raw) if is_being_deleted(raw) else self._converge(raw))
+        except (ApiError, ClusterError):
+            raise
+        except Wait as wait:
+            log.error("%s waits: %s", key, wait)
+            return Result(requeue_after=wait.seconds)
+        except DecodeError as error:
+            report = self._report_problem(raw, FALSE, "InvalidSpec", str(error))
+        except Exception as error:
+            await self._report_bug(key, error)
+            raise
+        if not isinstance(report, Report):
+            return report
+        result = await self._reporter.publish(report.owner, report.folded)
+        self._pauses.begin(key, LOOK, report.folded.rest)
+        return result
+
+    async def _converge(self, raw: Object) -> Report | Result | None:
+        """Everything but reporting. What was observed and planned is freed here: a status write may have to wait."""
+        kind, key, answers = self.kind, Key.of(raw), self._gatherer.answers()
+        if pause := self._pauses.left(key, LOOK):
+            return Result(requeue_after=pause)
+        observed = await self._observe(raw, answers)
+        if (claimed := await self._claim(raw, observed)) is not raw:
+            raw, observed = claimed, replace(observed, raw=claimed)
+        planned, outcome = await self._plan(observed, answers), Outcome()
+        if planned.stop is not None:
+            log.info("%s waits: %s", key, planned.stop.message)
+        if pause := self._pauses.wait(key, APPLY, planned.pause):
+            return Result(requeue_after=pause)
+        for later in reversed(range(kind.passes)):
+            outcome = await self._apply(raw, planned, outcome)
+            if not later or not outcome.has_created or outcome.refusal:
+                break
+            observed = await self._observe(raw, answers)
+            planned = await self._plan(observed, answers)
+        if planned.references is not None:
+            self.dependents.record(key, planned.references)
+        return Report(raw, _look_again(kind.fold(observed, planned, outcome), outcome))
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    async def _observe(self, raw: Object, answers: Answers) -> O:
+        return await self._gatherer.gather(partial(self.kind.observe, raw, answers, self._now()), answers)
+
+    async def _plan(self, observed: O, answers: Answers) -> P:
+        return await self._gatherer.gather(partial(self.kind.plan, observed), answers)
+
+    async def _claim(self, raw: Object, observed: O) -> Object:
+        """The object with its finalizer, and with what else it has to carry."""
+        claim, kind = self.kind.claim(observed), self.kind
+        if claim is None:
+            return raw
+        finalizers = finalizers_of(raw)
+        if kind.finalizer and kind.finalizer not in finalizers:
+            finalizers = [*finalizers, kind.finalizer]
+        write = partial(self._commit.metadata, kind.resource, raw, finalizers=finalizers, labels=claim.labels)
+        try:
+            return await write(spec=claim.spec) or raw
+        except (BadRequest, Forbidden, Invalid):  # by rules that are younger than the object
+            if not claim.spec:
+                raise
+            return await write() or raw
+
+    async def _apply(self, raw: Object, plan: Plan, before: Outcome) -> Outcome:
+        outcome = await self.engine.apply(raw, plan)
+        if self.kind.reports_children:
+            self._reporter.record(raw, *child_events(outcome))
+        outcome.earlier = (*before.earlier, before) if before.results else ()
+        return outcome
+
+    async def _end(self, raw: Object) -> Report | None:
+        """The end is a plan, too: what goes with the object goes, and then its finalizer."""
+        kind, key, answers = self.kind, Key.of(raw), self._gatherer.answers()
+        self.dependents.record(key, frozenset())
+        if kind.finalizer not in finalizers_of(raw):
+            return None
+        ending = await self._gatherer.gather(partial(kind.finalize, raw, answers, self._now()), answers)
+        if isinstance(ending, Folded):
+            return Report(raw, ending)
+        outcome = await self._apply(raw, ending, Outcome())
+        for result in outcome.results.values():
+            if isinstance(result, Rejected):
+                raise result.error
+        await self._commit.remove_finalizer(kind.resource, raw, kind.finalizer)
+        return None
+
+    # -- what goes wrong --------------------------------------------------------------------------------------------
+
+    def _report_problem(self, raw: Object, status: str, reason: str, message: str) -> Report:
+        kind = self.kind
+        edit = kind.edit(self._readable_status(raw), self._now())
+        edit.initialize()
+        edit.mark(next(iter(kind.conditions.dependents), kind.conditions.happy), status, reason, message)
+        return Report(raw, Folded(edit.result(), (Event(WARNING, reason, message),)))
+
+    async def _report_bug(self, key: Key, error: Exception) -> None:
+        if (raw := self._get(key)) is not None:
+            kind = self.kind.resource.kind
+            message = f"the controller failed, which is no fault of this {kind}: {type(error).__name__}: {error}"
+            with suppress(ApiError, ClusterError):
+                await self._reporter.publish(*self._report_problem(raw, UNKNOWN, "InternalError", message))
+
+    def _readable_status(self, raw: Object) -> Object:
+        """The status to start from; one that is itself malformed starts over."""
+        status: Object = raw.get("status") or {}
+        try:
+            decode(self.kind.api_type, {"metadata": {}, "status": status})
+        except DecodeError:
+            return {}
+        return status
+
+    # -- the rest ---------------------------------------------------------------------------------------------------
+
+    def _get(self, key: Key) -> Object | None:
+        return self._cache.get(self.kind.resource, key.name, key.namespace)
+
+    def _forget(self, key: Key) -> None:
+        self.dependents.record(key, frozenset())
+        self._reporter.forget(key)
+        self._pauses.forget(key)
+
+    def _now(self) -> str:
+        return timestamp(self._clock.now())
+
+
+def _look_again(folded: Folded, outcome: Outcome) -> Folded:
+    """What an API server refused, or somebody else changed, is worth another look."""
+    again = folded.again
+    if outcome.refusal is not None:
+        again = AFTER_REFUSAL if again is None else again
+    elif outcome.has_repaired:
+        again = AFTER_REPAIR if again is None else min(again, AFTER_REPAIR)
+    return folded if again == folded.again else Folded(folded.status, folded.events, again, folded.rest)

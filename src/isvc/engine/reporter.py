@@ -1,0 +1,73 @@
+"""Writes what a reconcile came to: the status if it is new, and events.
+
+An object becomes ready piece by piece. A status that only adds to that may wait a moment for the next piece, so that
+one write says several; whatever a user waits for or has to know goes out at once.
+"""
+
+from __future__ import annotations
+
+from typing import Generic
+
+from isvc.engine.commit import Commit
+from isvc.engine.events import WARNING, Event
+from isvc.engine.kind import Folded, Kind, O, P
+from isvc.engine.pauses import Pauses
+from isvc.kube.conditions import FALSE, find
+from isvc.kube.equality import equivalent
+from isvc.kube.objects import Key, Object
+from isvc.toolkit.controller import Result
+from isvc.toolkit.recorder import EventRecorder
+
+STATUS = "status"
+
+
+class Reporter(Generic[O, P]):
+    def __init__(self, kind: Kind[O, P], commit: Commit, recorder: EventRecorder, pauses: Pauses) -> None:
+        self._kind = kind
+        self._commit = commit
+        self._recorder = recorder
+        self._pauses = pauses
+        self._warnings: dict[Key, frozenset[Event]] = {}
+
+    async def publish(self, owner: Object, folded: Folded) -> Result | None:
+        """Writes the status if it changed and records events; returns when to look again."""
+        key, before = Key.of(owner), owner.get("status") or {}
+        events, is_news, kind = folded.events, not equivalent(before, folded.status), self._kind
+        may_wait = is_news and kind.patience and not is_urgent(before, folded.status)
+        if pause := self._pauses.wait(key, STATUS, kind.patience if may_wait else 0.0):
+            return Result(requeue_after=pause)
+        if is_news:
+            await self._commit.status(kind.resource, owner, folded.status)
+            self._pauses.clear(key, STATUS)
+            events = (*events, *kind.readiness_events(owner, before, folded.status))
+        self._record(owner, events, is_news=is_news)
+        return None if folded.again is None else Result(requeue_after=folded.again)
+
+    def record(self, owner: Object, *events: Event) -> None:
+        for event in events:
+            self._recorder.event(owner, *event)
+
+    def forget(self, key: Key) -> None:
+        self._warnings.pop(key, None)
+
+    def _record(self, owner: Object, events: tuple[Event, ...], *, is_news: bool) -> None:
+        """A warning is recorded once. After a start, when nobody knows what was, only if the status changes, too."""
+        warnings = frozenset(event for event in events if event.type == WARNING)
+        known = self._warnings.get(Key.of(owner))
+        self._warnings[Key.of(owner)] = warnings
+        for event in events:
+            if event not in warnings or is_news or (known is not None and event not in known):
+                self._recorder.event(owner, *event)
+
+
+def is_urgent(before: Object, after: Object) -> bool:
+    """Whether the difference between two statuses is more than one more piece being ready."""
+    if before.get("observedGeneration") != after.get("observedGeneration"):
+        return True
+    was, now = before.get("conditions") or (), after.get("conditions") or ()
+    if (find(was, "Ready") or {}).get("status") != (find(now, "Ready") or {}).get("status"):
+        return True
+    return any(
+        condition.get("status") == FALSE and (find(was, condition["type"]) or {}).get("status") != FALSE
+        for condition in now
+    )

@@ -1,0 +1,112 @@
+"""What its controller would do for an object: the controller's own plan, made from a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from isvc.api.codec import DecodeError
+from isvc.api.resources import INFERENCE_GRAPHS, TRAINED_MODELS
+from isvc.controllers.inferencegraph.kind import inference_graphs
+from isvc.controllers.trainedmodel.kind import trained_models
+from isvc.engine.gatherer import Gatherer
+from isvc.engine.kind import Kind, Wait
+from isvc.engine.plan import Child, Reference, Stop
+from isvc.insight.diagnosis.accounts import missing_account
+from isvc.insight.diagnosis.finding import Finding, Level
+from isvc.insight.diagnosis.snapshot import Snapshot
+from isvc.kube.errors import Forbidden
+from isvc.kube.objects import Key, Object
+from isvc.kube.resource import CONFIG_MAPS, Resource
+from isvc.serving.config import CONFIG_MAP
+from isvc.serving.environment import Environment
+from isvc.toolkit.cache import Reader
+from isvc.toolkit.client import Client
+from isvc.toolkit.clock import SystemClock, timestamp
+from isvc.toolkit.reads import Read
+
+KINDS: Final[Mapping[str, Callable[[Reader, Environment], Kind[Any, Any]]]] = {
+    INFERENCE_GRAPHS.kind: inference_graphs,
+    TRAINED_MODELS.kind: trained_models,
+}
+READS: Final[Mapping[str, Callable[[Environment], tuple[Read, ...]]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """`children` should exist; `problem` says why there are not more; `config` what is wrong with the configuration.
+
+    `sources` are what they were planned from, besides the object itself.
+    """
+
+    children: tuple[Child, ...] = ()
+    problem: Finding | None = None
+    suspicions: tuple[Finding, ...] = ()
+    config: str = ""
+    sources: tuple[Reference, ...] = ()
+
+
+async def plan_for(client: Client, snapshot: Snapshot, service: Object) -> Intent:
+    name = str(service.get("kind"))
+    if name not in KINDS:
+        return Intent()
+    environment = Environment(system_namespace=snapshot.system_namespace)
+    reads = READS[name](environment) if name in READS else ()
+    kind, clock = KINDS[name](snapshot.reader(reads), environment), SystemClock()
+    gatherer = Gatherer(_Looking(client), clock)
+    answers = gatherer.answers()
+    try:
+        observe = partial(kind.observe, service, answers, timestamp(clock.now()))
+        observed = await gatherer.gather(observe, answers)
+        planned = await gatherer.gather(partial(kind.plan, observed), answers)
+    except Wait as wait:
+        return _unconfigured(snapshot, str(wait))
+    except DecodeError as error:
+        remedy = "correct that field; our webhooks refuse such a service where they are installed"
+        return Intent(problem=Finding("InvalidSpec", str(error), remedy))
+    except Forbidden as error:
+        return _unreadable(error.message)
+    return Intent(
+        planned.wanted(),
+        _problem(planned.stop) if planned.stop else None,
+        tuple(Finding(each.reason, each.message, each.remedy, Level.WARNS) for each in kind.doubts(observed, planned)),
+        sources=(_configuration(snapshot), *kind.sources(observed, planned)),
+    )
+
+
+class _Looking:
+    """A cluster as somebody sees it who may look, and perhaps not create anything: then nobody knows what it allows."""
+
+    def __init__(self, client: Client) -> None:
+        self.get, self.server_version, self._create = client.get, client.server_version, client.create
+
+    async def create(self, resource: Resource, obj: Object, *, dry_run: bool = True) -> Object:
+        try:
+            return await self._create(resource, obj, dry_run=True)
+        except Forbidden:
+            return obj
+
+
+def _problem(stop: Stop) -> Finding:
+    missing = missing_account("its pods are not created", stop.message)
+    remedy, level = stop.remedy or "change the service accordingly", Level.WAITS if stop.waits else Level.BLOCKS
+    return missing or Finding(stop.reason, stop.sentence, remedy, level)
+
+
+def _configuration(snapshot: Snapshot) -> Reference:
+    return CONFIG_MAPS, Key(snapshot.system_namespace, CONFIG_MAP)
+
+
+def _unconfigured(snapshot: Snapshot, problem: str) -> Intent:
+    """Nothing can be planned without a configuration, be it bad or not this user's to read."""
+    if CONFIG_MAPS not in snapshot.unread:
+        return Intent(config=problem)
+    return _unreadable(f"you may not read ConfigMap {CONFIG_MAP} in namespace {snapshot.system_namespace}")
+
+
+def _unreadable(why: str) -> Intent:
+    """What should exist is not known, since this user may not read what it depends on."""
+    message = f"what should exist for this service could not be planned: {why}"
+    return Intent(suspicions=(Finding("NotAllowedToRead", message, "ask as somebody who may", Level.WARNS),))

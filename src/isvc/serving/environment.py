@@ -1,0 +1,32 @@
+"""What is chosen for all objects where a manager is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from isvc.serving.llm.presets import PREFIX
+
+SYSTEM_NAMESPACE: Final = "kserve"
+KNATIVE_NAMESPACE: Final = "knative-serving"
+WILDCARD_LABEL: Final = "inference"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """`system_namespace`   where the configuration, shared presets and CA bundles are
+    `knative_namespace`  where Knative keeps its settings
+    `cluster_wide`       whether kinds that belong to no namespace may be read and written
+    `revision_limit`     how many earlier specs of a service are kept
+    `preset_prefix`      how the names of presets begin
+    `pin_presets`        whether those names stay what they were when a service was first seen
+    `wildcard_label`     stands for `*` where a listener of a gateway takes any host of a domain
+    """
+
+    system_namespace: str = SYSTEM_NAMESPACE
+    knative_namespace: str = KNATIVE_NAMESPACE
+    cluster_wide: bool = True
+    revision_limit: int = 10
+    preset_prefix: str = PREFIX
+    pin_presets: bool = True
+    wildcard_label: str = WILDCARD_LABEL
