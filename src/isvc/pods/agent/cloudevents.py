@@ -62,7 +62,7 @@ class Event:
 
 
 def timestamp(time: datetime) -> str:
-    """RFC 3339 in UTC, without zeros at the end of the fraction."""
+    """Writes RFC 3339 in UTC, without zeros at the end of the fraction."""
     text = time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
     return f"{text}Z"
 
@@ -72,7 +72,7 @@ def _json(document: object) -> str:
 
 
 def _header_value(text: str) -> str:
-    """No line can be broken by a value, whoever wrote it."""
+    """Escapes a value so that it can break no line, whoever wrote it."""
     return "".join(char if " " <= char < "\x7f" else _percent_encoded(char) for char in text)
 
 

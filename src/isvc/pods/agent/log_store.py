@@ -30,7 +30,7 @@ class _S3:
         from isvc.pods.stores import s3
 
         self._bucket, self._prefix = _bucket_and_prefix(url)
-        self._client, self._explained = s3.client(settings), s3.explained
+        self._client, self._explained = s3.client(settings), s3.explain_errors
 
     def put(self, key: str, content: bytes) -> None:
         key = _join(self._prefix, key)
@@ -44,7 +44,7 @@ class _Gcs:
 
         export_ca_bundle(settings)
         bucket, self._prefix = _bucket_and_prefix(url)
-        self._explained, self._host = gcs.explained, gcs.host_of(settings)
+        self._explained, self._host = gcs.explain_errors, gcs.host_of(settings)
         with self._explained(url, self._host):
             self._bucket = gcs.client().bucket(bucket)
 
@@ -63,10 +63,10 @@ class _Azure:
         parts = urlsplit(url)
         container, _, host = parts.netloc.rpartition("@")
         container, host = (container, host) if container else (host, "")
-        self._prefix, self._explained = parts.path.strip("/"), azure.explained
+        self._prefix, self._explained = parts.path.strip("/"), azure.explain_errors
         account = settings.get("AZURE_ACCOUNT_NAME") or host.partition(".")[0]
         address = settings.get("AZURE_SERVICE_URL") or f"https://{_blob_host(host, account, url)}"
-        with azure.explained(url):
+        with azure.explain_errors(url):
             service = need("azure.storage.blob", "azure").BlobServiceClient(
                 address, credential=azure.credential(settings, account)
             )

@@ -66,7 +66,7 @@ class Puller:
             await asyncio.sleep(_LOOK_EVERY)
 
     def _read(self) -> bool:
-        """Whether the file lists other models than before. One that cannot be read changes nothing."""
+        """Returns whether the file lists other models than before. One that cannot be read changes nothing."""
         try:
             text = self._file.read_bytes()
             if text == self._text:
@@ -114,7 +114,7 @@ class PullError(Exception):
 
 
 async def download(spec: Mapping[str, Any], folder: Path) -> None:
-    """By the storage initializer; a file beside the model says of which spec it is."""
+    """Downloads by the storage initializer; a file beside the model says of which spec it is."""
     digest = hashlib.sha256(orjson.dumps(spec, option=orjson.OPT_SORT_KEYS)).hexdigest()
     done = folder / f"SUCCESS.{digest}"
     if done.exists():

@@ -18,6 +18,7 @@ from isvc.pods.llmserver import embeddings, text, tokens
 from isvc.pods.llmserver.catalogue import Catalogue
 from isvc.pods.llmserver.engine import Engine
 from isvc.pods.llmserver.errors import ApiError, BadRequest, NotFound, TooLarge, Unauthorized, Unavailable, error_body
+from isvc.pods.llmserver.flags import VLLM_VERSION
 from isvc.pods.llmserver.generation import Generator
 from isvc.pods.llmserver.metrics import Metrics
 from isvc.pods.llmserver.protocol import (
@@ -29,7 +30,6 @@ from isvc.pods.llmserver.protocol import (
     decode,
 )
 from isvc.pods.llmserver.scheduler import Scheduler
-from isvc.pods.llmserver.version import VLLM_VERSION
 
 log = logging.getLogger("isvc.pods.llmserver")
 
@@ -149,7 +149,7 @@ class App:
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _measure_cache(self) -> None:
-        """llama.cpp answers between two steps; while a long prompt is being read, the last figure stands."""
+        """Asks llama.cpp, which answers between two steps; while it reads a long prompt, the last figure stands."""
         if not self._scheduler.running:
             self._cache_usage = 0.0
             return
@@ -181,7 +181,7 @@ class App:
 
     @web.middleware
     async def _authentication(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """As in vLLM, a key is needed for /v1; health and metrics are open."""
+        """Asks for a key for /v1, as vLLM does; health and metrics are open."""
         if self._keys and request.path.removeprefix(_KSERVE).startswith("/v1/"):
             scheme, _, key = request.headers.get("Authorization", "").partition(" ")
             given = key.strip().encode(errors="replace")

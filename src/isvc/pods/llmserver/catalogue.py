@@ -42,7 +42,7 @@ class Catalogue:
         return {"object": "list", "data": models + adapters}
 
     def _settings(self, adapter: str | None) -> Json:
-        """Every adapter is named, the unused ones with 0: llama.cpp would go on with those of the last request."""
+        """Names every adapter, the unused ones with 0: llama.cpp would go on with those of the last request."""
         if not self.adapters:
             return {}
         return {"lora": [{"id": i, "scale": float(name == adapter)} for i, name in enumerate(self.adapters)]}

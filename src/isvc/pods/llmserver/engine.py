@@ -81,7 +81,7 @@ class Engine:
             log.info("the model is loaded again")
 
     async def _kill_when_stuck(self, process: asyncio.subprocess.Process) -> None:
-        """A question that llama.cpp answers between two steps of its work has to be answered at some time."""
+        """Kills llama.cpp if it never answers a question that it answers between two steps of its work."""
         while True:
             await asyncio.sleep(min(_CHECK_SECONDS, self._stuck_after))
             try:
@@ -107,7 +107,7 @@ class Engine:
         return await self._request("POST", path, body)
 
     async def stream(self, path: str, body: Json) -> AsyncGenerator[Json]:
-        """The events of a generation, decoded. Closing the iterator cancels the generation."""
+        """Yields the events of a generation, decoded. Closing the iterator cancels the generation."""
         try:
             async with self._open("POST", path, {**body, "stream": True}) as response:
                 await _raise_for_status(response)
@@ -159,7 +159,7 @@ async def _raise_for_status(response: aiohttp.ClientResponse) -> None:
 
 
 def _refusal(error: Json) -> ApiError:
-    """llama.cpp's own error. It answers 500, too, to requests that it cannot make sense of."""
+    """Returns llama.cpp's own error. It answers 500, too, to requests that it cannot make sense of."""
     if error.get("type") == "exceed_context_size_error":
         return BadRequest(
             f"This model's maximum context length is {error['n_ctx']} tokens. However, your request has "

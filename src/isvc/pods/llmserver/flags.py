@@ -16,6 +16,7 @@ from pathlib import Path
 from isvc.pods.llmserver.errors import ServerError
 
 _MODEL = "/mnt/models"
+VLLM_VERSION = "0.22.0"  # whose flags and API this server follows; start scripts ask for it to choose flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Options:
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, list[str]]:
-    """The options, and the flags that have no meaning here."""
+    """Returns the options, and the flags that have no meaning here."""
     words = list(argv)
     if words[:1] == ["serve"]:
         del words[0]
@@ -53,7 +54,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, list[str]]:
         del words[:2]
     # Only the first word can be `vllm serve`'s model: a later one may be the value of a flag that is unknown here.
     positional = words.pop(0) if words and not words[0].startswith("-") else None
-    parsed, rest = parser().parse_known_args([_dashed(word) for word in words])
+    parsed, rest = parser().parse_known_args([_with_dashes(word) for word in words])
     model = parsed.model or positional or parsed.model_dir or os.environ.get("ISVC_MODEL_DIR", _MODEL)
     names = parsed.served_model_name or ([parsed.model_name] if parsed.model_name else [model])
     keys = parsed.api_key or ([os.environ["VLLM_API_KEY"]] if os.environ.get("VLLM_API_KEY") else [])
@@ -106,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _default_threads() -> int:
-    """Half of the processors: threads of llama.cpp that have to wait for a busy one slow each other down tenfold."""
+    """Returns half of the processors: threads of llama.cpp that wait for a busy one slow each other down tenfold."""
     return int(os.environ.get("OMP_NUM_THREADS") or 0) or (os.cpu_count() or 2) // 2
 
 
@@ -138,7 +139,7 @@ def lora_modules(text: str) -> list[LoraModule]:
     return modules
 
 
-def _dashed(word: str) -> str:
+def _with_dashes(word: str) -> str:
     name, equals, value = word.partition("=")
     return name.replace("_", "-") + equals + value if name.startswith("--") else word
 

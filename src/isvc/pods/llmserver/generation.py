@@ -16,7 +16,7 @@ from typing import Any
 from isvc.pods.llmserver.engine import Engine
 from isvc.pods.llmserver.errors import ApiError, EngineFailed
 from isvc.pods.llmserver.metrics import Metrics
-from isvc.pods.llmserver.responses import Usage, assembled
+from isvc.pods.llmserver.responses import Usage, assemble
 from isvc.pods.llmserver.scheduler import Scheduler
 
 Json = dict[str, Any]
@@ -49,7 +49,7 @@ class Generator:
         self._metrics = metrics
 
     async def whole(self, runs: Sequence[Run]) -> tuple[list[Json], list[Usage]]:
-        """The choices of all sequences and what each used."""
+        """Returns the choices of all sequences and what each used."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._whole(run)) for run in runs]
@@ -59,7 +59,7 @@ class Generator:
         return [choice for choice, _ in answers], [usage for _, usage in answers]
 
     async def parts(self, runs: Sequence[Run]) -> AsyncGenerator[Part]:
-        """The parts of all sequences as they come. Closing the iterator cancels what still runs."""
+        """Yields the parts of all sequences as they come. Closing the iterator cancels what still runs."""
         pending: asyncio.Queue[Part | Exception | None] = asyncio.Queue(_PENDING_PARTS)
         tasks = [asyncio.create_task(self._pump(index, run, pending)) for index, run in enumerate(runs)]
         try:
@@ -94,7 +94,7 @@ class Generator:
                 usage = part.usage or usage
                 if part.choice:
                     choices.append(part.choice)
-        return assembled(choices), usage
+        return assemble(choices), usage
 
     async def _parts(self, index: int, run: Run) -> AsyncGenerator[Part]:
         begin = time.monotonic()
@@ -102,7 +102,7 @@ class Generator:
         usage, ending = Usage(), dict[str, Any]()
         body = {**run.body, "stream_options": {"include_usage": True}}
         async with self._scheduler.sequence(run.adapter):
-            self._metrics.started(time.monotonic() - begin)
+            self._metrics.observe_wait(time.monotonic() - begin)
             async with aclosing(self._engine.stream(run.path, body)) as events:
                 async for event in events:
                     now = time.monotonic()
@@ -119,5 +119,5 @@ class Generator:
         if not ending.get("finish_reason"):
             raise EngineFailed("The model ended before its answer did.")
         seconds = time.monotonic() - begin
-        self._metrics.answered(ending["finish_reason"], usage.prompt, usage.cached, usage.generated, seconds)
+        self._metrics.observe_answer(ending["finish_reason"], usage.prompt, usage.cached, usage.generated, seconds)
         yield Part(index, usage=usage)

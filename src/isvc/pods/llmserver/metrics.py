@@ -56,7 +56,7 @@ class Metrics:
             registry=self.registry,
         )
 
-    def answered(self, reason: str, prompt: int, cached: int, generated: int, seconds: float) -> None:
+    def observe_answer(self, reason: str, prompt: int, cached: int, generated: int, seconds: float) -> None:
         """Counts a finished sequence."""
         self._prompt.inc(prompt)
         self._cache_queries.inc(prompt)
@@ -73,7 +73,7 @@ class Metrics:
     def next_token(self, seconds: float) -> None:
         self._between_tokens.observe(seconds)
 
-    def started(self, waited: float) -> None:
+    def observe_wait(self, waited: float) -> None:
         self._queued.observe(waited)
 
     def expose(self, scheduler: Scheduler, cache_usage: float, loras: int) -> bytes:
@@ -99,6 +99,6 @@ class Metrics:
 
 
 def _one_two_five(largest: int) -> list[float]:
-    """1, 2, 5, 10, 20, 50, … up to the largest."""
+    """Returns 1, 2, 5, 10, 20, 50, … up to the largest."""
     bounds = [factor * 10**power for power in range(len(str(largest))) for factor in (1, 2, 5)]
     return [float(bound) for bound in bounds if bound <= largest]

@@ -17,7 +17,7 @@ _OTHER_FORMATS = (".safetensors", ".bin", ".pt", ".pth", ".onnx")
 
 
 def find_model(where: str) -> Path:
-    """The file to load: of a folder its only or first model, of a split model its first part."""
+    """Returns the file to load: of a folder its only or first model, of a split model its first part."""
     path = Path(where)
     if path.is_dir():
         return _in_folder(path, "model")
@@ -56,7 +56,7 @@ def _first_parts(files: Iterable[Path]) -> Iterable[Path]:
 
 
 def _complete(path: Path) -> Path:
-    """The path, if it is a whole model or the first part of one whose other parts lie beside it."""
+    """Returns the path, if it is a whole model or the first part of one whose other parts lie beside it."""
     shard = _SHARD.search(path.name)
     if shard is None:
         return path

@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING
 
 from isvc.pods.llmserver import tls
 from isvc.pods.llmserver.errors import ServerError
-from isvc.pods.llmserver.flags import Options, parse
+from isvc.pods.llmserver.flags import VLLM_VERSION, Options, parse
 from isvc.pods.llmserver.gguf import read_header
 from isvc.pods.llmserver.model_files import find_adapter, find_model
-from isvc.pods.llmserver.version import VLLM_VERSION
 
 if TYPE_CHECKING:
     from isvc.pods.llmserver.engine import Engine
@@ -62,7 +61,7 @@ def _vllm_can_run() -> bool:
 
 
 def _vllm_flags(argv: Sequence[str]) -> list[str]:
-    """The API server takes flags alone, where `vllm serve` takes the model as its first word."""
+    """Turns the words of `vllm serve`, which takes the model as the first, into the flags that the API server takes."""
     words = list(argv)
     if words[:1] == ["serve"]:
         del words[0]
@@ -70,7 +69,7 @@ def _vllm_flags(argv: Sequence[str]) -> list[str]:
 
 
 def _write_termination_message(text: str) -> None:
-    """For the container's status, where Kubernetes looks for it."""
+    """Writes the message where Kubernetes looks for it, for the container's status."""
     path = Path(os.environ.get("TERMINATION_MESSAGE_PATH", "/dev/termination-log"))
     with contextlib.suppress(OSError):
         if path.exists():
@@ -162,7 +161,7 @@ def _chat_template(given: str | None) -> str | None:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Bound but not yet listening: a port in use is reported at once, and nobody connects before the model is there."""
+    """Binds and does not listen yet: a port in use is reported at once; nobody connects before the model is there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -71,7 +71,7 @@ class Sampling(msgspec.Struct, kw_only=True):
         return bool(self.stream_options and self.stream_options.include_usage)
 
     def sampling(self) -> Json:
-        """llama.cpp's names for what was given."""
+        """Returns what was given under llama.cpp's names."""
         given: Json = {
             "temperature": self.temperature,
             "top_p": self.top_p,
@@ -89,7 +89,7 @@ class Sampling(msgspec.Struct, kw_only=True):
         return {name: value for name, value in given.items() if value is not None}
 
     def schema(self) -> Any:
-        """The JSON schema that the answer has to fit, if one is asked for."""
+        """Returns the JSON schema that the answer has to fit, if one is asked for."""
         schema = self._schema()
         _check_size(schema, "response_format")
         return schema
@@ -97,7 +97,7 @@ class Sampling(msgspec.Struct, kw_only=True):
     def _schema(self) -> Any:
         guided = (self.structured_outputs or {}).get("json", self.guided_json)
         if guided is not None:
-            return _parsed(guided, "guided_json") if isinstance(guided, str) else guided
+            return _parse(guided, "guided_json") if isinstance(guided, str) else guided
         match (self.response_format or {}).get("type"):
             case "json_object":
                 return {"type": "object"}
@@ -185,8 +185,8 @@ _PLACE = re.compile(r" - at `\$\.?([^`]*)`$")
 
 
 def decode(body: bytes, kind: type[T]) -> T:
-    """A request, or BadRequest that names the field."""
-    fields = _parsed(body)
+    """Returns a request, or BadRequest that names the field."""
+    fields = _parse(body)
     if not isinstance(fields, dict):
         raise BadRequest("The body is not a JSON object")
     if issubclass(kind, Sampling):
@@ -198,7 +198,7 @@ def decode(body: bytes, kind: type[T]) -> T:
         raise BadRequest(str(error).replace("`$.", "`"), place[1] if place else None) from None
 
 
-def _parsed(text: bytes | str, field: str | None = None) -> Any:
+def _parse(text: bytes | str, field: str | None = None) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -206,7 +206,7 @@ def _parsed(text: bytes | str, field: str | None = None) -> Any:
 
 
 def inputs(value: Inputs, field: str) -> list[str | list[int]]:
-    """A text, a list of texts, a list of token ids or a list of such lists: always a list of inputs."""
+    """Returns a text, a list of texts, a list of token ids or a list of such lists: always a list of inputs."""
     if isinstance(value, str):
         return [value]
     if value and all(map(_is_token, value)):

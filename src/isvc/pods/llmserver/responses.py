@@ -25,7 +25,7 @@ class Usage:
 
 
 def total_usage(parts: Sequence[Usage], n: int) -> Json:
-    """The usage of a request: a prompt that was answered n times counts once."""
+    """Returns the usage of a request: a prompt that was answered n times counts once."""
     prompt, generated = sum(part.prompt for part in parts[::n]), sum(part.generated for part in parts)
     return {
         "prompt_tokens": prompt,
@@ -61,8 +61,8 @@ class Envelope:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
 
-def assembled(parts: Sequence[Json]) -> Json:
-    """One choice from the parts of its stream."""
+def assemble(parts: Sequence[Json]) -> Json:
+    """Puts one choice together from the parts of its stream."""
     last, tokens = parts[-1], [token for part in parts for token in (part.get("logprobs") or {}).get("content") or ()]
     choice: Json = {
         "finish_reason": next((part["finish_reason"] for part in parts if part.get("finish_reason")), None),
@@ -98,7 +98,7 @@ def chat_choice(choice: Json, index: int, top: int | None) -> Json:
 
 
 def text_choice(choice: Json, index: int, top: int | None, offset: int) -> Json:
-    """The offset is the number of characters that came before this part."""
+    """Returns a choice of /v1/completions; `offset` is the number of characters that came before this part."""
     found = (choice.get("logprobs") or {}).get("content")
     logprobs = None if top is None or not found else _text_logprobs(found, top, offset)
     return {"index": index, "text": choice["text"], "logprobs": logprobs, "finish_reason": choice.get("finish_reason")}
@@ -116,7 +116,7 @@ def _chat_token(token: Json, alternatives: Iterable[Json]) -> Json:
 
 
 def _text_logprobs(tokens: Sequence[Json], top: int, offset: int) -> Json:
-    """The older shape of /v1/completions: parallel lists."""
+    """Returns the older shape of /v1/completions: parallel lists."""
     offsets = []
     for token in tokens:
         offsets.append(offset)

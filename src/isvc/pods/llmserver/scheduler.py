@@ -23,13 +23,13 @@ class Scheduler:
         return self._running.total()
 
     def adapters(self) -> tuple[set[str], set[str]]:
-        """The LoRA adapters that waiting and running sequences use."""
+        """Returns the LoRA adapters that waiting and running sequences use."""
         waiting, running = ({name for name in +counts if name} for counts in (self._waiting, self._running))
         return waiting, running
 
     @asynccontextmanager
     async def sequence(self, adapter: str = "") -> AsyncIterator[None]:
-        """A place in llama.cpp, for the time of one sequence."""
+        """Yields a place in llama.cpp, for the time of one sequence."""
         self._waiting[adapter] += 1
         try:
             await self._free.acquire()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -12,12 +13,44 @@ from aiohttp import web
 
 from isvc.pods.llmserver.catalogue import Catalogue
 from isvc.pods.llmserver.errors import ApiError
-from isvc.pods.llmserver.event_stream import EventStream
 from isvc.pods.llmserver.generation import Generator, Part, Run
 from isvc.pods.llmserver.protocol import ChatRequest, CompletionRequest, Sampling, inputs
 from isvc.pods.llmserver.responses import Envelope, Usage, chat_choice, text_choice, total_usage
 
 Json = dict[str, Any]
+_PATIENCE = 30.0  # seconds for an event to be taken
+
+
+class EventStream:
+    """Server-sent events to one client, which is cut off when it does not read them.
+
+    A sequence keeps its place in llama.cpp until its last event is taken; clients that ask and do not read would keep
+    everybody else from theirs.
+    """
+
+    def __init__(self, request: web.Request, patience: float = _PATIENCE) -> None:
+        self._request = request
+        self._patience = patience
+        self.response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+
+    async def open(self) -> None:
+        await self.response.prepare(self._request)
+
+    async def send(self, body: dict[str, Any]) -> None:
+        await self._write(b"data: " + orjson.dumps(body) + b"\n\n")
+
+    async def close(self) -> None:
+        await self._write(b"data: [DONE]\n\n")
+        await self.response.write_eof()
+
+    async def _write(self, event: bytes) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self.response.write(event)
+        except TimeoutError:
+            if self._request.transport is not None:
+                self._request.transport.abort()
+            raise ConnectionResetError("the client does not read its stream") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +70,7 @@ class Job:
 def chat(asked: ChatRequest, catalogue: Catalogue) -> Job:
     model = catalogue.choose(asked.model)
     body = {**asked.llama(), **model.settings}
-    runs = [Run("/v1/chat/completions", _seeded(body, i), model.adapter) for i in range(asked.n or 1)]
+    runs = [Run("/v1/chat/completions", _with_seed(body, i), model.adapter) for i in range(asked.n or 1)]
     return Job(
         asked,
         runs,
@@ -50,7 +83,7 @@ def completion(asked: CompletionRequest, catalogue: Catalogue) -> Job:
     model = catalogue.choose(asked.model)
     body = {**asked.llama(), **model.settings}
     runs = [
-        Run("/v1/completions", {**_seeded(body, i), "prompt": prompt}, model.adapter)
+        Run("/v1/completions", {**_with_seed(body, i), "prompt": prompt}, model.adapter)
         for prompt in inputs(asked.prompt, "prompt")
         for i in range(asked.n or 1)
     ]
@@ -99,6 +132,6 @@ async def _stream(job: Job, generator: Generator, request: web.Request) -> web.S
     return stream.response
 
 
-def _seeded(body: Json, number: int) -> Json:
-    """The body for one of n answers; each has a seed of its own, or they would all be the same."""
+def _with_seed(body: Json, number: int) -> Json:
+    """Returns the body for one of n answers; each has a seed of its own, or they would all be the same."""
     return {**body, "seed": (body["seed"] + number) % 2**32} if "seed" in body else body

@@ -14,7 +14,7 @@ _CHECK_SECONDS = 10.0
 
 
 def load(options: Options) -> CertificateFiles | None:
-    """The certificate that the options name, if they do."""
+    """Returns the certificate that the options name, if they do."""
     if not options.ssl_certfile:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=options.ssl_ca_certs)
@@ -29,7 +29,7 @@ def load(options: Options) -> CertificateFiles | None:
 
 
 async def renew(certificate: CertificateFiles) -> None:
-    """New connections see the new certificate; while it is half-written the old one stays."""
+    """Shows the new certificate to new connections; while it is half-written the old one stays."""
     while True:
         await asyncio.sleep(_CHECK_SECONDS)
         certificate.reload()

@@ -75,5 +75,5 @@ async def _count(body: Json, engine: Engine) -> int:
 
 
 def _text(piece: str | list[int]) -> str:
-    """A piece that is part of a character comes as bytes."""
+    """Returns the text of a piece, which comes as bytes when it is part of a character."""
     return piece if isinstance(piece, str) else bytes(piece).decode(errors="replace")

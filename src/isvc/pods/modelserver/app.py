@@ -81,7 +81,7 @@ class Server:
             raise ModelNotFound(name)
         return self.models[name]
 
-    def loaded(self, name: str) -> Model:
+    def ready_model(self, name: str) -> Model:
         model = self.model(name)
         if not model.ready:
             raise ModelNotReady(name)
@@ -90,17 +90,17 @@ class Server:
     # -- v1 ---------------------------------------------------------------------------------------------------------
 
     async def _predict(self, request: web.Request) -> web.StreamResponse:
-        result = await self.run(self._loaded(request), "predict", await _decode_v1(request), request.headers)
+        result = await self.run(self._requested_model(request), "predict", await _decode_v1(request), request.headers)
         return await _encode(request, result)
 
     async def _explain(self, request: web.Request) -> web.StreamResponse:
-        result = await self.run(self._loaded(request), "explain", await _decode_v1(request), request.headers)
+        result = await self.run(self._requested_model(request), "explain", await _decode_v1(request), request.headers)
         return await _encode(request, result)
 
     # -- v2 ---------------------------------------------------------------------------------------------------------
 
     async def _infer(self, request: web.Request) -> web.StreamResponse:
-        model = self._loaded(request)
+        model = self._requested_model(request)
         asked = decode_request(await request.read(), request.headers.get(BINARY_HEADER))
         result = await self.run(model, "predict", asked, request.headers)
         if not isinstance(result, InferResponse):
@@ -134,7 +134,7 @@ class Server:
         return _json({"models": list(self.models)})
 
     async def _model_ready(self, request: web.Request) -> web.Response:
-        return _json({"name": self._loaded(request).name, "ready": True})
+        return _json({"name": self._requested_model(request).name, "ready": True})
 
     async def _metrics(self, request: web.Request) -> web.Response:
         return web.Response(body=generate_latest(self.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -144,8 +144,8 @@ class Server:
     def _model(self, request: web.Request) -> Model:
         return self.model(request.match_info["name"])
 
-    def _loaded(self, request: web.Request) -> Model:
-        return self.loaded(request.match_info["name"])
+    def _requested_model(self, request: web.Request) -> Model:
+        return self.ready_model(request.match_info["name"])
 
     async def run(self, model: Model, verb: str, payload: Payload, headers: Headers) -> Any:
         prepared = await self._step("preprocess", model, model.preprocess, payload, headers)
@@ -181,7 +181,7 @@ class Server:
 
 
 def _refuse_compressed(request: web.Request) -> None:
-    """A small body must not become a huge one here; KServe's servers do not unpack bodies either."""
+    """Refuses compressed bodies, as KServe's servers do: a small one must not become a huge one here."""
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise web.HTTPUnsupportedMediaType(reason="compressed requests are not supported")
 

@@ -110,7 +110,7 @@ class LightGBMModel(TabularModel):
 
 
 def model_file(folder: Path, endings: Sequence[str]) -> Path:
-    """The one file in the folder with a known ending, or the file itself where a claim's path leads to one."""
+    """Returns the one file in the folder with a known ending, or the file itself where a claim's path leads to one."""
     if folder.is_file() and folder.suffix in endings:
         return folder
     if folder.is_file():
@@ -130,7 +130,7 @@ def model_file(folder: Path, endings: Sequence[str]) -> Path:
 
 
 def rows_of(payload: Payload, columns: list[str] | None = None) -> Any:
-    """The table in a request of either protocol: an array, a list of strings, or a data frame of named columns."""
+    """Returns the table in a request of either protocol: an array, a list of strings, or a frame of named columns."""
     if isinstance(payload, InferRequest):
         return _tensor_rows(payload)
     if not isinstance(payload, dict):

@@ -44,7 +44,7 @@ Method = Callable[[Any, Any], Awaitable[Any]]
 
 
 async def serve(server: Server, host: str, port: int) -> aio.Server:
-    """A server that has started; the caller stops it."""
+    """Returns a server that has started; the caller stops it."""
     service = _Service(server)
     handlers = {name: _handler(name, getattr(service, _snake(name))) for name in _METHODS}
     listener = aio.server(
@@ -115,7 +115,7 @@ class _Service:
         return message("ModelMetadataResponse")(name=model.name, **types)
 
     async def model_infer(self, request: Any, context: Any) -> Any:
-        model = self._server.loaded(request.model_name)
+        model = self._server.ready_model(request.model_name)
         headers = {name: value for name, value in context.invocation_metadata() or () if isinstance(value, str)}
         result = await self._server.run(model, "predict", decode(request), headers)
         if not isinstance(result, InferResponse):

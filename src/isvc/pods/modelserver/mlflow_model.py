@@ -46,7 +46,7 @@ class MLflowModel(TabularModel):
         return True
 
     def _folder(self) -> Path:
-        """The folder of the MLmodel: the model's own, or the only one in it."""
+        """Returns the folder of the MLmodel: the model's own, or the only one in it."""
         found = sorted([*self.model_dir.glob("MLmodel"), *self.model_dir.glob("*/MLmodel")])
         if not found:
             raise ModelFileError(f"there is no file MLmodel in {self.model_dir}")

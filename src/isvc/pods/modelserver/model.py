@@ -54,7 +54,7 @@ class Model:
 
 
 def response_to(request: InferRequest, model_name: str, result: Any) -> InferResponse:
-    """An array, or a list of strings or numbers, as the one output of a v2 response."""
+    """Returns an array, or a list of strings or numbers, as the one output of a v2 response."""
     import uuid
 
     import numpy

@@ -49,7 +49,7 @@ class OnnxModel(TabularModel):
         return InferResponse(self.name, tensors, payload.id or str(uuid.uuid4()))
 
     def _inputs(self, request: InferRequest) -> dict[str, Any]:
-        """By the model's names; a request with one tensor need not know what the model calls it."""
+        """Returns tensors by the model's names; a request with one tensor need not know what the model calls it."""
         given = {tensor.name: tensor.as_numpy() for tensor in request.inputs}
         names = [each.name for each in self._session.get_inputs()]
         if len(given) == len(names) == 1:
@@ -69,17 +69,17 @@ class OnnxModel(TabularModel):
             raise InferenceError(str(error)) from error
 
     def input_types(self) -> list[dict[str, Any]]:
-        return [_described(each) for each in self._session.get_inputs()]
+        return [_describe(each) for each in self._session.get_inputs()]
 
     def output_types(self) -> list[dict[str, Any]]:
-        return [_described(each) for each in self._session.get_outputs() if each.type.startswith("tensor(")]
+        return [_describe(each) for each in self._session.get_outputs() if each.type.startswith("tensor(")]
 
 
 def _datatype(kind: str) -> tuple[str, str]:
-    """The protocol's and numpy's name for a type such as `tensor(float)`."""
+    """Returns the protocol's and numpy's name for a type such as `tensor(float)`."""
     return _TYPES.get(kind.removeprefix("tensor(").removesuffix(")"), ("BYTES", "object"))
 
 
-def _described(tensor: Any) -> dict[str, Any]:
+def _describe(tensor: Any) -> dict[str, Any]:
     shape = [size if isinstance(size, int) else -1 for size in tensor.shape]
     return {"name": tensor.name, "datatype": _datatype(tensor.type)[0], "shape": shape}

@@ -48,7 +48,7 @@ _MESSAGES: Final = {
 
 
 def message(name: str) -> type[Any]:
-    """The class of a message."""
+    """Returns the class of a message."""
     found: type[Any] = GetMessageClass(_POOL.FindMessageTypeByName(f"inference.{name}"))
     return found
 

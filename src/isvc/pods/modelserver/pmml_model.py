@@ -52,7 +52,7 @@ class PmmlModel(TabularModel):
         return {"predictions": [dict(zip(columns, row, strict=True)) for row in rows]}
 
     def _columns(self, rows: Any) -> dict[str, list[Any]]:
-        """The target and the declared outputs, each with a value for every row."""
+        """Returns the target and the declared outputs, each with a value for every row."""
         import pandas
         from sklearn.base import is_classifier
 

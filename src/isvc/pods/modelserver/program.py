@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _last_words(text: str) -> None:
-    """For the container's status, where Kubernetes looks for them."""
+    """Writes them where Kubernetes looks for them, for the container's status."""
     path = Path(os.environ.get("TERMINATION_MESSAGE_PATH", "/dev/termination-log"))
     with contextlib.suppress(OSError):
         if path.exists():
@@ -195,7 +195,7 @@ def _custom(spec: str) -> type[Model]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Bound but not yet listening: a port in use is reported at once, and connections wait for no model."""
+    """Binds and does not listen yet: a port in use is reported at once, and connections wait for no model."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -237,7 +237,7 @@ def _fork_workers(count: int) -> bool:
 
 
 def _pod_port(port: str) -> int:
-    """Where a port of the pod is on this machine, if the pod has it; 0 if not, and on a cluster."""
+    """Returns where a port of the pod is on this machine, if the pod has it; 0 if not, and on a cluster."""
     return int(json.loads(os.environ.get("ISVC_PORTS") or "{}").get(port, 0))
 
 

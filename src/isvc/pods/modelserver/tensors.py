@@ -96,7 +96,7 @@ class InferResponse:
 
 
 def decode_request(body: bytes, header_length: str | None) -> InferRequest:
-    """A request body; `header_length` is the value of the binary extension's header, when it was sent."""
+    """Returns a request body; `header_length` is the value of the binary extension's header, when it was sent."""
     if header_length is not None and not (header_length.isascii() and header_length.isdigit()):
         raise InvalidInput(f"{BINARY_HEADER} is not a number: {header_length}")
     end = len(body) if header_length is None else int(header_length)
@@ -125,7 +125,7 @@ def decode_response(document: dict[str, Any]) -> InferResponse:
 
 
 def encode_response(response: InferResponse, request: InferRequest) -> tuple[bytes, int | None]:
-    """The body, and the length of its JSON part when binary tensors follow it."""
+    """Returns the body, and the length of its JSON part when binary tensors follow it."""
     wanted = {str(o.get("name")): o.get("parameters") or {} for o in request.outputs}
     document = response.to_json()
     tail = b""
@@ -140,7 +140,7 @@ def encode_response(response: InferResponse, request: InferRequest) -> tuple[byt
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a request."""
+    """Returns the JSON object in a request."""
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -181,7 +181,7 @@ def _decode_tensor(item: Any, binary: memoryview) -> tuple[Tensor, int]:
 
 
 def unpack(name: str, datatype: str, shape: list[int], raw: memoryview) -> list[Any]:
-    """The elements of a tensor that came as bytes."""
+    """Returns the elements of a tensor that came as bytes."""
     if datatype not in _DTYPES:
         raise InvalidInput(f"input {name} has the unknown datatype {datatype}: one of {', '.join(_DTYPES)}")
     if datatype == "BYTES":
@@ -203,7 +203,7 @@ def unpack(name: str, datatype: str, shape: list[int], raw: memoryview) -> list[
 
 
 def pack(tensor: Tensor) -> bytes:
-    """The elements of a tensor as bytes."""
+    """Returns the elements of a tensor as bytes."""
     if tensor.datatype == "BYTES":
         encoded = [str(item).encode() for item in tensor.data]
         return b"".join(struct.pack("<I", len(item)) + item for item in encoded)

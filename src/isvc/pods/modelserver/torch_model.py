@@ -62,7 +62,7 @@ class TorchScriptModel(TabularModel):
         return [given[name] for name in names if name in given] if given.keys() <= set(names) else list(given.values())
 
     def _run(self, arguments: list[Any]) -> list[tuple[str, Any]]:
-        """The outputs as arrays, with their names."""
+        """Returns the outputs as arrays, with their names."""
         import torch
 
         try:

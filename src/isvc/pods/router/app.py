@@ -13,8 +13,7 @@ from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from isvc.pods.router.errors import RoutingError
-from isvc.pods.router.execution import Answer, run
+from isvc.pods.router.execution import Answer, RoutingError, run
 from isvc.pods.router.gjson.documents import is_json
 from isvc.pods.router.graph import Graph
 from isvc.pods.router.mesh import Mesh
@@ -44,7 +43,7 @@ class Router:
         return app
 
     async def _client_session(self, app: web.Application) -> AsyncIterator[None]:
-        """An unanswered service takes as long as the graph says, or as it likes."""
+        """Yields a session in which a service may take as long as the graph says, or as it likes."""
         timeout = aiohttp.ClientTimeout(total=self.graph.router_timeouts.service_client)
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=True) as self._session:
@@ -60,15 +59,15 @@ class Router:
             async with asyncio.timeout(timeouts.server_read):
                 body = await request.read()
         except TimeoutError:
-            return _failed(RoutingError(f"the request was not received within {timeouts.server_read:g} s", 408))
+            return _failure(RoutingError(f"the request was not received within {timeouts.server_read:g} s", 408))
         try:
             async with asyncio.timeout(timeouts.server_write):
                 answer = await run(self.graph, body, lambda url, given: self._call(url, given, headers))
         except TimeoutError:
-            return _failed(RoutingError(f"the graph did not answer within {timeouts.server_write:g} s", 504))
+            return _failure(RoutingError(f"the graph did not answer within {timeouts.server_write:g} s", 504))
         except RoutingError as error:
             log.error("%s %s: %s", request.method, request.path, error)
-            return _failed(error)
+            return _failure(error)
         return web.Response(body=answer.body, status=answer.status, content_type=_content_type(answer.body))
 
     async def _call(self, url: str, body: bytes, headers: CIMultiDict[str]) -> Answer:
@@ -93,12 +92,12 @@ class Router:
 
 
 def canonical(header: str) -> str:
-    """A header's name in the form that patterns are written for, `X-Request-Id`."""
+    """Returns a header's name in the form that patterns are written for, `X-Request-Id`."""
     return "-".join(word.capitalize() for word in header.split("-"))
 
 
 def compile_patterns(text: str) -> list[Any]:
-    """The comma-separated patterns of PROPAGATE_HEADERS; one that is no pattern is reported and left out.
+    """Returns the comma-separated patterns of PROPAGATE_HEADERS; one that is no pattern is reported and left out.
 
     They are RE2's, as in Go, and so is the time they take: it grows with a header's name alone.
     """
@@ -113,7 +112,7 @@ def compile_patterns(text: str) -> list[Any]:
     return patterns
 
 
-def _failed(error: RoutingError) -> web.Response:
+def _failure(error: RoutingError) -> web.Response:
     return web.Response(body=error.body(), status=error.status, content_type="application/json")
 
 

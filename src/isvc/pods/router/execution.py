@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import orjson
 
 from isvc.pods.router import gjson
-from isvc.pods.router.errors import RoutingError
 from isvc.pods.router.graph import RESPONSE, ROOT, Graph, Node, Step
 
 _T = TypeVar("_T")
@@ -23,6 +22,17 @@ log = logging.getLogger("isvc.pods.router")
 
 # Far more than a graph that means it: nodes that lead to each other in a circle come to an end here.
 _MAX_DEPTH = 100
+
+
+class RoutingError(Exception):
+    """The graph has no answer for a request."""
+
+    def __init__(self, cause: str, status: int = 500) -> None:
+        super().__init__(cause)
+        self.status = status
+
+    def body(self) -> bytes:
+        return orjson.dumps({"error": "Failed to process request", "cause": str(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +100,25 @@ class _Run:
         return answer
 
     async def _ensemble(self, steps: Sequence[Step], request: bytes, depth: int) -> Answer:
-        """All at once; an error of any of them is the answer, and so is the first hard one in order that fails."""
+        """Runs all at once; an error of any of them is the answer, and so is the first hard one in order that fails."""
         members = [asyncio.create_task(self._member(step, request, depth)) for step in steps]
         together: dict[str, Any] = {}
         try:
             for index, step in enumerate(steps):
                 answer, body = await _result_or_first_error(members[index], members)
                 if step.is_hard and not answer.is_success:
-                    return Answer(_encoded(body), answer.status)
+                    return Answer(_encode(body), answer.status)
                 together[step.step_name or str(index)] = body
         finally:
             for member in members:
                 member.cancel()
             await asyncio.gather(*members, return_exceptions=True)
-        return Answer(_encoded(together), 200)
+        return Answer(_encode(together), 200)
 
     async def _member(self, step: Step, request: bytes, depth: int) -> tuple[Answer, Any]:
-        """The answer of one step, and the object that it is."""
+        """Returns the answer of one step, and the object that it is."""
         answer = await self._step(step, request, depth)
-        body = _parsed(answer.body)
+        body = _parse(answer.body)
         if body is not None and not isinstance(body, dict):
             raise RoutingError(f"{step.step_name or step.service_url} answered JSON that is no object")
         return answer, body
@@ -151,7 +161,7 @@ def _holds(condition: str, answer: bytes) -> bool:
 
 
 def _predictions_as_instances(request: bytes) -> bytes:
-    """What one model predicted is what the next is asked about; nothing else of the document is passed on."""
+    """Asks the next model about what the last predicted; nothing else of the document is passed on."""
     try:
         document = orjson.loads(request)
     except orjson.JSONDecodeError:
@@ -159,17 +169,17 @@ def _predictions_as_instances(request: bytes) -> bytes:
     if not isinstance(document, dict) or not isinstance(document.get("instances", []), list | None):
         return request
     predictions = document.get("predictions")
-    return _encoded({"instances": predictions}) if isinstance(predictions, list) and predictions else request
+    return _encode({"instances": predictions}) if isinstance(predictions, list) and predictions else request
 
 
-def _parsed(body: bytes) -> Any:
+def _parse(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise RoutingError(str(error)) from None
 
 
-def _encoded(document: Any) -> bytes:
+def _encode(document: Any) -> bytes:
     try:
         return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError as error:  # nested too deeply

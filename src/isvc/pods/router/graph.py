@@ -20,7 +20,7 @@ class Step(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_hard(self) -> bool:
-        """The answer of the node is this step's where it fails."""
+        """Whether the answer of the node is this step's where it fails."""
         return self.dependency == "Hard"
 
 

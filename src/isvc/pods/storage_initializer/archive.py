@@ -23,7 +23,7 @@ def is_archive(name: str) -> bool:
 
 
 def unpack_single(folder: Path) -> None:
-    """If the folder holds one file and that is an archive, put what is in it in its place."""
+    """Puts what is in an archive in its place, if it is the only file in the folder."""
     entries = list(folder.iterdir())
     if len(entries) == 1 and entries[0].is_file() and is_archive(entries[0].name):
         unpack(entries[0], folder)

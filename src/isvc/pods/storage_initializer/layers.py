@@ -32,7 +32,7 @@ def apply_layer(layer: Path, folder: Path) -> None:
 
 
 def check_links(folder: Path) -> None:
-    """After the last layer, as a later one may bring what an earlier one links to."""
+    """Checks links after the last layer, as a later one may bring what an earlier one links to."""
     try:
         Tree(folder, Budget(0)).remove_symlinks_to_nowhere()
     except Damaged as error:
@@ -85,7 +85,7 @@ class _Layer:
                 self._remove_earlier(place, whole=whole)
 
     def _without_links(self, path: PurePosixPath) -> Path | None:
-        """The place of an earlier layer's entry; None if there is none, or only through a link."""
+        """Returns the place of an earlier layer's entry; None if there is none, or only through a link."""
         place = self.tree.root
         for part in path.parts[:-1]:
             place /= part

@@ -20,15 +20,15 @@ PREFIX: Final = ".isvc-incoming-"
 
 
 @contextmanager
-def staged(destination: Path) -> Iterator[Path]:
-    """A folder to fill. It becomes the destination when the block ends well, and is removed when it does not.
+def stage(destination: Path) -> Iterator[Path]:
+    """Yields a folder to fill. It becomes the destination when the block ends well, and is removed when it does not.
 
     What is beside it is removed in any case: a place for what is needed only meanwhile.
     """
     destination = destination.absolute()
     home = destination if _has_to_stay(destination) else destination.parent
     home.mkdir(parents=True, exist_ok=True)
-    with _locked(home):
+    with _lock(home):
         _remove_leftovers(home)
         incoming = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home))
         lock = _try_lock(incoming)
@@ -48,14 +48,14 @@ def staged(destination: Path) -> Iterator[Path]:
 
 
 def _has_to_stay(destination: Path) -> bool:
-    """A mount point cannot be renamed over; a folder with content may hold somebody else's model."""
+    """Whether it is a mount point, which cannot be renamed over, or has content, which may be somebody else's model."""
     return destination.is_dir() and (
         os.path.ismount(destination) or any(destination.iterdir()) or not _can_make_folders(destination.parent)
     )
 
 
 def _can_make_folders(folder: Path) -> bool:
-    """Found out by trying: permissions alone know nothing of read-only volumes and sandboxes."""
+    """Whether that works, found out by trying: permissions know nothing of read-only volumes and sandboxes."""
     try:
         made = tempfile.mkdtemp(prefix=PREFIX, dir=folder)
     except OSError:
@@ -88,7 +88,7 @@ def _remove_leftovers(home: Path) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 from isvc.pods.storage_initializer import schemes
 from isvc.pods.storage_initializer.archive import unpack_single
-from isvc.pods.storage_initializer.placement import staged
+from isvc.pods.storage_initializer.placement import stage
 from isvc.pods.storage_initializer.redaction import RedactingFormatter, Redaction
 from isvc.pods.stores.errors import NoSpace, StorageError
 from isvc.pods.stores.settings import Settings
@@ -63,7 +63,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 def bring(source: str, destination: Path, settings: Settings) -> None:
     log.info("bringing %s to %s", source, destination)
     started = time.monotonic()
-    with staged(destination) as folder:
+    with stage(destination) as folder:
         schemes.fetch(source, folder, settings)
         unpack_single(folder)
     log.info("%s is in %s after %.1f s", source, destination, time.monotonic() - started)

@@ -40,7 +40,7 @@ class Progress:
 
 
 @contextmanager
-def watched(folder: Path, what: str, total: int | None) -> Iterator[None]:
+def watch_size(folder: Path, what: str, total: int | None) -> Iterator[None]:
     """Log the progress of a download that a library does, by the size of what it has written."""
     progress, over = Progress(what, total), threading.Event()
 

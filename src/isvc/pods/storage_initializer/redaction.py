@@ -80,7 +80,7 @@ def _in_environment(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _in_json(text: str) -> Iterator[str]:
-    document = _parsed(text)
+    document = _parse(text)
     if isinstance(document, dict):
         for name, value in document.items():
             if _SECRET_NAME.search(name):
@@ -89,13 +89,13 @@ def _in_json(text: str) -> Iterator[str]:
 
 
 def _leaves(text: str) -> Iterator[str]:
-    """The values of a JSON map of headers."""
-    document = _parsed(text)
+    """Yields the values of a JSON map of headers."""
+    document = _parse(text)
     if isinstance(document, dict):
         yield from map(str, document.values())
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:

@@ -59,7 +59,7 @@ class Registry:
     def __init__(self, host: str, repository: str, settings: Settings) -> None:
         insecure = settings.flag("KSERVE_OCI_INSECURE_REGISTRY")
         self.host = host
-        self.web = Web(_unverified() if insecure else tls_context(settings))
+        self.web = Web(_trust_all() if insecure else tls_context(settings))
         self.base = f"{'http' if insecure else 'https'}://{host}/v2/{repository}"
         self._logins = _Logins.read(Path(settings.get("KSERVE_OCI_DOCKER_CONFIG", DOCKER_CONFIG)))
         self._token_hosts = {TOKEN_HOSTS.get(host, ""), *settings.patterns("KSERVE_OCI_TOKEN_HOSTS")}
@@ -71,7 +71,7 @@ class Registry:
         return {"Authorization": self.authorization} if self.authorization else {}
 
     def manifest(self, reference: str) -> dict[str, Any]:
-        """A manifest or an index of them, which is what its digest says if the reference is one."""
+        """Returns a manifest or an index of them, which is what its digest says if the reference is one."""
         digest = _DIGEST.fullmatch(reference)
         if ":" in reference and not digest:
             raise Damaged(f"{reference} is no sha256 digest")
@@ -99,7 +99,7 @@ class Registry:
         return RemoteFile("layer", file.open, blob.size)
 
     def _get_token(self, refused: Denied) -> bool:
-        """Most registries refuse at first and say where to get a token, which strangers may also have."""
+        """Gets a token, also as a stranger: most registries refuse at first and say where to get one."""
         answer = refused.__cause__
         challenge = answer.headers.get("WWW-Authenticate", "") if isinstance(answer, HTTPError) else ""
         asked = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
@@ -117,7 +117,7 @@ class Registry:
         return True
 
     def _login_for(self, realm: SplitResult) -> str:
-        """What to show at the place that gives tokens; a place that must not see the login is refused."""
+        """Returns what to show at the place that gives tokens; a place that must not see the login is refused."""
         if origin(realm.geturl()) == origin(self.base):
             return self._logins.of(self.host)
         if realm.scheme != "https":
@@ -149,12 +149,12 @@ class _Logins:
         return cls({_host(name): login for name, entry in entries if (login := _login(entry))})
 
     def of(self, host: str) -> str:
-        """Empty when there is none. A login for one port is for no other."""
+        """Returns the login for a host, empty when there is none. One for one port is for no other."""
         return self._by_host.get(host, "")
 
 
 def _host(name: str) -> str:
-    """Of `host:port`, `https://host` or `https://host/v1/`, as docker writes them."""
+    """Returns the host in `host:port`, `https://host` or `https://host/v1/`, as docker writes them."""
     return name.removeprefix("https://").removeprefix("http://").partition("/")[0]
 
 
@@ -166,7 +166,7 @@ def _login(entry: Any) -> str:
     return ""
 
 
-def _unverified() -> ssl.SSLContext:
+def _trust_all() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -39,11 +39,11 @@ def zstd() -> ModuleType | None:
 
 @contextmanager
 def open_tar(path: Path, budget: Budget) -> Iterator[tarfile.TarFile]:
-    """The tar file at a path. Whatever is wrong with it is `Damaged`; its checksum is compared at the end."""
+    """Yields the tar file at a path. Whatever is wrong with it is `Damaged`; its checksum is compared at the end."""
     known = zstd()
     broken = (*BROKEN, known.ZstdError) if known else BROKEN
     try:
-        with _decompressed(path) as stream:
+        with _open_decompressed(path) as stream:
             metered = _Metered(stream, budget)
             with tarfile.open(fileobj=metered, mode="r:") as tar:
                 yield tar
@@ -75,13 +75,13 @@ def unpack_member(tar: tarfile.TarFile, member: tarfile.TarInfo, path: PurePosix
 
 
 def members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Every entry, forgotten once it has been dealt with: an archive may have millions."""
+    """Yields every entry, forgotten once it has been dealt with: an archive may have millions."""
     for member in tar:
         yield member
         tar.members = []  # type: ignore[attr-defined]
 
 
-def _decompressed(path: Path) -> IO[bytes] | gzip.GzipFile:
+def _open_decompressed(path: Path) -> IO[bytes] | gzip.GzipFile:
     with path.open("rb") as file:
         magic = file.read(6)
     if magic.startswith(b"\x1f\x8b"):

@@ -104,7 +104,7 @@ def download(
 
 
 def place(folder: Path, path: str) -> Path:
-    """Where a file belongs, which is inside the folder whatever its name says."""
+    """Returns where a file belongs, which is inside the folder whatever its name says."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts:
         raise Damaged(f"a file named {path!r} would leave the model's folder")
@@ -169,11 +169,11 @@ class _Copy:
         if size is not None and self.length > size:
             self._start_over()
             raise Damaged(f"more than the {size} bytes that were announced arrived")
-        if digest and self._summed(digest) != digest.expected:
+        if digest and self._checksum(digest) != digest.expected:
             self._start_over()
             raise Damaged(f"its {digest.name} is not the one that the store announced")
 
-    def _summed(self, digest: Digest) -> bytes:
+    def _checksum(self, digest: Digest) -> bytes:
         if self._sum and self._name == digest.name:
             return self._sum.digest()
         whole = digest.new()
@@ -191,7 +191,7 @@ class _Copy:
 
 
 def _expect_room(folder: Path, size: int) -> None:
-    """Fail at once rather than after an hour."""
+    """Fails at once rather than after an hour if there is no room."""
     volume = os.statvfs(folder)
     free = volume.f_bavail * volume.f_frsize
     if size > free:

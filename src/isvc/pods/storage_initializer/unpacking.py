@@ -45,7 +45,7 @@ class Budget:
 
 
 def path_inside(name: str) -> PurePosixPath:
-    """An entry's name as a path below the folder; a name that leads out of it is refused."""
+    """Returns an entry's name as a path below the folder; a name that leads out of it is refused."""
     if "\0" in name or name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/"):
         raise Damaged(f"{name!r} would be unpacked outside the model's folder")
     path = PurePosixPath(*(part for part in name.split("/") if part not in ("", ".")))
@@ -68,13 +68,13 @@ class Tree:
     def make_folder(self, path: PurePosixPath) -> None:
         if not path.name:  # the folder itself
             return
-        with self._named(path):
+        with self._refuse_bad_name(path):
             target = self._parent(path) / path.name
             if target.is_symlink() or not target.is_dir():
                 self._empty_place(path).mkdir()
 
     def write_file(self, path: PurePosixPath, content: IO[bytes], *, executable: bool = False) -> None:
-        with self._named(path):
+        with self._refuse_bad_name(path):
             mode = 0o755 if executable else 0o644
             target = os.open(self._empty_place(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         with os.fdopen(target, "wb") as out:
@@ -85,11 +85,11 @@ class Tree:
     def make_symlink(self, path: PurePosixPath, target: str) -> None:
         if not target or target.startswith("/") or "\0" in target:
             raise Damaged(f"{str(path)!r} is a link to {target!r}, outside the model's folder")
-        with self._named(path):
+        with self._refuse_bad_name(path):
             self._empty_place(path).symlink_to(target)
 
     def make_hard_link(self, path: PurePosixPath, source: PurePosixPath) -> None:
-        with self._named(path):
+        with self._refuse_bad_name(path):
             original = self._parent(source) / source.name
             if path == source or original.is_symlink() or not original.is_file():
                 raise Damaged(f"{str(path)!r} is a hard link to {str(source)!r}, which is no file before it")
@@ -111,7 +111,7 @@ class Tree:
                     raise Damaged(f"{shown!r} is a link that leads outside the model's folder")
 
     def _parent(self, path: PurePosixPath) -> Path:
-        """The folder of an entry, made when it is missing and never reached through a link."""
+        """Returns the folder of an entry, made when it is missing and never reached through a link."""
         place = self.root
         for part in path.parts[:-1]:
             place /= part
@@ -123,7 +123,7 @@ class Tree:
         return place
 
     def _empty_place(self, path: PurePosixPath) -> Path:
-        """Where an entry goes; what an earlier entry put there is removed."""
+        """Returns where an entry goes; what an earlier entry put there is removed."""
         self.budget.spend(ENTRY_COST)
         target = self._parent(path) / path.name
         if target.is_dir() and not target.is_symlink():
@@ -133,7 +133,7 @@ class Tree:
         return target
 
     @contextmanager
-    def _named(self, path: PurePosixPath) -> Iterator[None]:
+    def _refuse_bad_name(self, path: PurePosixPath) -> Iterator[None]:
         if not path.name:
             raise Damaged("an entry has no name")
         try:

@@ -40,7 +40,7 @@ class Web:
 
     @contextmanager
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[http.client.HTTPResponse]:
-        """A response with a good status; anything else is one of our errors."""
+        """Yields a response with a good status; anything else is one of our errors."""
         request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", **(headers or {})})  # noqa: S310
         if request.type not in ("http", "https"):
             raise StorageError(f"{url} is not an HTTP address")
@@ -61,7 +61,7 @@ class Web:
             raise Interrupted(f"{url}: {error or type(error).__name__}") from error
 
     def read(self, url: str, headers: Mapping[str, str] | None = None, limit: int = LARGEST_JSON) -> bytes:
-        """A whole answer, for those that have to be small."""
+        """Returns a whole answer, for those that have to be small."""
         with self.get(url, headers) as response:
             content = response.read(limit + 1)
         if len(content) > limit:
@@ -101,7 +101,7 @@ class WebFile:
             yield Body(chunks(response), start, size, self.digest or _digest(response.headers))
 
     def check(self, headers: Message) -> None:
-        """For those who know what to expect."""
+        """Accepts any headers; overridden by those who know what to expect."""
 
 
 def tls_context(settings: Settings) -> ssl.SSLContext:
@@ -118,7 +118,7 @@ def tls_context(settings: Settings) -> ssl.SSLContext:
 
 
 def chunks(stream: IO[bytes] | http.client.HTTPResponse) -> Iterator[bytes]:
-    """Content piece by piece; a connection that breaks in between is worth another try."""
+    """Yields content piece by piece; a connection that breaks in between is worth another try."""
     while True:
         try:
             chunk = stream.read(CHUNK)
@@ -134,7 +134,7 @@ def chunks(stream: IO[bytes] | http.client.HTTPResponse) -> Iterator[bytes]:
 
 
 def _extent(response: http.client.HTTPResponse) -> tuple[int, int | None]:
-    """Where the content starts, and the size of the whole file."""
+    """Returns where the content starts, and the size of the whole file."""
     if response.status == 206:
         found = re.fullmatch(r"bytes ([0-9]{1,18})-[0-9]+/([0-9]{1,18}|\*)", response.headers.get("Content-Range", ""))
         if not found:
@@ -151,7 +151,7 @@ def _validator(headers: Message) -> str:
 
 
 def _digest(headers: Message) -> Digest | None:
-    """The whole file's checksum, where the server gives it: Content-MD5, or Google's and the RFCs' lists."""
+    """Returns the whole file's checksum, where the server gives it: Content-MD5, or Google's and the RFCs' lists."""
     written = dict(
         item.strip().partition("=")[::2]
         for name in ("x-goog-hash", "Digest", "Repr-Digest")
@@ -160,13 +160,13 @@ def _digest(headers: Message) -> Digest | None:
     )
     sums = {name.lower(): value.strip(":") for name, value in written.items()}
     for name, make in (("sha-256", Digest.sha256), ("md5", Digest.md5)):
-        if expected := _decoded(sums.get(name, "")):
+        if expected := _decode(sums.get(name, "")):
             return make(expected)
-    expected = _decoded(str(headers.get("Content-MD5") or ""))
+    expected = _decode(str(headers.get("Content-MD5") or ""))
     return Digest.md5(expected) if expected else None
 
 
-def _decoded(text: str) -> bytes:
+def _decode(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:

@@ -63,12 +63,12 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 class _Http(urllib.request.HTTPHandler):
     def http_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_Connection, req, checked=_checked(req))
+        return self.do_open(_Connection, req, checked=_what_to_check(req))
 
 
 class _Https(urllib.request.HTTPSHandler):
     def https_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_SecureConnection, req, context=self._context, checked=_checked(req))  # type: ignore[attr-defined]
+        return self.do_open(_SecureConnection, req, context=self._context, checked=_what_to_check(req))  # type: ignore[attr-defined]
 
 
 class _Checked(http.client.HTTPConnection):
@@ -86,7 +86,7 @@ class _Checked(http.client.HTTPConnection):
             peer = ipaddress.ip_address(self.sock.getpeername()[0].partition("%")[0])
             if self._checked:
                 _refuse_metadata(peer)
-            if self._checked == "redirected" and _mapped(peer).is_loopback:
+            if self._checked == "redirected" and _unmap(peer).is_loopback:
                 raise Denied(f"{self.host}: a redirect from another host leads to this machine")
         except Denied:
             self.close()
@@ -101,19 +101,19 @@ class _SecureConnection(_Checked, http.client.HTTPSConnection):
     pass
 
 
-def _checked(request: urllib.request.Request) -> str:
-    """What to check of the peer; nothing when it is a proxy, which the pod's administrator has chosen."""
+def _what_to_check(request: urllib.request.Request) -> str:
+    """Returns what to check of the peer; nothing when it is a proxy, which the pod's administrator has chosen."""
     if request.has_proxy():
         return ""
     return "redirected" if getattr(request, "from_elsewhere", False) else "direct"
 
 
 def _refuse_metadata(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
-    if _mapped(address).is_link_local or address in _METADATA:
+    if _unmap(address).is_link_local or address in _METADATA:
         raise Denied(f"{address} is an address for the machine's own metadata and no place for models")
 
 
-def _mapped(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def _unmap(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return getattr(address, "ipv4_mapped", None) or address
 
 

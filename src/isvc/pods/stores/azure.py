@@ -59,15 +59,15 @@ class _Token:
 
 def chunks(stream: Any, where: str) -> Iterator[bytes]:
     """Content in pieces of a size that is good for writing."""
-    with explained(where):
+    with explain_errors(where):
         for chunk in stream.chunks():
             for start in range(0, len(chunk), _PIECE):
                 yield chunk[start : start + _PIECE]
 
 
 @contextmanager
-def explained(where: str) -> Iterator[None]:
-    """Azure's errors as ours."""
+def explain_errors(where: str) -> Iterator[None]:
+    """Turns Azure's errors into ours."""
     exceptions = need("azure.core.exceptions", "azure")
     try:
         yield

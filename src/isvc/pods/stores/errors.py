@@ -49,7 +49,7 @@ class Unsupported(StorageError):
 
 
 def from_http_status(status: int, what: str, explanation: str = "") -> StorageError:
-    """The error for an HTTP answer; a server that is busy or broken is worth another try."""
+    """Returns the error for an HTTP answer; a server that is busy or broken is worth another try."""
     message = f"{what}: the server answered {status}" + (f": {explanation}" if explanation else "")
     if status in (401, 403):
         return Denied(message)

@@ -28,8 +28,8 @@ def client() -> Any:
 
 
 @contextmanager
-def explained(where: str, host: str = urlsplit(_ENDPOINT).netloc) -> Iterator[None]:
-    """Google's errors as ours."""
+def explain_errors(where: str, host: str = urlsplit(_ENDPOINT).netloc) -> Iterator[None]:
+    """Turns Google's errors into ours."""
     api, auth = need("google.api_core.exceptions", "gcs"), need("google.auth.exceptions", "gcs")
     requests = need("requests.exceptions", "gcs")
     try:

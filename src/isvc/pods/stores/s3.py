@@ -60,8 +60,8 @@ def _verify(settings: Settings) -> bool | str:
 
 
 @contextmanager
-def explained(where: str) -> Iterator[None]:
-    """boto3's errors as ours."""
+def explain_errors(where: str) -> Iterator[None]:
+    """Turns boto3's errors into ours."""
     exceptions = need("botocore.exceptions", "s3")
     try:
         yield

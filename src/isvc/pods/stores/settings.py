@@ -62,7 +62,7 @@ class Settings:
         return not any(fnmatch.fnmatch(path, pattern) for pattern in ignored)
 
     def patterns(self, name: str) -> list[str]:
-        """A JSON list, or words between commas."""
+        """Returns a JSON list, or words between commas."""
         value = self.get(name).strip()
         try:
             parsed = json.loads(value)
@@ -73,7 +73,7 @@ class Settings:
 
     @property
     def ca_bundle(self) -> Path | None:
-        """The extra CA certificates that the pod's administrator mounted, if any."""
+        """Returns the extra CA certificates that the pod's administrator mounted, if any."""
         if not self.get("CA_BUNDLE_CONFIGMAP_NAME"):
             return None
         return Path(self.get("CA_BUNDLE_VOLUME_MOUNT_POINT", CA_FOLDER)) / CA_FILE

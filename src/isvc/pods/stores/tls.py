@@ -26,7 +26,7 @@ def export_ca_bundle(settings: Settings) -> None:
     if settings.ca_bundle is None or not missing:
         return
     try:
-        combined = _combined(settings.ca_bundle)
+        combined = _combine(settings.ca_bundle)
     except (OSError, ssl.SSLError) as error:
         log.warning("CA certificates %s cannot be used: %s", settings.ca_bundle, error)
         return
@@ -34,7 +34,7 @@ def export_ca_bundle(settings: Settings) -> None:
         os.environ[name] = combined
 
 
-def _combined(bundle: Path) -> str:
+def _combine(bundle: Path) -> str:
     context = ssl.create_default_context()
     context.load_verify_locations(bundle)
     with tempfile.NamedTemporaryFile("w", suffix=".crt", delete=False) as file:
@@ -45,7 +45,7 @@ def _combined(bundle: Path) -> str:
 
 
 def _certifi() -> str | None:
-    """The CAs that these libraries bring themselves."""
+    """Returns the CAs that these libraries bring themselves."""
     try:
         import certifi
     except ImportError:

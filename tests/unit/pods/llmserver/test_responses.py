@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.pods.llmserver.responses import Usage, assembled, chat_choice, total_usage
+from isvc.pods.llmserver.responses import Usage, assemble, chat_choice, total_usage
 
 
 def delta(**fields) -> dict:
@@ -14,7 +14,7 @@ def call(index: int, arguments: str, **fields) -> dict:
 
 
 def test_tool_calls_are_put_together():
-    choice = assembled(
+    choice = assemble(
         [
             delta(role="assistant", content=None),
             delta(
@@ -44,7 +44,7 @@ def test_thoughts_are_kept_apart_from_the_answer():
         delta(reasoning_content="m."),
         delta(content="Yes"),
     ]
-    message = assembled(parts)["message"]
+    message = assemble(parts)["message"]
     assert message == {"role": "assistant", "reasoning_content": "Hmm.", "content": "Yes"}
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from isvc.pods.router.errors import RoutingError
-from isvc.pods.router.execution import Answer, run
+from isvc.pods.router.execution import Answer, RoutingError, run
 from isvc.pods.router.graph import Graph, decode
 
 

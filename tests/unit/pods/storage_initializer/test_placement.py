@@ -19,7 +19,7 @@ from tests.unit.pods.storage_initializer.sites import Answer, site
 from tests.waiting import wait_until
 
 from isvc.pods.storage_initializer.archive import unpack_single
-from isvc.pods.storage_initializer.placement import PREFIX, staged
+from isvc.pods.storage_initializer.placement import PREFIX, stage
 from isvc.pods.storage_initializer.program import run
 from isvc.pods.storage_initializer.transfer import Body, Patience, RemoteFile, download, place
 from isvc.pods.stores.errors import Damaged, NoSpace
@@ -85,7 +85,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     (dest / "m").write_bytes(b"old")
 
     def broken() -> None:
-        with staged(dest) as folder:
+        with stage(dest) as folder:
             (folder / "m").write_bytes(b"half")
             raise KeyboardInterrupt
 
@@ -95,9 +95,9 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_somebody_elses_download_is_left_alone(tmp_path: Path) -> None:
-    with staged(tmp_path / "a") as first:
+    with stage(tmp_path / "a") as first:
         (first / "m").write_bytes(b"1")
-        with staged(tmp_path / "b") as second:
+        with stage(tmp_path / "b") as second:
             (second / "m").write_bytes(b"2")
         assert first.exists()
     assert contents(tmp_path) == {"a/m": b"1", "b/m": b"2"}

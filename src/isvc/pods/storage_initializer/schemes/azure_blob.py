@@ -19,7 +19,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     export_ca_bundle(settings)
     blob = need("azure.storage.blob", "azure")
     place = azure.parse(uri, settings)
-    with azure.explained(uri):
+    with azure.explain_errors(uri):
         service = blob.BlobServiceClient(place.account_url, credential=azure.credential(settings))
         container = service.get_container_client(place.container)
         found = [item for item in container.list_blobs(name_starts_with=place.prefix or None) if item.size]
@@ -34,7 +34,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
 
 
 def _relative(name: str, prefix: str) -> str:
-    """Inside the folder that the URI names, or the one blob that it names."""
+    """Returns the path inside the folder that the URI names, or the name of the one blob that it names."""
     if name == prefix:
         return name.rpartition("/")[2]
     folder = f"{prefix}/" if prefix else ""
@@ -43,7 +43,7 @@ def _relative(name: str, prefix: str) -> str:
 
 @contextmanager
 def _open(container: Any, item: Any, offset: int) -> Iterator[Body]:
-    with azure.explained(item.name):
+    with azure.explain_errors(item.name):
         unchanged = need("azure.core", "azure").MatchConditions.IfNotModified
         # Azure has no range that starts where a blob ends.
         options = {"offset": offset} if offset else {}

@@ -19,7 +19,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     export_ca_bundle(settings)
     fileshare = need("azure.storage.fileshare", "azure")
     place = azure.parse(uri, settings)
-    with azure.explained(uri):
+    with azure.explain_errors(uri):
         service = fileshare.ShareServiceClient(
             place.account_url, credential=settings.get("AZURE_STORAGE_ACCESS_KEY") or None
         )
@@ -46,7 +46,7 @@ def _walk(share: Any, folder: str) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def _open(share: Any, path: str, offset: int) -> Iterator[Body]:
-    with azure.explained(path):
+    with azure.explain_errors(path):
         stream = share.get_file_client(path).download_file(**({"offset": offset} if offset else {}))
     md5 = stream.properties.content_settings.content_md5
     yield Body(azure.chunks(stream, path), offset, None, Digest.md5(bytes(md5)) if md5 else None)

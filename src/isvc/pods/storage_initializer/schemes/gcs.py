@@ -12,7 +12,7 @@ from typing import Any
 from isvc.pods.storage_initializer.progress import reaching
 from isvc.pods.storage_initializer.transfer import CHUNK, Body, Digest, RemoteFile, download
 from isvc.pods.stores.errors import NotFound, need
-from isvc.pods.stores.gcs import client, explained, host_of
+from isvc.pods.stores.gcs import client, explain_errors, host_of
 from isvc.pods.stores.settings import Settings
 from isvc.pods.stores.tls import export_ca_bundle
 
@@ -23,7 +23,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     export_ca_bundle(settings)
     bucket_name, _, prefix = uri.removeprefix("gs://").partition("/")
     host = host_of(settings)
-    with explained(uri, host), reaching(host, uri):
+    with explain_errors(uri, host), reaching(host, uri):
         bucket = client().bucket(bucket_name)
         patience = _patience()
         # A folder's name is no object's: look for what is in it first.
@@ -51,7 +51,7 @@ def _patience() -> dict[str, Any]:
 @contextmanager
 def _open(blob: Any, offset: int) -> Iterator[Body]:
     where = f"gs://{blob.bucket.name}/{blob.name}"
-    with explained(where):
+    with explain_errors(where):
         stream = blob.open("rb", chunk_size=8 * CHUNK, if_generation_match=blob.generation)
         stream.seek(offset)
     with stream:
@@ -59,7 +59,7 @@ def _open(blob: Any, offset: int) -> Iterator[Body]:
 
 
 def _chunks(stream: Any, where: str) -> Iterator[bytes]:
-    with explained(where):
+    with explain_errors(where):
         while chunk := stream.read(CHUNK):
             yield chunk
 

@@ -22,14 +22,14 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
 
 class _Page(WebFile):
     def check(self, headers: Message) -> None:
-        """A page is what a login form or an error looks like; no model is one."""
+        """Refuses pages: a login form or an error looks like one, and no model does."""
         kind = str(headers.get("Content-Type") or "")
         if kind.startswith("text/html") and not urlsplit(self.url).path.endswith((".html", ".htm")):
             raise Denied(f"{urlsplit(self.url).hostname} answered with a web page instead of a file")
 
 
 def file_name(uri: str) -> str:
-    """The last part of the path, unless only the query names an archive, as download scripts do."""
+    """Returns the last part of the path, unless only the query names an archive, as download scripts do."""
     parts = urlsplit(uri)
     name = PurePosixPath(unquote(parts.path)).name
     if not is_archive(name):
@@ -41,7 +41,7 @@ def file_name(uri: str) -> str:
 
 
 def headers_for(uri: str, settings: Settings) -> dict[str, str]:
-    """What a secret holds for that host, in the variable `HOST-headers`: a JSON map, or one `name: value` a line."""
+    """Reads what a secret holds for that host in `HOST-headers`: a JSON map, or one `name: value` a line."""
     variable = f"{urlsplit(uri).hostname}-headers"
     written = settings.get(variable).strip()
     if written.startswith("{"):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from isvc.pods.storage_initializer.progress import reaching, watched
+from isvc.pods.storage_initializer.progress import reaching, watch_size
 from isvc.pods.storage_initializer.transfer import place
 from isvc.pods.stores.errors import (
     Damaged,
@@ -50,7 +50,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     hub = need("huggingface_hub", "huggingface")
     token = settings.get("HF_TOKEN") or None
     host = urlsplit(need("huggingface_hub.constants", "huggingface").ENDPOINT).netloc
-    with _explained(uri, host):
+    with _explain_errors(uri, host):
         with reaching(host, uri):
             info = hub.HfApi(token=token).model_info(
                 model.repository, revision=model.revision, files_metadata=True, timeout=_TIMEOUT
@@ -59,7 +59,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
         hub.utils.disable_progress_bars()
         wanted = [sibling for sibling in info.siblings if settings.wants(sibling.rfilename)]
         targets = [place(folder, sibling.rfilename) for sibling in wanted]  # the library would write anywhere
-        with watched(folder, uri, sum(sibling.size or 0 for sibling in wanted)):
+        with watch_size(folder, uri, sum(sibling.size or 0 for sibling in wanted)):
             download = partial(
                 hub.hf_hub_download,
                 model.repository,
@@ -84,7 +84,7 @@ def parse(uri: str) -> Model:
 
 
 def _in_parallel(download: Callable[[str], object], names: list[str], workers: int) -> None:
-    """The first failure ends it."""
+    """Runs them side by side; the first failure ends it."""
     pool = ThreadPoolExecutor(max(workers, 1), thread_name_prefix="download")
     try:
         for _ in pool.map(download, names):
@@ -104,8 +104,8 @@ def _check(file: Path, sibling: Any) -> None:
 
 
 @contextmanager
-def _explained(uri: str, host: str) -> Iterator[None]:
-    """The library's errors as ours."""
+def _explain_errors(uri: str, host: str) -> Iterator[None]:
+    """Turns the library's errors into ours."""
     errors = need("huggingface_hub.errors", "huggingface")
     try:
         yield

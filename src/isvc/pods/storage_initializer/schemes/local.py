@@ -47,7 +47,7 @@ def _path(uri: str, settings: Settings) -> Path:
 
 
 def _files(source: Path) -> Iterator[tuple[Path, str]]:
-    """Every file and its path inside the model; links are followed, once per folder."""
+    """Yields every file and its path inside the model; links are followed, once per folder."""
     if not source.is_dir():
         yield source.resolve(), source.name
         return

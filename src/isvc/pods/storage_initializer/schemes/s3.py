@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from isvc.pods.storage_initializer.transfer import CHUNK, Body, Digest, RemoteFile, download
 from isvc.pods.stores.errors import NotFound
-from isvc.pods.stores.s3 import client, explained
+from isvc.pods.stores.s3 import client, explain_errors
 from isvc.pods.stores.settings import Settings
 
 
@@ -20,7 +20,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     parts = urlsplit(uri)
     bucket, prefix = parts.netloc, parts.path.lstrip("/")
     s3 = client(settings)
-    with explained(uri):
+    with explain_errors(uri):
         objects = list(_objects(s3, bucket, prefix))
     exact = [found for found in objects if found["Key"] == prefix]
     files = [
@@ -53,14 +53,14 @@ def _open(s3: Any, bucket: str, found: Any, offset: int) -> Iterator[Body]:
     where = f"s3://{bucket}/{found['Key']}"
     # A range of an empty object cannot be satisfied.
     part = {"Range": f"bytes={offset}-"} if offset else {}
-    with explained(where):
+    with explain_errors(where):
         answer = s3.get_object(Bucket=bucket, Key=found["Key"], IfMatch=found["ETag"], **part)
     with closing(answer["Body"]) as stream:
         yield Body(_chunks(stream, where), offset, found["Size"], _digest(answer))
 
 
 def _chunks(stream: Any, where: str) -> Iterator[bytes]:
-    with explained(where):
+    with explain_errors(where):
         yield from stream.iter_chunks(CHUNK)
 
 

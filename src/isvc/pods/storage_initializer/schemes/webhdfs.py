@@ -58,7 +58,7 @@ class _Hdfs:
         }
 
     def walk(self, path: str) -> Iterator[tuple[str, str, int]]:
-        """Every file below a path, or the file at it: full path, path in the model, size."""
+        """Yields every file below a path, or the file at it: full path, path in the model, size."""
         status = self._ask("GETFILESTATUS", path)["FileStatus"]
         if status["type"] == "FILE":
             yield path, path.rpartition("/")[2], status["length"]
@@ -87,7 +87,7 @@ class _Hdfs:
 
 
 def _options(settings: Settings, keys: Path) -> dict[str, str]:
-    """From the storage-config secret, whose files are base64 and go into `keys`, or from a mounted secret's folder."""
+    """Reads the storage-config secret, whose files are base64 and go into `keys`, or a mounted secret's folder."""
     if settings.storage.get("type") in ("hdfs", "webhdfs"):
         options = dict(settings.storage)
         for name in ("TLS_CERT", "TLS_KEY", "TLS_CA"):
