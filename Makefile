@@ -124,6 +124,10 @@ bench-pods: .venv envtest ## latency of the pod webhook with 2,000 services, at 
 bench-gateway: .venv ## the laptop's gateway beside nginx, in HTTP/1.1 and gRPC (BEFORE=REVISION for an older one in the same run)
 	$(BIN)/python bench/gateway.py $(if $(BEFORE),--before $(BEFORE))
 
+.PHONY: bench-agent
+bench-agent: .venv ## what the agent adds to HTTP/1.1, gRPC, WebSockets, events and 1 GiB bodies (KSERVE_AGENT=KServe's own, built, for the same run)
+	$(BIN)/python bench/agent.py $(addprefix --kserve ,$(KSERVE_AGENT))
+
 bench-dashboard: .venv ## pages of the dashboard with 1,000 services: time, CPU, memory, 200 readers (N=1000)
 	$(BIN)/python bench/dashboard.py -n $(or $(N),1000)
 

@@ -20,7 +20,6 @@ END_OF_HEAD = b"\r\n\r\n"
 _LONGEST_LINE = 1 << 14
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(;[^\r\n]*)?\r\n")
 _WITHOUT_BODY = (204, 304)
-_PIECE = 1 << 18
 
 
 class Malformed(ValueError):
@@ -77,7 +76,7 @@ class Counted:
         self._left -= taken
         self.done = self._left == 0
         if keep is not None:
-            keep(data[:taken])
+            keep(data if taken == len(data) else data[:taken])
         return taken
 
 
@@ -204,14 +203,14 @@ def _length(headers: Headers) -> int | None:
 
 async def take_head(peer: Peer, largest: int) -> bytes | None:
     """Waits for a head; None where the peer sends none."""
-    while (end := peer.find(END_OF_HEAD)) < 0:
+    while (head := peer.take_until(END_OF_HEAD)) is None:
         if peer.waiting > largest:
             raise Malformed("the headers are too large")
         if not await peer.more():
             if peer.waiting:
                 raise Cut("the connection ended within a head")
             return None
-    return peer.take(end + len(END_OF_HEAD))
+    return head
 
 
 async def take_body(peer: Peer, body: Body, keep: Callable[[bytes], None]) -> None:
@@ -240,7 +239,7 @@ def copy_waiting(source: Peer, body: Body, target: Peer, keep: Callable[[bytes],
 
 
 def _scan(peer: Peer, body: Body, keep: Callable[[bytes], None] | None) -> bytes:
-    data = peer.take(_PIECE)
+    data = peer.take()
     used = body.scan(data, keep)
     if used < len(data):
         peer.put_back(data[used:])

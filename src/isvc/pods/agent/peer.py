@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import cast
 
@@ -17,7 +18,8 @@ class Peer(asyncio.Protocol):
         self._made = made
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
-        self._buffer = bytearray()
+        self._pieces: deque[bytes] = deque()
+        self.waiting = 0  # bytes that have arrived and were not taken
         self._arrival: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None  # set while what was written waits to be taken
         self._other: Peer | None = None
@@ -28,32 +30,39 @@ class Peer(asyncio.Protocol):
 
     # What it sends
 
-    @property
-    def waiting(self) -> int:
-        """Returns how many bytes have arrived and were not taken."""
-        return len(self._buffer)
-
     async def more(self) -> bool:
         """Waits for further bytes; returns False when there are none to come."""
         if not self.ended:
             self._arrival = self._loop.create_future()
             self._hold(False)
-            before = len(self._buffer)
+            before = self.waiting
             await self._arrival
-            return len(self._buffer) > before
+            return self.waiting > before
         return False
 
-    def find(self, mark: bytes) -> int:
-        return self._buffer.find(mark)
+    def take(self) -> bytes:
+        """Returns the next of what has arrived, as it came."""
+        piece = self._pieces.popleft()
+        self.waiting -= len(piece)
+        return piece
 
-    def take(self, count: int) -> bytes:
-        """Returns up to so many of the bytes that have arrived, which are then gone from the buffer."""
-        taken = bytes(self._buffer) if count >= len(self._buffer) else bytes(self._buffer[:count])
-        del self._buffer[: len(taken)]
-        return taken
+    def take_until(self, mark: bytes) -> bytes | None:
+        """Returns what has arrived up to the end of a mark; None as long as that is not there."""
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        end = data.find(mark)
+        self._pieces.clear()
+        self.waiting = 0
+        if end < 0:
+            self.put_back(data)
+            return None
+        end += len(mark)
+        self.put_back(data[end:])
+        return data[:end]
 
     def put_back(self, data: bytes) -> None:
-        self._buffer[:0] = data
+        if data:
+            self._pieces.appendleft(data)
+            self.waiting += len(data)
 
     # What it is sent
 
@@ -92,8 +101,8 @@ class Peer(asyncio.Protocol):
         """Passes everything that it sends to the other peer, as it is; `look` sees it, too."""
         self._look, self._spliced = look, True
         self.end_with(other)
-        if self._buffer:
-            self._pass_on(self.take(len(self._buffer)))
+        while self._pieces:
+            self._pass_on(self.take())
         self._hold(other._room is not None)
 
     def _pass_on(self, data: bytes) -> None:
@@ -118,8 +127,9 @@ class Peer(asyncio.Protocol):
         if self._spliced:
             self._pass_on(data)
             return
-        self._buffer += data
-        self._hold(len(self._buffer) >= _READ_AHEAD)
+        self._pieces.append(data)
+        self.waiting += len(data)
+        self._hold(self.waiting >= _READ_AHEAD)
         self._wake()
 
     def eof_received(self) -> bool:

@@ -111,8 +111,8 @@ class Relay:
         if not self._busy and not await self._client.more():
             return None
         self._busy = True
-        if self._client.find(http1.END_OF_HEAD) >= 0:
-            return await http1.take_head(self._client, _MAX_HEAD)
+        if head := self._client.take_until(http1.END_OF_HEAD):
+            return head
         async with asyncio.timeout(_HEAD_SECONDS):
             return await http1.take_head(self._client, _MAX_HEAD)
 
@@ -151,8 +151,8 @@ class Relay:
         self._client.finish()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LINGER_SECONDS):
-                while await self._client.more():
-                    self._client.take(self._client.waiting)
+                while self._client.waiting or await self._client.more():
+                    self._client.take()
 
     # Answers of the model server
 

@@ -75,7 +75,7 @@ async def test_trailers_and_deadlines_pass(logs: bool) -> None:
             assert await call == message.upper()
             assert dict(await call.trailing_metadata()) == {"x-model": "m-1", "x-raw-bin": b"\0\xff"}
             assert service.time_left is not None
-            assert 0 < service.time_left <= 50
+            assert 0 < service.time_left < 60  # gRPC rounds it up
         with pytest.raises(grpc.aio.AioRpcError) as failed:
             await channel.unary_unary(METHOD + "Fail")(b"x")
         assert (failed.value.code(), failed.value.details()) == (grpc.StatusCode.NOT_FOUND, "no such model: ü")

@@ -185,6 +185,11 @@ def _lines_of(folder: Path) -> list[int]:
     return sorted(len(path.read_text().splitlines()) for path in folder.glob("*.csv"))
 
 
+async def _counts(port: int, line: str) -> bool:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+        return line in await answer.text()
+
+
 async def test_logs_in_a_folder_are_complete_at_the_end_and_counted(tmp_path: Path) -> None:
     async with serving(on_any_path(_ok)) as component:
         port, metrics = free_port(), free_port()
@@ -193,8 +198,7 @@ async def test_logs_in_a_folder_are_complete_at_the_end_and_counted(tmp_path: Pa
         async with agent([*PROGRAM, *flags, *store, "--namespace=ns"], component, port) as process:
             assert [await _post(port) for _ in range(3)] == [200, 200, 200]
             await until(lambda: _lines_of(tmp_path / "ns" / "day") == [3, 3])
-            async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{metrics}/metrics") as answer:
-                assert 'isvc_agent_events_total{outcome="delivered"} 4\n' in await answer.text()
+            await until(lambda: _counts(metrics, 'isvc_agent_events_total{outcome="delivered"} 4\n'))
             process.send_signal(signal.SIGTERM)
             assert await process.wait() == 0
     assert _lines_of(tmp_path / "ns" / "day") == [2, 2, 3, 3]
