@@ -65,7 +65,8 @@ class Stack:
         spare = Ports()
         api_port = port_or_free(self._choices.api_port, API_PORT, spare)
         gateway_port = port_or_free(self._choices.gateway_port, GATEWAY_PORT, spare)
-        tls_port = port_or_free(None, GATEWAY_TLS_PORT, spare) if self._choices.tls else None
+        any_port = 0 if self._choices.gateway_port == 0 else None
+        tls_port = port_or_free(any_port, GATEWAY_TLS_PORT, spare) if self._choices.tls else None
         self._api_server.spawn(api_port, ephemeral=self._choices.ephemeral, durable=self._choices.durable)
         self._stack.push_async_callback(self._api_server.stop)
         from isvc.local import parts  # imports nearly everything, while the API server starts

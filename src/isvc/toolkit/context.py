@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Object, name_of, namespace_of, uid_of
+from isvc.kube.objects import Object, finalizers_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
@@ -34,6 +34,16 @@ class Context:
         patch = {"metadata": {"uid": uid_of(obj)}, "status": _replacing(before, status)}
         try:
             await self.patch(resource, obj, patch, subresource="status")
+        except NotFound:
+            return
+
+    async def remove_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> None:
+        """Takes a finalizer from an object, if it is there and has it."""
+        if finalizer not in finalizers_of(obj):
+            return
+        others = [each for each in finalizers_of(obj) if each != finalizer]
+        try:
+            await self.patch(resource, obj, {"metadata": {"uid": uid_of(obj), "finalizers": others or None}})
         except NotFound:
             return
 

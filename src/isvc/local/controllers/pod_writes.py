@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.kube.errors import ApiError, NotFound
-from isvc.kube.objects import Object, deep_copy, dig, finalizers_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Object, deep_copy, dig, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import PODS, Resource
 from isvc.toolkit.context import Context
@@ -57,13 +57,3 @@ async def delete_pod(context: Context, owner: Object, pod: Object) -> None:
     if answer.get("kind") == "Pod" and dig(answer, "metadata", "deletionGracePeriodSeconds"):
         context.cache.note(PODS, answer)
     context.recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
-
-
-async def remove_finalizer(context: Context, pod: Object, finalizer: str) -> None:
-    if finalizer not in finalizers_of(pod):
-        return
-    others = [each for each in finalizers_of(pod) if each != finalizer]
-    try:
-        await context.patch(PODS, pod, {"metadata": {"uid": uid_of(pod), "finalizers": others or None}})
-    except NotFound:
-        return

@@ -20,7 +20,7 @@ from isvc.local.controllers.jobs.verdict import (
     seconds_to_expiry,
     verdict,
 )
-from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, remove_finalizer
+from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod
 from isvc.local.controllers.pods import is_active, is_ready
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
@@ -58,7 +58,7 @@ class Jobs:
     async def _release(self, pods: Sequence[Object]) -> None:
         """Nobody counts these pods any more."""
         for pod in pods:
-            await remove_finalizer(self._context, pod, FINALIZER)
+            await self._context.remove_finalizer(PODS, pod, FINALIZER)
 
     async def _expire(self, job: Object) -> Result | None:
         left = seconds_to_expiry(job, self._context.clock.now())
@@ -96,7 +96,7 @@ class Jobs:
     async def _change(self, job: Object, wanted: Change) -> None:
         """What the controller itself deletes is no failure: without the finalizer it is not counted."""
         for pod in wanted.delete:
-            await remove_finalizer(self._context, pod, FINALIZER)
+            await self._context.remove_finalizer(PODS, pod, FINALIZER)
             await delete_pod(self._context, job, pod)
         for pod in wanted.create[:BURST]:
             await create_pod(self._context, job, pod)
