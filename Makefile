@@ -10,8 +10,10 @@ comma := ,
 # For a package index that is slow, or away for a moment.
 export UV_HTTP_TIMEOUT ?= 300
 export UV_HTTP_RETRIES ?= 10
+# Bytecode is kept, whatever the shell wants: tests start hundreds of programs that would each compile all they import.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: crds bench-dashboard chromium run kserve-e2e docs fuzz test soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
+.PHONY: crds bench-dashboard chromium run kserve-e2e docs fuzz test test-guides test-package test-browser soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -56,8 +58,20 @@ format: .venv ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: .venv ## all tests that need no cluster, and the cluster suites on the embedded API server
-	$(BIN)/pytest tests --ignore=tests/conformance --ignore=tests/production --ignore=tests/recorded_cluster -n 2 --dist loadfile --no-loadscope-reorder --cluster=embedded
+# More workers than cores: many tests wait for a process to start or to end.
+PYTEST := $(BIN)/pytest -n $(or $(WORKERS),4) --dist loadfile --no-loadscope-reorder
+
+test: .venv ## what every change has to pass: units, recordings, the suites on the embedded API server, isvc up
+	$(PYTEST) tests/up tests/cluster tests/packaging tests/golden tests/unit
+
+test-guides: .venv ## what the README, the tutorials and the pages for platform teams tell people to type
+	$(PYTEST) tests/guides
+
+test-package: .venv ## sdist, wheel and image on every supported Python of this machine (fetches packages)
+	$(PYTEST) tests/package
+
+test-browser: .venv chromium ## the dashboard in Chromium
+	$(BIN)/pytest tests/browser
 
 chromium: ## install the browser that the dashboard is tested in, where it is missing (Debian; as root or with sudo)
 	tools/install-chromium
@@ -68,7 +82,7 @@ $(ENVTEST)/kube-apiserver:
 	tools/build-envtest $(ENVTEST)
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest tests/cluster tests/conformance tests/production tests/recorded_cluster -n 2 --dist load --cluster=kube-apiserver --owners=2000
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(PYTEST) tests/conformance tests/production tests/recorded_cluster tests/differential tests/cluster --cluster=kube-apiserver --owners=2000
 
 takeover: .venv envtest ## live LLMInferenceServices from KServe's own controller to ours, and back (KSERVE=a checkout; needs Go)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.recorded_cluster.live_takeover $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe))
@@ -141,7 +155,7 @@ $(SDK)/complete: tests/kserve-sdk.lock | .venv
 	touch $@
 
 test-sdk: .venv $(SDK)/complete ## isvc up with KServe's own Python SDK, in an environment of its own
-	ISVC_SDK_PYTHON=$(SDK)/bin/python $(BIN)/pytest tests/cluster/test_up_sdk.py
+	ISVC_SDK_PYTHON=$(SDK)/bin/python $(BIN)/pytest tests/sdk
 
 docs: .venv ## build the documentation site in build/site; dead links and anchors fail it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import uuid
@@ -46,6 +47,23 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name.lower().endswith("_proxy") or name in FOREIGN:
             del os.environ[name]
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The models of the examples, as `isvc up` puts them into its claim, trained once for all workers."""
+    from isvc.local.examples import place_llm, train
+
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "models"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = folder.with_suffix(".new")
+            train(unfinished)
+            place_llm(unfinished)
+            unfinished.rename(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
-from tests.cluster.conftest import models
-from tests.cluster.local_machine import Machine, machine, running, service
-
-__all__ = ["models"]
+from tests.up.machine import Machine, machine, running, service
 
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -34,8 +31,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Iterator[Machine]:
     fresh = machine(tmp_path_factory.mktemp("up"), models)
-    claim = fresh.home / "volumes" / "default" / "models"
-    shutil.copytree(claim / "iris", claim / "fragile")
+    shutil.copytree(fresh.claim / "iris", fresh.claim / "fragile")
     with running(fresh, "--allow-edit") as here:
         here.apply(service("broken", "pvc://models/nothing-here"))
         here.apply(service("fragile", "pvc://models/fragile"))

@@ -35,7 +35,7 @@ def test_the_overview_changes_when_a_pod_dies_and_leads_to_it(here, visit):
     row = page.locator("#service_isvc_default_fragile")
     expect(row).to_contain_text("ready")
     expect(page.locator("#service_isvc_default_broken")).to_contain_text("no file that ends in")
-    shutil.rmtree(here.home / "volumes" / "default" / "models" / "fragile")
+    shutil.rmtree(here.claim / "fragile")
     here.kubectl("delete", "pod", "-l", "serving.kserve.io/inferenceservice=fragile", "--wait=false")
     expect(row).to_contain_text("not ready")
     expect(row).to_contain_text("container kserve-container of pod fragile-predictor")

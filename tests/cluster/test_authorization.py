@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.cluster.differential.wire import Wire
 from tests.servers import Cluster
 from tests.waiting import until
+from tests.wire import Wire
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REVIEWS = "/apis/authorization.k8s.io/v1"

@@ -12,11 +12,11 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.differential.normal import differences, normal
-from tests.cluster.differential.wire import Wire
+from tests.differential.normal import differences, normal
 from tests.servers import Cluster
+from tests.wire import Wire
 
-RECORDED = Path(__file__).parent / "differential" / "recorded.jsonl"
+RECORDED = Path(__file__).with_name("recorded.jsonl")
 NAMESPACE = "$NAMESPACE"
 #: Given out by each server as it likes.
 ALLOCATED = {"clusterIP", "clusterIPs", "nodePort"}

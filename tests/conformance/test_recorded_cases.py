@@ -5,7 +5,6 @@ better than the reference, the case is named in `expectations.yaml` together wit
 difference that is not expected fails, and so does an expectation that no longer comes true.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -14,11 +13,11 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.definitions import write_ours
+from tests.recordings import FOLDER as CASES
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BIN = Path(sys.executable).parent
-CASES = Path(os.environ.get("CONFORMANCE", ROOT.parent / "shared" / "conformance"))
 FLAGS = (
     "--leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port}"
     " --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.recordings import FOLDER, load
 from tests.unit.api.conformance import base_objects, configuration
 
 import isvc.api.resources
@@ -32,7 +30,6 @@ from isvc.serving.config import CONFIG_MAP
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
 
-FOLDER = Path(os.environ.get("CONFORMANCE", Path(__file__).parents[3] / "shared" / "conformance"))
 CRDS = {
     "services.serving.knative.dev": ("serving.knative.dev", "Service"),
     "virtualservices.networking.istio.io": ("networking.istio.io", "VirtualService"),
@@ -48,11 +45,6 @@ RESOURCES = {
     for resource in vars(module).values()
     if isinstance(resource, Resource) and resource not in OLDER
 }
-
-
-@cache
-def load(path: Path) -> Any:
-    return yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 @dataclass(frozen=True)

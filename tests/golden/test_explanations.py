@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.golden.recorded import FOLDER, Memory, State, states, unexplained
+from tests.golden.recorded import Memory, State, states, unexplained
 from tests.manual_clock import ManualClock
+from tests.recordings import FOLDER
 
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES

@@ -9,7 +9,8 @@ import re
 from typing import Any
 
 import pytest
-from tests.golden.recorded import FOLDER, Memory, State, differences, states
+from tests.golden.recorded import Memory, State, differences, states
+from tests.recordings import FOLDER
 
 from isvc.api.annotations import DISABLE_AUTO_UPDATE
 from isvc.api.modes import DeploymentMode

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from tests.golden.recorded import (
-    FOLDER,
     Memory,
     State,
     differences,
-    load,
     load_golden,
     load_profile,
     shared,
@@ -22,6 +20,7 @@ from tests.golden.recorded import (
     states,
     unexplained,
 )
+from tests.recordings import FOLDER, load
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.observe import Observer

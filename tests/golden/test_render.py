@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import pytest
-import yaml
-from tests.golden.recorded import CRDS, FOLDER, load, load_profile, snapshots
+from tests.golden.recorded import CRDS, load_profile, snapshots
+from tests.recordings import FOLDER, load, load_all
 from tests.unit.api.conformance import configuration
 
 from isvc import render
@@ -31,29 +30,43 @@ WATCHED = {"status", "pods"}  # what others do meanwhile
 
 @dataclass(frozen=True)
 class Case:
-    """The documents of a first step, and the recorded state to compare with: `ready` if that is one of readiness."""
+    """The documents of a first step, and the recorded state to compare with; read when a test asks for them."""
 
     profile: str
     name: str
-    applied: list[Object]
-    state: Object
-    refusals: int
-    ready: bool
 
     def __str__(self) -> str:
         return f"{self.profile}/{self.name}"
 
+    @cached_property
+    def steps(self) -> list[Object]:
+        text = json.dumps(load(FOLDER / "cases" / self.profile / f"{self.name}.yaml"))
+        steps: list[Object] = json.loads(text.replace("$NAMESPACE", self.name))["steps"]
+        return steps
 
-def cases() -> Iterator[Case]:
-    for path in sorted(FOLDER.glob("cases/*/*.yaml")):
-        profile, name = path.parent.name, path.stem
-        case = json.loads(json.dumps(load(path)).replace("$NAMESPACE", name))
-        states = load(FOLDER / "golden" / profile / path.name)
-        first = case["steps"][0]
-        position = _readiness(case["steps"])
-        state = states[position or 0]["objects"]
-        refusals = len(states[0].get("results") or ())
-        yield Case(profile, name, first["apply"], state, refusals, position is not None)
+    @property
+    def applied(self) -> list[Object]:
+        documents: list[Object] = self.steps[0]["apply"]
+        return documents
+
+    @cached_property
+    def states(self) -> list[Object]:
+        states: list[Object] = load(FOLDER / "golden" / self.profile / f"{self.name}.yaml")
+        return states
+
+    @property
+    def ready(self) -> bool:
+        """Whether the state to compare with is one of readiness."""
+        return _readiness(self.steps) is not None
+
+    @property
+    def state(self) -> Object:
+        objects: Object = self.states[_readiness(self.steps) or 0]["objects"]
+        return objects
+
+    @property
+    def refusals(self) -> int:
+        return len(self.states[0].get("results") or ())
 
 
 def _readiness(played: list[Object]) -> int | None:
@@ -66,12 +79,12 @@ def _readiness(played: list[Object]) -> int | None:
     return None
 
 
-CASES = list(cases())
+CASES = [Case(path.parent.name, path.stem) for path in sorted(FOLDER.glob("cases/*/*.yaml"))]
 pytestmark = pytest.mark.skipif(not CASES, reason=f"no recorded cases in {FOLDER}")
 
 
 def rendered(case: Case) -> Rendering:
-    around = [obj for path in sorted(FOLDER.glob("base/*.yaml")) for obj in _load_all(path)]
+    around = [obj for path in sorted(FOLDER.glob("base/*.yaml")) for obj in load_all(path)]
     around = [obj for obj in around if obj["metadata"]["name"] != "inferenceservice-config"]
     profile = load_profile(case.profile)
     config = {
@@ -88,10 +101,6 @@ def rendered(case: Case) -> Rendering:
         without=[name for name in profile.get("withoutCrds") or () if name in CRDS],
         shipped=False,
     )
-
-
-def _load_all(path: Path) -> list[Object]:
-    return [obj for obj in yaml.load_all(path.read_text(), yaml.CSafeLoader) if obj]
 
 
 def differences(case: Case, rendering: Rendering) -> list[str]:

@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.golden.recorded import FOLDER
 from tests.recorded_cluster.servers import BIN, FLAGS, Servers, conform
+from tests.recordings import FOLDER
 
 from isvc.kube.objects import Object
 

@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from tests.definitions import write_ours
-from tests.golden.recorded import FOLDER
+from tests.recordings import FOLDER
 
 from isvc.kube.objects import Object
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.golden.recorded import FOLDER
 from tests.recorded_cluster import rights
 from tests.recorded_cluster.servers import FLAGS, Servers
+from tests.recordings import FOLDER
 
 #: Cases that together make every call, found by trying all.
 CASES: dict[str, dict[str, list[str]]] = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.golden.recorded import FOLDER
 from tests.recorded_cluster.servers import Servers
 from tests.recorded_cluster.takeover import TakeOver
+from tests.recordings import FOLDER
 
 PROFILES = sorted(path.stem for path in FOLDER.glob("profiles/*.yaml"))
 TEMPLATE = re.compile(

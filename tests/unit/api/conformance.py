@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.recordings import FOLDER, load, load_all
 
 from isvc.api.llm.conversion import KINDS, convert
 from isvc.kube.patch import merge_patch
-
-FOLDER = Path(os.environ.get("CONFORMANCE", Path(__file__).parents[4] / "shared" / "conformance"))
 
 
 @dataclass
@@ -50,12 +46,6 @@ class Writes:
         self.stored[self.title] = obj
 
 
-@cache
-def load(path: Path) -> Any:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(path.read_text(), Loader=loader)
-
-
 def cases() -> list[Path]:
     return sorted(FOLDER.glob("cases/*/*.yaml"))
 
@@ -70,13 +60,8 @@ def configuration(profile: str) -> dict[str, str]:
 
 
 def base_objects(kind: str) -> list[dict[str, Any]]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    documents = [
-        document
-        for path in sorted(FOLDER.glob("base/*.yaml"))
-        for document in yaml.load_all(path.read_text(), Loader=loader)
-    ]
-    return [document for document in documents if document and document.get("kind") == kind]
+    documents = [document for path in sorted(FOLDER.glob("base/*.yaml")) for document in load_all(path)]
+    return [document for document in documents if document.get("kind") == kind]
 
 
 def replay(path: Path) -> Iterator[Writes]:

@@ -9,14 +9,14 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import orjson
 import pytest
-from tests.unit.api import conformance
+from tests.recordings import FOLDER, load
 
 from isvc.api.crds import DEFINITIONS, Definition, crd
 from isvc.api.fields import Spec
 from isvc.api.meta import ObjectMeta
 from isvc.api.schema import schema_for
 
-REFERENCE = conformance.FOLDER / "crds" / "kserve"
+REFERENCE = FOLDER / "crds" / "kserve"
 
 INTENDED = {
     "a reference that embeds a name is atomic there, and here as Kubernetes has it": re.compile(
@@ -61,7 +61,7 @@ def test_kubectl_get_wide_shows_the_reason(plural: str):
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.plural)
 def test_agrees_with_the_reference(definition: Definition):
     ours = crd(definition, described=True)
-    theirs = conformance.load(REFERENCE / f"serving.kserve.io_{definition.resource.plural}.yaml")
+    theirs = load(REFERENCE / f"serving.kserve.io_{definition.resource.plural}.yaml")
     assert ours["metadata"]["name"] == theirs["metadata"]["name"]
     for part in ("group", "names", "scope"):
         assert ours["spec"][part] == theirs["spec"][part]
@@ -83,7 +83,7 @@ def test_agrees_with_the_reference(definition: Definition):
 def test_every_named_difference_exists():
     seen = set()
     for definition in DEFINITIONS:
-        theirs = conformance.load(REFERENCE / f"serving.kserve.io_{definition.resource.plural}.yaml")
+        theirs = load(REFERENCE / f"serving.kserve.io_{definition.resource.plural}.yaml")
         for mine, reference in zip(
             crd(definition, described=False)["spec"]["versions"], theirs["spec"]["versions"], strict=True
         ):

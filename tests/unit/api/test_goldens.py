@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recordings import load
 from tests.unit.api import conformance
 from tests.unit.api.conformance import Write
 
@@ -111,7 +112,7 @@ def is_beyond_us(refusal: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_acceptance_agrees_with_the_reference(path: Path):
     config = Config.parse(conformance.configuration(path.parent.name))
-    free_codes = "code" in str(conformance.load(path).get("ignore", ""))
+    free_codes = "code" in str(load(path).get("ignore", ""))
     for writes in conformance.replay(path):
         if writes.title.split("/")[0] not in (*KINDS, *LLM_KINDS) or any(map(is_beyond_us, writes.refusals)):
             for write in writes:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
-import yaml
+from tests.recordings import FOLDER, load_all
 
 from isvc.api.codec import decode
 from isvc.api.models import ModelSpec
@@ -18,7 +17,7 @@ from isvc.serving.shipped import shipped_runtimes
 
 ALL = list(shipped_runtimes())
 RUNTIMES = [each for each in ALL if each["kind"] == "ClusterServingRuntime"]
-REFERENCE = Path(__file__).parents[4] / "shared" / "conformance" / "base" / "30-runtimes.yaml"
+REFERENCE = FOLDER / "base" / "30-runtimes.yaml"
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES, ids=name_of)
@@ -79,9 +78,7 @@ def test_scripts_are_ones_that_bash_reads() -> None:
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the reference's runtimes are not here")
 def test_formats_and_protocols_are_the_reference_ones() -> None:
     ours = {name_of(each): each["spec"] for each in RUNTIMES}
-    theirs = {
-        name_of(each): each["spec"] for each in yaml.safe_load_all(REFERENCE.read_text()) if name_of(each) in ours
-    }
+    theirs = {name_of(each): each["spec"] for each in load_all(REFERENCE) if name_of(each) in ours}
     assert theirs
     for name, spec in theirs.items():
         for field in ("supportedModelFormats", "protocolVersions", "annotations"):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recordings import FOLDER, load
 from tests.unit.api import conformance
 from tests.unit.webhooks.memory import Memory, all_routes, answer_of
 
@@ -89,8 +90,8 @@ def test_changing_a_preset_is_advised_against():
     "path", [path for path in conformance.cases() if "llm" in path.parent.name], ids=lambda p: p.stem
 )
 def test_deletions_agree_with_the_reference(path: Path):
-    golden = conformance.load(conformance.FOLDER / "golden" / path.parent.name / path.name)
-    for step, after in zip(conformance.load(path)["steps"], golden, strict=True):
+    golden = load(FOLDER / "golden" / path.parent.name / path.name)
+    for step, after in zip(load(path)["steps"], golden, strict=True):
         refused = {each["target"] for each in after.get("results", ()) if each["verb"] == "delete"}
         for obj in step.get("delete") or ():
             if obj["kind"] != "LLMInferenceServiceConfig":

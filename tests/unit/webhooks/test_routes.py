@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from tests.recordings import FOLDER, load_all
 from tests.unit.webhooks.memory import Memory, all_routes, answer_of
 
 from isvc.api.resources import (
@@ -26,7 +24,7 @@ from isvc.programs.registration import Webhook, configurations
 from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
 
-WEBHOOKS = Path(os.environ.get("CONFORMANCE", Path(__file__).parents[4] / "shared" / "conformance")) / "webhooks"
+WEBHOOKS = FOLDER / "webhooks"
 MODEL = {"modelFormat": {"name": "sklearn"}, "storageUri": "gs://models/iris"}
 LOCAL_MODEL = "internal.serving.kserve.io/localmodel"
 
@@ -61,7 +59,7 @@ def test_webhooks_are_registered_as_the_reference_registers_them(program: str, w
         }
 
     service = {"name": "$(webhookServiceName)", "namespace": "$(kserveNamespace)"}
-    asked = registered(yaml.safe_load_all((WEBHOOKS / f"{program}.yaml").read_text()))
+    asked = registered(load_all(WEBHOOKS / f"{program}.yaml"))
     ours = registered(configurations(webhooks, lambda path: {"service": {**service, "path": path}}))
     assert asked == {name: ours.get(name) for name in asked}
     assert {name for _, name, _ in ours.keys() - asked.keys()} == (

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy
-from gguf import GGUFWriter
+if TYPE_CHECKING:
+    from gguf import GGUFWriter
 
 
 def head(path: Path, kind: str = "model", pooling: int | None = None) -> Path:
+    from gguf import GGUFWriter
+
     writer = GGUFWriter(path, "llama")
     writer.add_type(kind)
     if pooling is not None:
@@ -19,6 +22,9 @@ def head(path: Path, kind: str = "model", pooling: int | None = None) -> Path:
 
 def adapter(path: Path, layers: int = 30, width: int = 576, rank: int = 4) -> Path:
     """Noise for the queries of every layer of SmolLM2-135M: strong enough that the answers change."""
+    import numpy
+    from gguf import GGUFWriter
+
     random = numpy.random.default_rng(1)
     writer = GGUFWriter(path, "llama")
     writer.add_type("adapter")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import openai
 import pytest
 from tests.llm import LLMServer, smollm
 from tests.unit.pods.llmserver.gguf_files import adapter
@@ -23,6 +22,8 @@ def server(tmp_path) -> Iterator[LLMServer]:
 
 
 def test_an_adapter_is_a_model_of_its_own(server):
+    import openai
+
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
     assert {card.id: card.to_dict()["parent"] for card in client.models.list()} == {"smol": None, "noise": "smol"}
 

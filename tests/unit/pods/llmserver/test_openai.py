@@ -7,12 +7,14 @@ import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 from tests.llm import LLMServer, smollm
 from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    import openai
 
 KEY = "a-key"
 QUESTION = [{"role": "user", "content": "What is the capital of France? Answer in one word."}]
@@ -34,6 +36,8 @@ def server(tmp_path_factory) -> Iterator[LLMServer]:
 
 @pytest.fixture(scope="module")
 def client(server) -> Iterator[openai.OpenAI]:
+    import openai
+
     with openai.OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0) as client:
         yield client
 
@@ -171,6 +175,8 @@ def test_two_requests_run_together_and_a_third_waits(client, server):
 
 
 def test_a_client_that_goes_away_frees_its_place(client, server):
+    import openai
+
     def generated() -> float:
         return server.metric("vllm:generation_tokens_total")
 
@@ -190,6 +196,8 @@ def test_a_client_that_goes_away_frees_its_place(client, server):
 
 
 def test_an_answer_that_the_context_has_no_room_for_is_refused(client):
+    import openai
+
     for name, stream in (("max_tokens", False), ("max_completion_tokens", True)):
         with pytest.raises(
             openai.BadRequestError, match=r"too large: 2047\. .* is 2048 tokens and .* \(2047 > 2048 - "
@@ -243,6 +251,8 @@ def test_health_version_and_kserves_paths(server):
 
 
 def test_errors_have_openais_shape(client, server):
+    import openai
+
     hello = {"model": "smol", "messages": QUESTION}
     with pytest.raises(openai.NotFoundError, match="`other` does not exist"):
         client.chat.completions.create(**hello | {"model": "other"})

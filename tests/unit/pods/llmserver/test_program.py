@@ -10,8 +10,6 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx2
-import openai
 import pytest
 from tests.llm import LLMServer, smollm
 from tests.waiting import wait_until
@@ -38,6 +36,9 @@ def server(tmp_path):
 
 
 def test_https_a_chat_template_and_an_end_that_waits_for_answers(server):
+    import httpx2
+    import openai
+
     hello = {"messages": [{"role": "user", "content": "hello there"}]}
     assert json.loads(server.post("/tokenize", json.dumps(hello).encode())[1])["count"] == 2
     http = httpx2.Client(verify=server.tls)

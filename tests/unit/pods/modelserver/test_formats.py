@@ -6,15 +6,11 @@ import pickle
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy
 import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
-from skl2onnx import to_onnx
-from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression
 
 from isvc.pods.modelserver import Model, mlserver
 from isvc.pods.modelserver.app import Server
@@ -23,6 +19,9 @@ from isvc.pods.modelserver.mlflow_model import MLflowModel
 from isvc.pods.modelserver.onnx_model import OnnxModel
 from isvc.pods.modelserver.pmml_model import PmmlModel
 from isvc.pods.modelserver.torch_model import TorchScriptModel
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
 
 ROWS = [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5], [6.3, 3.3, 6.0, 2.5]]
 TENSOR = {"name": "x", "shape": [3, 4], "datatype": "FP64", "data": ROWS}
@@ -62,11 +61,17 @@ Serve = Callable[[Model], Awaitable[Any]]
 
 @pytest.fixture(scope="module")
 def classifier() -> LogisticRegression:
+    from sklearn.datasets import load_iris
+    from sklearn.linear_model import LogisticRegression
+
     return LogisticRegression(max_iter=500).fit(*load_iris(return_X_y=True))
 
 
 @pytest.fixture
 def onnx(classifier: LogisticRegression, tmp_path: Path) -> Path:
+    import numpy
+    from skl2onnx import to_onnx
+
     rows = numpy.zeros((1, 4), numpy.float32)
     proto = to_onnx(classifier, rows, options={"zipmap": False})
     (tmp_path / "model.onnx").write_bytes(proto.SerializeToString())

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from tests.unit.pods.storage_initializer.sites import Answer, site
 
 from isvc.pods.storage_initializer.program import run
@@ -27,6 +25,8 @@ PARTS = bytes(range(256)) * 24_000  # over the 5 MiB that a part has at least
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
+    from moto.server import ThreadedMotoServer
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
@@ -37,6 +37,8 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def store(endpoint: str) -> Any:
+    import boto3
+
     client = boto3.client(
         "s3", endpoint_url=endpoint, aws_access_key_id="user", aws_secret_access_key="password", region_name="us-east-1"
     )

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from tests.recordings import FOLDER, load, load_all
+from tests.unit.api.conformance import configuration
 
 from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.patch import merge_patch
@@ -23,29 +22,22 @@ from isvc.serving.credentials import Lookup
 from isvc.serving.pods import PodFacts, mutate_pod
 from isvc.serving.refused import Refused
 
-CONFORMANCE = Path(os.environ.get("CONFORMANCE", Path(__file__).parents[5] / "shared" / "conformance"))
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def _load_all(path: Path) -> list[Any]:
-    return [document for document in yaml.load_all(path.read_text(), Loader=LOADER) if document]
-
 
 def _cases() -> Iterator[Any]:
-    for path in sorted(CONFORMANCE.glob("cases/*/*.yaml")):
+    for path in sorted(FOLDER.glob("cases/*/*.yaml")):
         text = path.read_text()
         if "llmisvc" not in path.parent.name and ("pods:" in text or "kind: Pod\n" in text):
             yield pytest.param(path.parent.name, path.stem, id=path.stem)
 
 
-pytestmark = pytest.mark.skipif(not CONFORMANCE.is_dir(), reason="the conformance recordings are not here")
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the conformance recordings are not here")
 
 
 @pytest.mark.parametrize(("profile", "case"), list(_cases()))
 def test_recorded_pod(profile: str, case: str) -> None:
     cluster = Cluster(profile, case)
-    steps = _load_all(CONFORMANCE / "cases" / profile / f"{case}.yaml")[0]["steps"]
-    states = _load_all(CONFORMANCE / "golden" / profile / f"{case}.yaml")[0]
+    steps = load(FOLDER / "cases" / profile / f"{case}.yaml")["steps"]
+    states = load(FOLDER / "golden" / profile / f"{case}.yaml")
     differences, compared = [], 0
     for step, state in zip(steps, states, strict=True):
         refused = {(entry["verb"], entry["target"]) for entry in state.get("results", ())}
@@ -78,14 +70,10 @@ class Cluster:
 
     def __init__(self, profile: str, case: str) -> None:
         self.namespace = case
-        settings = _load_all(CONFORMANCE / "base/10-config.yaml")[0]["data"]
-        profiled = _load_all(CONFORMANCE / "profiles" / f"{profile}.yaml")[0]
-        for section, changes in (profiled.get("config") or {}).items():
-            before = json.loads(settings.get(section) or "{}")
-            settings[section] = json.dumps(merge_patch.apply(before, changes))
-        self.config = Config.parse(settings)
+        self.config = Config.parse(configuration(profile))
+        profiled = load(FOLDER / "profiles" / f"{profile}.yaml")
         self.objects: dict[tuple[str, str], Object] = {}
-        for obj in [*_load_all(CONFORMANCE / "base/40-storage.yaml"), *(profiled.get("objects") or ())]:
+        for obj in [*load_all(FOLDER / "base/40-storage.yaml"), *(profiled.get("objects") or ())]:
             self.objects[obj["kind"], name_of(obj)] = obj
 
     def play(self, step: Object, state: Object) -> Iterator[tuple[str, Object]]:

@@ -8,9 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-import joblib
 import pytest
-from sklearn.dummy import DummyClassifier
 from tests.ports import free_port
 
 from isvc.local.node.processes.logs import Log
@@ -70,6 +68,9 @@ class Node:
 
 @pytest.fixture
 async def node(tmp_path):
+    import joblib
+    from sklearn.dummy import DummyClassifier
+
     node = Node(tmp_path)
     joblib.dump(DummyClassifier().fit([[0], [1]], [0, 0]), tmp_path / "model.joblib")
     yield node

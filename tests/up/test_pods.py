@@ -1,0 +1,311 @@
+"""Pods as processes: what a container may rely on, and what is reported when it goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+import pytest
+from tests.up.machine import Machine, service, until
+
+from isvc.kube.objects import Object
+
+
+def pod(name: str, code: str, *, restart: str = "Always", grace: int = 1, **container) -> dict:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {
+            "restartPolicy": restart,
+            "terminationGracePeriodSeconds": grace,
+            "containers": [{"name": "c", "image": "python:3.11", "command": ["python", "-c", code], **container}],
+        },
+    }
+
+
+def status(here: Machine, name: str) -> dict:
+    return here.get("pod", name).get("status", {})
+
+
+def container(here: Machine, name: str) -> dict:
+    return (status(here, name).get("containerStatuses") or [{}])[0]
+
+
+def last_end(here: Machine, name: str) -> dict:
+    found = container(here, name)
+    return found.get("lastState", {}).get("terminated") or found.get("state", {}).get("terminated") or {}
+
+
+SERVER = "import http.server, os; http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), {0}).serve_forever()"
+FILES = SERVER.format("http.server.SimpleHTTPRequestHandler")
+
+
+def test_what_a_container_finds(here):
+    here.kubectl("create", "configmap", "settings", "--from-literal=colour=blue")
+    here.kubectl("create", "secret", "generic", "keys", "--from-literal=token=t0p")
+    code = (
+        "import os, sys; print(os.environ['COLOUR'], os.environ['WHO'], os.environ['TOKEN'], sys.argv[1], "
+        "open('/data/hello').read(), open('/settings/colour').read(), os.environ.get('HOME') is not None)"
+    )
+    finder = pod("finder", code, restart="Never")
+    finder["spec"]["volumes"] = [
+        {"name": "data", "emptyDir": {}},
+        {"name": "settings", "configMap": {"name": "settings"}},
+    ]
+    finder["spec"]["initContainers"] = [
+        {
+            "name": "writer",
+            "image": "python:3.11",
+            "command": ["python", "-c", "open('/data/hello', 'w').write('hi')"],
+            "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        }
+    ]
+    finder["spec"]["containers"][0] |= {
+        "args": ["$(WHO)!"],
+        "env": [
+            {"name": "COLOUR", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "colour"}}},
+            {"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "token"}}},
+        ],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}, {"name": "settings", "mountPath": "/settings"}],
+    }
+    here.apply(finder)
+    until(lambda: status(here, "finder").get("phase") == "Succeeded", "the pod to end well")
+    assert here.kubectl("logs", "finder") == "blue finder t0p finder! hi blue True\n"
+    here.kubectl("delete", "pod", "finder")
+
+
+def test_a_crash_is_told_with_its_last_words(here):
+    here.apply(pod("crasher", "print('out of luck'); raise SystemExit(3)"))
+    until(lambda: container(here, "crasher").get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff")
+    ended = last_end(here, "crasher")
+    assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "out of luck")
+    assert "BackOff" in here.kubectl("describe", "pod", "crasher")
+    assert "out of luck" in here.kubectl("logs", "crasher", "--previous")
+    here.kubectl("delete", "pod", "crasher", "--timeout=60s")
+
+
+def test_more_memory_than_the_limit_is_told(here):
+    code = "import time; x = b'x' * (300 << 20); time.sleep(600)"
+    here.apply(pod("hungry", code, restart="Never", resources={"limits": {"memory": "100Mi"}}))
+    until(lambda: status(here, "hungry").get("phase") == "Failed", "the pod to fail")
+    ended = last_end(here, "hungry")
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+    assert "100Mi" in ended["message"]
+    here.kubectl("delete", "pod", "hungry")
+
+
+def test_liveness_restarts_and_readiness_decides_who_answers(here):
+    probe = {"periodSeconds": 1, "failureThreshold": 1}
+    here.apply(pod("sick", "import time; time.sleep(600)", livenessProbe={**probe, "exec": {"command": ["false"]}}))
+    until(lambda: container(here, "sick").get("restartCount"), "a restart")
+    assert "Liveness probe failed" in last_end(here, "sick")["message"]
+    here.kubectl("delete", "pod", "sick", "--timeout=60s")
+
+    code = SERVER.format("type('H', (http.server.BaseHTTPRequestHandler,), {'do_GET': lambda s: s.send_error(503)})")
+    here.apply(pod("shy", code, readinessProbe={**probe, "httpGet": {"path": "/", "port": 8080}}))
+    until(lambda: "statuscode: 503" in here.kubectl("describe", "pod", "shy"), "a failed probe")
+    assert not container(here, "shy")["ready"]
+    here.kubectl("delete", "pod", "shy", "--timeout=60s")
+
+
+def test_services_are_reached_by_name(here):
+    ready = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+    here.apply(pod("files", FILES, readinessProbe=ready))
+    ports = [{"port": 80, "targetPort": 8080}]
+    here.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "files"},
+            "spec": {"selector": {"app": "files"}, "ports": ports},
+        }
+    )
+    here.kubectl("wait", "--for=condition=Ready", "pod/files", "--timeout=60s")
+    hosts = [f"files.{here.namespace}{domain}" for domain in ("", ".svc.cluster.local")]
+    code = f"import urllib.request as r\nfor host in {hosts}: print(r.urlopen('http://' + host).status)"
+    asker = pod("asker", code, restart="OnFailure")
+    here.apply(asker)
+    until(lambda: status(here, "asker").get("phase") == "Succeeded", "the answers")
+    assert here.kubectl("logs", "asker").endswith("200\n200\n")
+    here.kubectl("delete", "pod,service", "--all", "--timeout=60s")
+
+
+def test_what_is_missing_is_waited_for(here):
+    waiter = pod("waiter", "print('there')", restart="Never", envFrom=[{"configMapRef": {"name": "later"}}])
+    here.apply(waiter)
+
+    def reported():
+        return container(here, "waiter").get("state", {}).get("waiting", {}).get("message")
+
+    assert until(reported, "what is missing") == 'configmap "later" not found'
+    here.kubectl("create", "configmap", "later")
+    until(lambda: status(here, "waiter").get("phase") == "Succeeded", "the pod to run")
+
+    stranger = pod("stranger", "", restart="Never")
+    stranger["spec"]["containers"][0] = {"name": "c", "image": "example.com/team/stranger:1", "args": ["hello"]}
+    here.apply(stranger)
+    until(lambda: "images.yaml" in str(container(here, "stranger").get("state", {}).get("waiting", {}).get("message")))
+    (here.home / "images.yaml").write_text("images: {team/stranger: {command: [echo]}}")
+    until(lambda: status(here, "stranger").get("phase") == "Succeeded", "the pod to run")
+    assert here.kubectl("logs", "stranger") == "hello\n"
+    here.kubectl("delete", "pod", "waiter", "stranger")
+
+
+def test_a_process_that_does_not_want_to_end_is_made_to(here):
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready'); time.sleep(600)"
+    here.apply(pod("stubborn", code))
+    until(lambda: "ready" in here.kubectl("logs", "stubborn", check=False), "the process")
+    pid = int(container(here, "stubborn")["containerID"].removeprefix("process://"))
+    here.kubectl("delete", "pod", "stubborn", "--timeout=60s")
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_orphans_are_taken_in_and_strangers_let_go(here):
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    spec = pod("crew", stubborn)["spec"]
+    labels = {"app": "crew"}
+    crew: Object = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "crew"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+    }
+
+    def members() -> set[str]:
+        return set(here.kubectl("get", "pods", "-l", "app=crew", "-o", "name").split())
+
+    here.apply(crew)
+    here.kubectl("rollout", "status", "deployment/crew", "--timeout=60s")
+    first = members()
+    here.kubectl("delete", "deployment", "crew", "--cascade=orphan", "--timeout=60s")
+    here.apply(crew)
+    here.kubectl("rollout", "status", "deployment/crew", "--timeout=60s")
+    assert members() == first
+    until(lambda: here.get("rs", labels="app=crew")["items"][0]["metadata"].get("ownerReferences"), "the adoption")
+
+    crew["spec"]["strategy"] = {"type": "Recreate"}
+    crew["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "NEW", "value": "1"}]
+    here.apply(crew)
+    here.kubectl("rollout", "status", "deployment/crew", "--timeout=60s")
+    assert not members() & first
+
+    (patient,) = first = members()
+    here.kubectl("label", patient, "app-")
+    until(lambda: members() and not members() & first, "another in its place")
+    until(lambda: "ownerReferences" not in here.get(patient)["metadata"], "it to be let go")
+    here.kubectl("delete", "deployment", "crew", "--cascade=foreground", "--timeout=60s")
+    assert members() == set()
+    here.kubectl("delete", patient, "--timeout=60s")
+
+
+def failure(here: Machine, name: str) -> str:
+    return json.dumps(here.get("isvc", name).get("status", {}).get("modelStatus", {}).get("lastFailureInfo", {}))
+
+
+def test_a_port_in_use_is_told(here):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        program = [
+            sys.executable,
+            "-m",
+            "isvc.pods.modelserver",
+            f"--http_port={taken.getsockname()[1]}",
+            "--host=127.0.0.1",
+        ]
+        table = {"images": {"example.com/fixed": {"command": [*program, "--model_class=isvc.pods.modelserver:Model"]}}}
+        (here.home / "images.yaml").write_text(json.dumps(table))
+        fixed = service("fixed", "")
+        fixed["spec"]["predictor"] = {"containers": [{"name": "kserve-container", "image": "example.com/fixed"}]}
+        here.apply(fixed)
+        until(lambda: "cannot listen on port" in failure(here, "fixed"), "the reason in the status")
+        assert "cannot listen on port" in here.kubectl("describe", "isvc", "fixed")
+    here.kubectl("delete", "isvc", "fixed")
+
+
+def test_a_full_disk_is_told(tmp_path):
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
+        pytest.skip("needs a mount namespace of its own")
+    here = Machine(tmp_path / "home")
+    (here.home / "pods").mkdir(parents=True)
+    large = tmp_path / "large" / "model.joblib"
+    large.parent.mkdir()
+    with large.open("wb") as file:
+        file.truncate(64 << 20)
+    mount = f'mount -t tmpfs -o size=4m tmpfs {here.home / "pods"} && exec "$@"'
+    try:
+        here.start("--ephemeral", prefix=("unshare", "-rm", "sh", "-c", mount, "sh"))
+        here.apply(service("large", f"file://{large.parent}"))
+        until(lambda: "space" in failure(here, "large"), "the reason in the status")
+        assert "space" in here.kubectl("describe", "isvc", "large")
+    finally:
+        here.stop()
+
+
+def test_hooks_run_after_the_start_and_before_the_end(here):
+    started, stopped = here.home / "started", here.home / "stopped"
+    hooks = {kind: {"exec": {"command": ["touch", str(path)]}} for kind, path in
+             (("postStart", started), ("preStop", stopped))}  # fmt: skip
+    here.apply(pod("polite", "print('ready'); import time; time.sleep(600)", grace=20, lifecycle=hooks))
+    here.kubectl("wait", "--for=condition=Ready", "pod/polite", "--timeout=60s")
+    assert started.exists()
+    here.kubectl("delete", "pod", "polite", "--timeout=60s")
+    assert stopped.exists()
+
+    failing = {"postStart": {"exec": {"command": ["sh", "-c", "echo no luck; exit 1"]}}}
+    here.apply(pod("luckless", "import time; time.sleep(600)", lifecycle=failing))
+    until(lambda: "PostStartHook failed: no luck" in last_end(here, "luckless").get("message", ""), "the reason")
+    here.kubectl("delete", "pod", "luckless", "--timeout=60s")
+
+
+def test_sidecars_end_with_those_they_serve(here):
+    served = pod("served", "print('done')", restart="Never")
+    sleeper = {"name": "beside", "image": "python", "command": ["sleep", "600"], "restartPolicy": "Always"}
+    served["spec"]["initContainers"] = [sleeper]
+    here.apply(served)
+    until(lambda: status(here, "served").get("phase") == "Succeeded", "the pod to end well")
+    until(lambda: status(here, "served")["initContainerStatuses"][0]["state"].get("terminated"), "the sidecar to end")
+    assert here.kubectl("get", "pod", "served", "--no-headers").split()[1:3] == ["0/2", "Completed"]
+    here.kubectl("delete", "pod", "served", "--timeout=60s")
+
+
+def test_http_routes_share_traffic_by_path(here):
+    ready = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+    here.apply(pod("web", FILES, readinessProbe=ready))
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}
+    here.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec})
+    rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
+    rule = {
+        "matches": [{"path": {"type": "PathPrefix", "value": "/deep"}}],
+        "filters": [{"type": "URLRewrite", "urlRewrite": rewrite}],
+        "backendRefs": [{"name": "web", "port": 80}],
+    }
+    here.apply(
+        {
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "HTTPRoute",
+            "metadata": {"name": "web"},
+            "spec": {
+                "parentRefs": [{"name": "kserve-ingress-gateway", "namespace": "kserve"}],
+                "hostnames": ["web.localhost"],
+                "rules": [rule],
+            },
+        }
+    )
+    gateway = here.gateway
+
+    def code(path: str) -> str:
+        ask = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Host: web.localhost", f"{gateway}{path}"]
+        return here.run(*ask)
+
+    until(lambda: code("/deep/") == "200", "the route")
+    assert code("/other") == "404"
+    here.kubectl("delete", "pod", "web", "--timeout=60s")
+    assert code("/deep/") == "503"

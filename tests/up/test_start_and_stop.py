@@ -1,0 +1,111 @@
+"""Starting, stopping, being killed, and starting again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+
+import pytest
+from tests.up.machine import machine, service, strange_pod, until
+
+ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2]]})
+
+
+@pytest.fixture
+def here(models, tmp_path):
+    fresh = machine(tmp_path, models)
+    yield fresh
+    fresh.stop()
+    until(lambda: fresh.processes() == [], "all processes to end")
+
+
+def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here, tmp_path):
+    for name in ("sqlite3", "sklearn"):  # of the folder where it is started, for whatever the user has them
+        (tmp_path / f"{name}.py").write_text("raise ImportError('not for isvc')")
+    here.start(prefix=("sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path)))
+    assert (here.home / "kubeconfig").stat().st_mode & 0o077 == 0
+    here.apply(service("iris", "pvc://models/iris"))
+    here.wait_ready("iris")
+    uid = here.get("isvc", "iris")["metadata"]["uid"]
+    here.kubectl("run", "once", "--image=python", "--restart=Never", "--command", "--",
+                 "sh", "-c", "echo begun; exec sleep 600")  # fmt: skip
+    here.kubectl("run", "brief", "--image=python", "--restart=Never", "--command", "--", "echo", "done")
+    here.kubectl("wait", "--for=condition=Ready", "pod/once", "--timeout=60s")
+    here.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/brief", "--timeout=60s")
+    assert len(here.processes()) >= 3
+    here.process.kill()
+    here.process.wait()
+    until(lambda: here.processes() == [], "all processes to end")
+    assert here.isvc("status").returncode == 3
+    assert "not running" in here.isvc("down").stdout
+
+    here.start()
+    again = here.isvc("up")
+    assert again.returncode == 1
+    assert "already running" in again.stderr
+    assert here.get("isvc", "iris")["metadata"]["uid"] == uid
+
+    def answers():
+        try:
+            return here.predict("iris", ROWS) == {"predictions": [0]}
+        except (AssertionError, json.JSONDecodeError):
+            return False
+
+    until(answers, "the model to answer again")
+    until(lambda: here.get("pod", "once")["status"]["phase"] == "Failed", "the pod that was to run once")
+    assert "isvc was stopped while it ran" in here.kubectl("describe", "pod", "once")
+    assert (here.kubectl("logs", "once"), here.kubectl("logs", "brief")) == ("begun\n", "done\n")
+    assert "previous terminated container" in here.kubectl("logs", "brief", "--previous", check=False)
+    debug = ("debug", "brief", "-i", "--image=busybox", "--profile=general")
+    assert "none of whose containers run" in here.kubectl(*debug)
+    assert here.get("pod", "brief")["status"]["phase"] == "Succeeded"
+    assert here.isvc("down").stdout == "stopped\n"
+    assert here.process.wait(60) == 0
+
+
+def test_ports_and_a_memory_that_forgets(here):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        gateway, dashboard = (
+            here.isvc("up", flag, str(taken.getsockname()[1])) for flag in ("--port", "--dashboard-port")
+        )
+    assert (gateway.returncode, dashboard.returncode) == (1, 1)
+    assert "cannot use port" in gateway.stderr
+    assert dashboard.stderr.startswith("Error: cannot use port")
+    assert dashboard.stdout == ""  # before anything is started
+    here.start("--ephemeral", "--simulate")
+    here.apply(strange_pod())
+    here.kubectl("wait", "--for=condition=Ready", "pod/strange", "--timeout=60s")
+    here.stop()
+    here.start("--ephemeral")
+    assert "NotFound" in here.kubectl("get", "pod", "strange", check=False)
+
+
+@pytest.mark.parametrize("part", ["programs", "API server", "kinds"])
+def test_it_can_be_stopped_while_it_starts(here, part):
+    here.process = here.launch()
+    until(lambda: part in here.output.read_text(), part)
+    here.process.send_signal(signal.SIGINT)
+    until(lambda: "stopping" in here.output.read_text(), "it to stop")
+    here.process.send_signal(signal.SIGINT)  # pressed again while it stops
+    assert here.process.wait(60) == 0
+    until(lambda: here.processes() == [], "all processes to end")
+    assert "Traceback" not in here.output.read_text()
+    here.start()
+
+
+def test_files_that_cannot_be_used_are_told(here):
+    here.start()
+    here.stop()
+    database = here.home / "apiserver" / "objects.db"
+    database.write_bytes(b"nonsense" * 1000)
+    refused = here.isvc("up")
+    assert refused.returncode == 1
+    assert f"{database} cannot be used" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    here.env["ISVC_HOME"] = str(database)
+    refused = here.isvc("up")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"Error: cannot keep files in {database}")
