@@ -93,15 +93,15 @@ Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1), Schem
 Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1), Schema(format="int64")]
 Int: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
-_INT_OR_STRING: dict[str, Any] = {
+INT_OR_STRING: dict[str, Any] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
 }
 QUANTITY_PATTERN = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
-IntOrString: TypeAlias = Annotated[int | str, Schema(**_INT_OR_STRING)]
-Quantity: TypeAlias = Annotated[int | float | str, Schema(**_INT_OR_STRING, pattern=QUANTITY_PATTERN)]
+IntOrString: TypeAlias = Annotated[int | str, Schema(**INT_OR_STRING)]
+Quantity: TypeAlias = Annotated[int | float | str, Schema(**INT_OR_STRING, pattern=QUANTITY_PATTERN)]
 Timestamp: TypeAlias = Annotated[str, Schema(format="date-time")]
 
 OpenObject: TypeAlias = Annotated[Any, Schema(type="object", **{"x-kubernetes-preserve-unknown-fields": True})]

@@ -19,7 +19,17 @@ import msgspec
 import orjson
 
 from isvc.api import pod_fields
-from isvc.api.fields import LOOSE, QUANTITY_PATTERN, REQUIRED, SCHEMALESS, Definition, Inline, Spec, Templated
+from isvc.api.fields import (
+    INT_OR_STRING,
+    LOOSE,
+    QUANTITY_PATTERN,
+    REQUIRED,
+    SCHEMALESS,
+    Definition,
+    Inline,
+    Spec,
+    Templated,
+)
 from isvc.api.fields import Schema as Marks
 from isvc.api.meta import Kind, ObjectMeta
 from isvc.kube.schemas import Schema, definition
@@ -32,7 +42,6 @@ _SCALARS: dict[Any, Schema] = {
 }
 _OPEN: Schema = {"x-kubernetes-preserve-unknown-fields": True}
 _OF_ALL_KINDS = {"apiVersion": "Group and version of the object.", "kind": "Kind of the object."}
-_INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
 
 @cache
@@ -208,7 +217,7 @@ def _structural(schema: Schema, inside: str) -> Schema:
     """Writes Kubernetes' notation in that of CRDs; `inside` is how the schema is used (`required`, `items`, ...)."""
     if schema.get("x-kubernetes-int-or-string"):
         pattern = {"pattern": QUANTITY_PATTERN} if schema.get("format") == "quantity" else {}
-        return _INT_OR_STRING | pattern
+        return INT_OR_STRING | pattern
     result = {
         key: value
         for key, value in schema.items()

@@ -7,11 +7,14 @@ cache are shared, so whoever wants to change one takes `deep_copy` first.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
 Object: TypeAlias = dict[str, Any]
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation in which `kubectl apply` keeps what it was given."""
 
 
 class GVK(NamedTuple):

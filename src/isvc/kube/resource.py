@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from isvc.kube.objects import GVK
+from isvc.kube.objects import GVK, Object
 
 
 class Resource(NamedTuple):
@@ -25,6 +25,10 @@ class Resource(NamedTuple):
     @property
     def gvk(self) -> GVK:
         return GVK(self.group, self.version, self.kind)
+
+    def typed(self, obj: Object) -> Object:
+        """Returns the object with its apiVersion and kind, which those of a list or a cache do not carry."""
+        return {"apiVersion": self.api_version, "kind": self.kind, **obj}
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """`/apis/apps/v1/namespaces/ns/deployments/name/status`; an empty namespace means all of them."""

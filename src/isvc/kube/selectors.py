@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from isvc.kube.names import DNS_SUBDOMAIN
 from isvc.kube.objects import Object, dig
 
 _TOKEN = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _WORDS = {"in": "in", "notin": "notin", "=": "=", "==": "=", "!=": "!=", ">": ">", "<": "<"}
 _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
@@ -24,7 +24,7 @@ class SelectorError(ValueError):
 
 def is_label_key(text: str) -> bool:
     prefix, slash, name = text.rpartition("/")
-    good_prefix = not slash or (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix) is not None)
+    good_prefix = not slash or (len(prefix) <= 253 and DNS_SUBDOMAIN.fullmatch(prefix) is not None)
     return good_prefix and _NAME.fullmatch(name) is not None
 
 

@@ -21,7 +21,7 @@ from isvc.local.gateway.guard import Guard
 from isvc.local.gateway.server import Gateway
 from isvc.local.gateway.tls import Certificates
 from isvc.local.home import Home
-from isvc.local.install import SYSTEM_NAMESPACE, conversions, install, install_webhooks
+from isvc.local.install import conversions, install, install_webhooks
 from isvc.local.install.gateway import GATEWAY_NAME
 from isvc.local.keda import scaled_objects
 from isvc.local.keda.prometheus import PrometheusClient
@@ -34,6 +34,7 @@ from isvc.local.node.processes.process import Reaper
 from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.programs.options import Options
 from isvc.programs.program import Program, build
+from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client, kubeconfig

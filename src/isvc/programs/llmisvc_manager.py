@@ -24,7 +24,7 @@ from isvc.programs.options import LLMOptions, Options
 from isvc.programs.program import Program
 from isvc.programs.webhooks import LLM_WEBHOOKS
 from isvc.serving.config import Config
-from isvc.serving.environment import WILDCARD_LABEL
+from isvc.serving.environment import SYSTEM_NAMESPACE, WILDCARD_LABEL
 from isvc.serving.llm.presets import PREFIX, Settings, render_preset
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit import logs
@@ -42,7 +42,7 @@ def _prepare() -> None:
         "apiVersion": LLM_INFERENCE_SERVICES.api_version,
         "kind": LLM_INFERENCE_SERVICES.kind,
     }
-    render_preset({"spec": service["spec"]}, default_llm_service(service), Settings.of(Config(), "kserve"))
+    render_preset({"spec": service["spec"]}, default_llm_service(service), Settings.of(Config(), SYSTEM_NAMESPACE))
     issue_self_signed(("localhost",), datetime.now(UTC), timedelta(days=1))
 
 

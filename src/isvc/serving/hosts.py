@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
+from isvc.kube.names import DNS_LABEL
 from isvc.kube.objects import Object, annotations_of, labels_of, namespace_of
 from isvc.serving.refused import Refused
 from isvc.serving.templates import Fields, TemplateError, render
@@ -16,7 +17,6 @@ CLUSTER_DOMAIN: Final = "cluster.local"
 CLUSTER_LOCAL_DOMAIN: Final = "svc.cluster.local"
 VISIBILITY: Final = "networking.kserve.io/visibility"
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _PORT = re.compile(r":\d+$")
 
 
@@ -37,7 +37,7 @@ class IngressSettings(Protocol):
 
 def is_subdomain(name: str) -> bool:
     """A DNS subdomain as Kubernetes defines it."""
-    return 0 < len(name) <= 253 and all(_LABEL.fullmatch(part) for part in name.split("."))
+    return 0 < len(name) <= 253 and all(DNS_LABEL.fullmatch(part) for part in name.split("."))
 
 
 def without_port(host: str) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from isvc.api.fields import Required, Schema, Spec, zero
-
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+from isvc.kube.names import LABEL, SUBDOMAIN
 
 ObjectName = Annotated[str, Schema(minLength=1, maxLength=253)]
-Namespace = Annotated[str, Schema(minLength=1, maxLength=63, pattern=f"^{_LABEL}$")]
-SectionName = Annotated[str, Schema(minLength=1, maxLength=253, pattern=f"^{_SUBDOMAIN}$")]
-Group = Annotated[str, Schema(maxLength=253, pattern=f"^$|^{_SUBDOMAIN}$")]
+Namespace = Annotated[str, Schema(minLength=1, maxLength=63, pattern=f"^{LABEL}$")]
+SectionName = Annotated[str, Schema(minLength=1, maxLength=253, pattern=f"^{SUBDOMAIN}$")]
+Group = Annotated[str, Schema(maxLength=253, pattern=f"^$|^{SUBDOMAIN}$")]
 KindName = Annotated[str, Schema(minLength=1, maxLength=63, pattern="^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$")]
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from isvc.api.completion import complete
 from isvc.api.inferencegraph import ROOT, InferenceGraph, InferenceRouter, RouterType
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
+from isvc.kube.names import DNS_1035_LABEL
 from isvc.kube.objects import Object
-
-_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 def validate_graph(new: Object, old: Object | None = None) -> Verdict:
@@ -22,7 +20,7 @@ def validate_graph(new: Object, old: Object | None = None) -> Verdict:
 
 
 def _problems(graph: InferenceGraph) -> Iterator[Problem]:
-    if not _NAME.fullmatch(graph.metadata.name):
+    if not DNS_1035_LABEL.fullmatch(graph.metadata.name):
         yield Problem(
             "metadata.name",
             "must start with a letter and consist of lower case letters, digits and '-', such as my-graph;"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from isvc.api.annotations import AUTOSCALER_CLASS, AutoscalerClass
@@ -24,9 +23,8 @@ from isvc.api.validation.components import blocked_variables, component_problems
 from isvc.api.validation.containers import KNOWN_GPUS, parallel_env, parallel_sizes, unknown_gpus
 from isvc.api.validation.scaling import autoscaler_class, scaling
 from isvc.api.validation.storage import confidential, confidential_warnings, storage_uris
+from isvc.kube.names import DNS_1035_LABEL
 from isvc.kube.objects import Object
-
-_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 def validate_service(new: Object, old: Object | None = None, gpus: Iterable[str] = KNOWN_GPUS) -> Verdict:
@@ -57,7 +55,7 @@ def _components(service: InferenceService) -> Iterator[tuple[str, Component]]:
 def _problems(service: InferenceService, gpus: tuple[str, ...]) -> Iterator[Problem]:
     annotations = service.metadata.annotations
     predictor = service.spec.predictor
-    if not _NAME.fullmatch(service.metadata.name):
+    if not DNS_1035_LABEL.fullmatch(service.metadata.name):
         yield Problem(
             "metadata.name",
             "must start with a letter and consist of lower case letters, digits and '-', such as my-model;"

@@ -14,10 +14,9 @@ from isvc.api.llm.workload import ParallelismSpec, WorkloadSpec
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.llm_workload import workload_problems
 from isvc.api.validation.storage import confidential_warnings, resource_id
+from isvc.kube.names import DNS_LABEL, DNS_SUBDOMAIN
 from isvc.kube.objects import Object
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ROUTER = "spec.router"
 
 
@@ -188,7 +187,7 @@ def _devices(annotations: Mapping[str, str]) -> Iterator[Problem]:
     chosen = annotations.get(DEVICE_CLASS)
     if chosen is None and others:
         yield Problem(path.format(DEVICE_CLASS), f"is required beside {', '.join(others)}")
-    elif chosen is not None and (not _SUBDOMAIN.fullmatch(chosen.strip()) or len(chosen.strip()) > 253):
+    elif chosen is not None and (not DNS_SUBDOMAIN.fullmatch(chosen.strip()) or len(chosen.strip()) > 253):
         yield Problem(path.format(DEVICE_CLASS), f"must be the name of a device class, got {chosen!r}")
     count = annotations.get(DEVICE_COUNT, "").strip()
     if count and not (re.fullmatch(r"[+-]?\d{1,18}", count, re.ASCII) and int(count) >= 1):
@@ -196,7 +195,7 @@ def _devices(annotations: Mapping[str, str]) -> Iterator[Problem]:
     if DEVICE_SELECTOR in annotations and not annotations[DEVICE_SELECTOR].strip():
         yield Problem(path.format(DEVICE_SELECTOR), "must hold at least one CEL expression")
     container = annotations.get(DEVICE_CONTAINER)
-    if container is not None and not _LABEL.fullmatch(container.strip()):
+    if container is not None and (not DNS_LABEL.fullmatch(container.strip()) or len(container.strip()) > 63):
         yield Problem(path.format(DEVICE_CONTAINER), f"must be the name of a container, got {container!r}")
 
 

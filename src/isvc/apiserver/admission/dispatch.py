@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from isvc.apiserver.admission.caller import Caller, CallFailed
-from isvc.apiserver.admission.hooks import DEFINITIONS, Hook, in_version, wanted_version
+from isvc.apiserver.admission.hooks import DEFINITIONS, OWN_GROUP, Hook, in_version, wanted_version
 from isvc.apiserver.admission.plugins import Plugin
 from isvc.apiserver.admission.policies import Policies
 from isvc.apiserver.admission.quota import ResourceQuota
@@ -27,7 +27,6 @@ from isvc.kube.resource import Resource
 
 MUTATING = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
 VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
-_OWN_GROUP = "admissionregistration.k8s.io"
 
 
 class _Match(NamedTuple):
@@ -111,7 +110,7 @@ class Admission:
         resource = request.description.resource
         key = (collection, resource, request.subresource, request.operation)
         if key not in self._matches:
-            self._matches[key] = [] if resource.group == _OWN_GROUP else self._match(*key)
+            self._matches[key] = [] if resource.group == OWN_GROUP else self._match(*key)
         return self._matches[key]
 
     def _read(self, collection: str) -> list[Hook]:

@@ -13,6 +13,7 @@ from isvc.kube.objects import Object, labels_of
 from isvc.kube.resource import Resource
 from isvc.kube.selectors import LabelSelector
 
+OWN_GROUP = "admissionregistration.k8s.io"  # about which nobody is asked
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from isvc.apiserver.admission.hooks import DEFINITIONS, Hook, in_version, wanted_version
+from isvc.apiserver.admission.hooks import DEFINITIONS, OWN_GROUP, Hook, in_version, wanted_version
 from isvc.apiserver.admission.plugins.plugin import forbidden
 from isvc.apiserver.admission.review import review_of
 from isvc.apiserver.cel import CelError, compile_expression
@@ -24,7 +24,6 @@ from isvc.kube.selectors import LabelSelector
 
 _POLICIES = "validatingadmissionpolicies.admissionregistration.k8s.io"
 _BINDINGS = "validatingadmissionpolicybindings.admissionregistration.k8s.io"
-_OWN_GROUP = "admissionregistration.k8s.io"
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
 
 
@@ -66,7 +65,7 @@ class Policies:
         revision = tuple(map(self._reader.revision, (_POLICIES, _BINDINGS, DEFINITIONS)))
         if revision != self._revision:
             self._revision, self._bound = revision, list(self._read())
-        if not self._bound or request.description.resource.group == _OWN_GROUP:
+        if not self._bound or request.description.resource.group == OWN_GROUP:
             return
         refusals = []
         for bound in self._bound:

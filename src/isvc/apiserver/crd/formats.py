@@ -9,9 +9,10 @@ from collections.abc import Callable
 from datetime import date, datetime
 from urllib.parse import urlsplit
 
+from isvc.kube.names import LABEL
+
 _UUID = r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
 _LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-_SEGMENT = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 _GO_DURATION = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 _WORDY_DURATION = re.compile(
@@ -92,7 +93,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "duration": _duration,
     "datetime": _date_time,
     "k8s-short-name": _matches(_LABEL),
-    "k8s-long-name": lambda value: len(value) <= 253 and _matches(rf"{_SEGMENT}(\.{_SEGMENT})*")(value),
+    "k8s-long-name": lambda value: len(value) <= 253 and _matches(rf"{LABEL}(\.{LABEL})*")(value),
 }
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+from isvc.kube.names import DNS_1035_LABEL, DNS_LABEL, DNS_SUBDOMAIN
+
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _ENV_NAME = re.compile(r"[ -<>-~]+")
@@ -60,22 +59,22 @@ def _too_long(value: str, most: int) -> list[str]:
 
 def dns_label(value: str) -> list[str]:
     """Returns what is wrong with a name of at most 63 letters, digits and dashes."""
-    if _DNS_LABEL.fullmatch(value):
+    if DNS_LABEL.fullmatch(value):
         return _too_long(value, 63)
-    return [*_too_long(value, 63), "must not contain dots" if _SUBDOMAIN.fullmatch(value) else _LABEL_WORDS]
+    return [*_too_long(value, 63), "must not contain dots" if DNS_SUBDOMAIN.fullmatch(value) else _LABEL_WORDS]
 
 
 def dns_1035(value: str) -> list[str]:
     """Says what is wrong with a label that has to start with a letter."""
-    return _too_long(value, 63) + ([] if _DNS_1035.fullmatch(value) else [_1035_WORDS])
+    return _too_long(value, 63) + ([] if DNS_1035_LABEL.fullmatch(value) else [_1035_WORDS])
 
 
 def subdomain(value: str) -> list[str]:
-    return _too_long(value, 253) + ([] if _SUBDOMAIN.fullmatch(value) else [_SUBDOMAIN_WORDS])
+    return _too_long(value, 253) + ([] if DNS_SUBDOMAIN.fullmatch(value) else [_SUBDOMAIN_WORDS])
 
 
 def wildcard_subdomain(value: str) -> list[str]:
-    matches = value.startswith("*.") and _SUBDOMAIN.fullmatch(value[2:])
+    matches = value.startswith("*.") and DNS_SUBDOMAIN.fullmatch(value[2:])
     return _too_long(value, 253) + ([] if matches else [_WILDCARD_WORDS])
 
 

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from isvc.apiserver.resources.description import Description
+from isvc.kube.builtin.types import INT_OR_STRING, META, QUANTITY
 from isvc.kube.objects import Object
 from isvc.kube.schemas import Schema, definition_name, kinds
 
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-_INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
-_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _GVK = "x-kubernetes-group-version-kind"
 
 
@@ -42,14 +40,14 @@ def publish(name: str, schema: Schema, dialect: Dialect) -> Object:
     """Returns a built-in definition as it is published."""
     text = {"description": schema["description"]} if "description" in schema else {}
     match name:
-        case n if n == _INT_OR_STRING:
+        case n if n == INT_OR_STRING:
             either = [{"type": "integer"}, {"type": "string"}]
             return {
                 "format": "int-or-string",
                 **text,
                 **({"oneOf": either} if dialect.number == 3 else {"type": "string"}),
             }
-        case n if n == _QUANTITY:
+        case n if n == QUANTITY:
             either = [{"type": "string"}, {"type": "number"}]
             return {"oneOf": either, **text} if dialect.number == 3 else {"type": "string"}
         case _:
@@ -131,7 +129,7 @@ def _type_and_metadata(like: str, metadata: str, dialect: Dialect) -> Object:
     return {
         "apiVersion": {"type": "string", **texts["apiVersion"]},
         "kind": {"type": "string", **texts["kind"]},
-        "metadata": dialect.reference(_META + metadata, texts["metadata"]),
+        "metadata": dialect.reference(META + metadata, texts["metadata"]),
     }
 
 

@@ -8,16 +8,15 @@ from typing import Any
 import orjson
 
 from isvc.apiserver import refusals
+from isvc.apiserver.http.media import PROTOBUF, YAML
 from isvc.apiserver.objects import metadata
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.resources.description import Description
 from isvc.kube.builtin.shape import Undecodable
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object
+from isvc.wire.http1.message import JSON
 
-JSON = "application/json"
-YAML = "application/yaml"
-PROTOBUF = "application/vnd.kubernetes.protobuf"
 MAX_VALUES = 1_000_000  # in a YAML body, where a few lines can say any number
 
 

@@ -8,6 +8,7 @@ from isvc.apiserver import refusals
 from isvc.apiserver.access.tokens import ISSUER
 from isvc.apiserver.field_errors import invalid
 from isvc.apiserver.http.response import Response
+from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.verbs import body, read
 from isvc.apiserver.verbs.pipeline import Api
@@ -34,7 +35,7 @@ async def request_token(api: Api, call: Call) -> Response:
     else:
         token, ends = api.tokens.issue(account, audiences, seconds, bound)
     when = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    metadata = {"name": call.name, "namespace": call.namespace, "creationTimestamp": _now()}
+    metadata = {"name": call.name, "namespace": call.namespace, "creationTimestamp": now()}
     reference = spec.get("boundObjectRef")
     return Response.json(
         {
@@ -82,7 +83,3 @@ def _bound_object(api: Api, call: Call, reference: object, account: Object) -> O
         why = "to pod running with different serviceaccount name."
         raise BadRequest(f"cannot bind token for serviceaccount {call.name!r} {why}")
     return {kind.lower(): {"name": name, "uid": obj["metadata"]["uid"]}}
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,7 +12,7 @@ from isvc.controllers.inferencegraph.observe import Observed
 from isvc.controllers.inferencegraph.resolve import resolve
 from isvc.controllers.inferencegraph.router import pod_spec
 from isvc.engine.plan import Child, Part, Plan, Retire, Stop, Want
-from isvc.kube.objects import Object, annotations_of, labels_of, name_of, namespace_of, without
+from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, labels_of, name_of, namespace_of, without
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
 from isvc.serving import knative
 from isvc.serving.endpoints import NoEndpoint
@@ -28,7 +28,6 @@ SERVICE_NOT_READY: Final = "ServiceNotReady"
 KNATIVE_MISSING: Final = "ServerlessModeRejected"
 GRAPH_LABEL = "serving.kserve.io/inferencegraph"
 _KIND_LABEL = "serving.kserve.io/kind"
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _STANDARD_KINDS = frozenset({DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS})
 _KNATIVE_KINDS = frozenset({KNATIVE_SERVICES})
 
@@ -61,7 +60,7 @@ def _stopped(stop: Stop) -> Plan:
 
 
 def _annotations(graph: Object) -> dict[str, str]:
-    return without(annotations_of(graph), (_LAST_APPLIED,))
+    return without(annotations_of(graph), (LAST_APPLIED,))
 
 
 def _standard(observed: Observed, spec: InferenceGraphSpec) -> list[Child]:

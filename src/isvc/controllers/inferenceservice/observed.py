@@ -14,6 +14,7 @@ from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
+from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.serving.runtimes import Runtimes
 
 Live: TypeAlias = Mapping[tuple[Resource, str], Object]
@@ -38,7 +39,7 @@ class Observed:
     served: frozenset[Resource] = frozenset()
     ca_bundle: Object | None = None
     lookup: Lookup = field(default_factory=lambda: Lookup(""))
-    system_namespace: str = "kserve"
+    system_namespace: str = SYSTEM_NAMESPACE
     server_version: tuple[str, str] | None = None
     zero_initial_scale: bool = False
     knative_domains: Sequence[str] = ()

@@ -12,7 +12,7 @@ from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
-from isvc.serving.environment import WILDCARD_LABEL
+from isvc.serving.environment import SYSTEM_NAMESPACE, WILDCARD_LABEL
 from isvc.serving.llm.presets import Settings
 
 
@@ -78,7 +78,7 @@ class Observed:
     ca_bundle: Object | None = None
     lookup: Lookup = field(default_factory=lambda: Lookup(""))
     certificate: Certificate | None = None  # made when planning asked for one
-    system_namespace: str = "kserve"
+    system_namespace: str = SYSTEM_NAMESPACE
     cluster_wide: bool = True  # whether kinds that belong to no namespace may be read and written
     kubernetes: tuple[str, str] | None = None  # its version, where that matters
     now: str = ""

@@ -87,7 +87,7 @@ class ServicePages:
         namespace = request.match_info["namespace"] if resource.namespaced else ""
         async with self._views.use(request) as view:
             obj = await view.client.get(resource, request.match_info["name"], namespace)
-        fit = presentable({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+        fit = presentable(resource.typed(obj))
         more = {"yaml": dump(fit), "kind": resource.kind, "managed": _managers(obj)}
         return respond(request, Page("object.html", f"{resource.kind} {name_of(obj)}", fit, around=more))
 

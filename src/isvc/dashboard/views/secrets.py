@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from isvc.insight.rendering.applied import LAST_APPLIED
-from isvc.kube.objects import Object, annotations_of
+from isvc.kube.objects import LAST_APPLIED, Object, annotations_of
 
 MASK: Final = "(hidden)"
 _SECRET_NAME: Final = re.compile(

@@ -35,6 +35,7 @@ from isvc.kube.resource import (
     Resource,
 )
 from isvc.serving.config import CONFIG_MAP
+from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
     GATEWAYS,
@@ -53,7 +54,6 @@ from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
 from isvc.toolkit.store import Indexer
 
-SYSTEM_NAMESPACE: Final = "kserve"
 SERVICE_OF_POD: Final = "service"  # an index: the names of services that pods' labels say they belong to
 #: Kinds whose objects a service may own, which lead from it to its pods.
 OWNED: Final = (

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import orjson
 
-from isvc.kube.objects import Object, annotations_of
+from isvc.kube.objects import LAST_APPLIED, Object, annotations_of
 from isvc.kube.patch import merge_patch
-
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def applied(live: Object, document: Object) -> Object:

@@ -15,14 +15,13 @@ import orjson
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, LLM_INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.controllers.llmisvc.observe import Observer
 from isvc.controllers.llmisvc.observed import Merged
-from isvc.insight.rendering.applied import LAST_APPLIED
 from isvc.insight.rendering.live import load_cluster
 from isvc.insight.rendering.problems import unready
 from isvc.insight.rendering.sources import Field, Layer, fields
 from isvc.insight.simulation.kinds import KINDS
 from isvc.insight.simulation.simulation import Simulation
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, annotations_of, dig, namespace_of, uid_of
+from isvc.kube.objects import LAST_APPLIED, Key, Object, annotations_of, dig, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, Resource
 from isvc.programs.options import Options
 from isvc.serving.containers import MODEL_SERVER

@@ -15,7 +15,12 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from isvc.api.llm.conversion import KINDS as CONVERTED
 from isvc.api.llm.conversion import NEW, convert
-from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
+from isvc.api.resources import (
+    INFERENCE_GRAPHS,
+    INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICES,
+    TRAINED_MODELS,
+)
 from isvc.insight.rendering.documents import Document, DocumentError, documents
 from isvc.insight.rendering.placing import is_configuration, placed
 from isvc.insight.rendering.pods import pods_of

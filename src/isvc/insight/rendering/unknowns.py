@@ -12,6 +12,7 @@ from isvc.kube.objects import Object
 from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving import thirdparty
 from isvc.serving.config import Config
+from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
 
 _PROJECTS: Final = {
@@ -47,7 +48,7 @@ def default_gateway(config: Object) -> list[Object]:
     gateway = {"gatewayClassName": _GATEWAY_CLASS, "listeners": [listener]}
     return [
         _object(GATEWAY_CLASSES, {"name": _GATEWAY_CLASS}, {"controllerName": CONTROLLER}),
-        _object(GATEWAYS, {"name": name, "namespace": namespace or "kserve"}, gateway),
+        _object(GATEWAYS, {"name": name, "namespace": namespace or SYSTEM_NAMESPACE}, gateway),
     ]
 
 

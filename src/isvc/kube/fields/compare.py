@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from isvc.kube.fields.fieldset import LEAF, FieldSet, Node, branch
-from isvc.kube.fields.shape import UNKNOWN, Schema, elements, inner, is_atomic_map, list_keys
+from isvc.kube.fields.shape import UNKNOWN, elements, inner, is_atomic_map, list_keys
 from isvc.kube.objects import Object
 from isvc.kube.patch.merge_patch import same
+from isvc.kube.schemas import Schema
 
 _ABSENT: Final = object()
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from isvc.kube.fields.fieldset import FieldSet, Node, is_member
-from isvc.kube.fields.shape import UNKNOWN, Schema, ShapeError, elements, inner, is_atomic_map, list_keys
+from isvc.kube.fields.shape import UNKNOWN, ShapeError, elements, inner, is_atomic_map, list_keys
 from isvc.kube.objects import Object
+from isvc.kube.schemas import Schema
 
 _GONE: Final = object()
 

@@ -20,14 +20,14 @@ from isvc.kube.fields.managers import (
     is_reset,
 )
 from isvc.kube.fields.merge import add_named_fields, merge, remove
-from isvc.kube.fields.shape import Schema, blank, fields_of, managed_part, unmanaged_metadata, with_metadata
-from isvc.kube.objects import Object, annotations_of, uid_of
+from isvc.kube.fields.shape import blank, fields_of, managed_part, unmanaged_metadata, with_metadata
+from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, uid_of
 from isvc.kube.patch.merge_patch import same
+from isvc.kube.schemas import Schema
 
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"
 _PRECONDITIONS: Final = frozenset({"resourceVersion", "uid"})
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def track(
@@ -159,8 +159,8 @@ def _finish(
     metadata |= {key: value for key, value in (applied.get("metadata") or {}).items() if key in _PRECONDITIONS}
     result: Object = {"apiVersion": applied.get("apiVersion"), "kind": applied.get("kind"), **merged}
     result["metadata"] = metadata
-    if writer.name == _KUBECTL and _LAST_APPLIED in annotations_of(result):
-        metadata["annotations"] = {**metadata["annotations"], _LAST_APPLIED: _last_applied_text(applied)}
+    if writer.name == _KUBECTL and LAST_APPLIED in annotations_of(result):
+        metadata["annotations"] = {**metadata["annotations"], LAST_APPLIED: _last_applied_text(applied)}
     metadata["managedFields"] = managers.entries()
     if writer in managers and (live is None or not same(result, {**live, "apiVersion": result["apiVersion"]})):
         managers[writer] = replace(managers[writer], time=now)
@@ -173,7 +173,7 @@ def _not_from_client_side_apply(
 ) -> list[FieldConflict]:
     """Lets kubectl move from client-side to server-side apply without conflicts on what it applied itself before."""
     try:
-        previous: Any = orjson.loads(annotations_of(live).get(_LAST_APPLIED, ""))
+        previous: Any = orjson.loads(annotations_of(live).get(LAST_APPLIED, ""))
     except orjson.JSONDecodeError:
         return conflicts
     if not isinstance(previous, dict) or previous.get("apiVersion") != live.get("apiVersion"):
@@ -185,6 +185,6 @@ def _not_from_client_side_apply(
 
 def _last_applied_text(applied: Object) -> str:
     metadata = {key: value for key, value in (applied.get("metadata") or {}).items() if key != "managedFields"}
-    annotations = {key: value for key, value in annotations_of(applied).items() if key != _LAST_APPLIED}
+    annotations = {key: value for key, value in annotations_of(applied).items() if key != LAST_APPLIED}
     text = orjson.dumps({**applied, "metadata": {**metadata, "annotations": annotations}}, option=orjson.OPT_SORT_KEYS)
     return text.decode() + "\n"

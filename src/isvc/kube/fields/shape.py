@@ -7,14 +7,13 @@ schema calls them atomic. Where there is no schema, maps are made of their entri
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import orjson
 
 from isvc.kube.fields.fieldset import LEAF, FieldSet, Node, branch
 from isvc.kube.objects import Object
-
-Schema: TypeAlias = dict[str, Any]
+from isvc.kube.schemas import Schema
 
 UNKNOWN: Final[Schema] = {}
 _METADATA: Final[Schema] = {

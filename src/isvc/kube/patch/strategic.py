@@ -13,17 +13,16 @@ stood before. Thus a patch's new items stand in front of the original's.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from isvc.kube.objects import Object
 from isvc.kube.patch import PatchError
+from isvc.kube.schemas import Schema
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN_KEYS: Final = "$retainKeys"
 _DELETE_FROM: Final = "$deleteFromPrimitiveList/"
 _SET_ORDER: Final = "$setElementOrder/"
-
-Schema: TypeAlias = dict[str, Any]
 
 
 def apply(original: Object, patch: Object, schema: Schema | None) -> Object:

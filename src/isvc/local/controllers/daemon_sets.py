@@ -8,7 +8,7 @@ from datetime import datetime
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, uid_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
-from isvc.local.controllers.pod_writes import create_pod, delete_pod, pod_of, typed
+from isvc.local.controllers.pod_writes import create_pod, delete_pod, pod_of
 from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
 from isvc.local.controllers.replicasets import first_to_go
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions
@@ -44,7 +44,7 @@ class DaemonSets:
         daemon_set = self._cache.get(DAEMON_SETS, key.name, key.namespace)
         if daemon_set is None or is_being_deleted(daemon_set):
             return None
-        await claim(self._context, PODS, typed(daemon_set, DAEMON_SETS))
+        await claim(self._context, PODS, DAEMON_SETS.typed(daemon_set))
         revision = await current_revision(self._context, daemon_set, DAEMON_SETS)
         value = labels_of(revision)[HASH]
         nodes = [node for node in self._cache.list(NODES) if is_meant_for(daemon_set, node)]

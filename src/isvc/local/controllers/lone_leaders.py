@@ -6,7 +6,6 @@ from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.local.controllers.group_pods import LABEL, leader_template, with_group_env
-from isvc.local.controllers.pod_writes import typed
 from isvc.local.controllers.rollout import replicas_of
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 
@@ -24,7 +23,7 @@ def deployment_of(group: Object) -> Object:
             "namespace": namespace_of(group),
             "labels": {f"{LABEL}/name": name_of(group)},
             "annotations": {f"{LABEL}/generation": _generation(group)},
-            "ownerReferences": [controller_ref(typed(group, LEADER_WORKER_SETS))],
+            "ownerReferences": [controller_ref(LEADER_WORKER_SETS.typed(group))],
         },
         "spec": {
             "replicas": replicas_of(group),

@@ -26,15 +26,10 @@ def pod_of(owner: Object, resource: Resource, template: Object) -> Object:
             "labels": metadata.get("labels") or {},
             "annotations": metadata.get("annotations") or {},
             "finalizers": metadata.get("finalizers") or [],
-            "ownerReferences": [controller_ref(typed(owner, resource))],
+            "ownerReferences": [controller_ref(resource.typed(owner))],
         },
         "spec": template.get("spec") or {},
     }
-
-
-def typed(obj: Object, resource: Resource) -> Object:
-    """An object with its kind, which those of a list do not carry."""
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
 
 
 async def create_pod(context: Context, owner: Object, pod: Object) -> Object:

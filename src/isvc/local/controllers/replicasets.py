@@ -10,7 +10,7 @@ from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, uid_of
 from isvc.kube.resource import PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
-from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, pod_of, typed
+from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, pod_of
 from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
@@ -42,7 +42,7 @@ class ReplicaSets:
         failure: ApiError | None = None
         if not is_being_deleted(replica_set):
             try:
-                await claim(self._context, PODS, typed(replica_set, REPLICA_SETS))
+                await claim(self._context, PODS, REPLICA_SETS.typed(replica_set))
                 await self._scale(replica_set)
             except ApiError as error:
                 failure = error

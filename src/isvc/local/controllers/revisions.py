@@ -12,7 +12,6 @@ from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, deep_copy, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CONTROLLER_REVISIONS, Resource
-from isvc.local.controllers.pod_writes import typed
 from isvc.local.controllers.rollout import template_hash
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
@@ -58,7 +57,7 @@ def _revision(owner: Object, resource: Resource, number: int) -> Object:
             "name": f"{name_of(owner)}-{value}",
             "namespace": namespace_of(owner),
             "labels": {**(dig(template, "metadata", "labels") or {}), HASH: value},
-            "ownerReferences": [controller_ref(typed(owner, resource))],
+            "ownerReferences": [controller_ref(resource.typed(owner))],
         },
         "data": {"spec": {"template": {**template, "$patch": "replace"}}},
         "revision": number,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from isvc.kube.objects import Object, annotations_of, deep_copy, dig, name_of
+from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, deep_copy, dig, name_of
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -21,7 +21,7 @@ DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
-_NOT_COPIED = {"kubectl.kubernetes.io/last-applied-configuration", REVISION, DESIRED, MAXIMUM,
+_NOT_COPIED = {LAST_APPLIED, REVISION, DESIRED, MAXIMUM,
                "deployment.kubernetes.io/revision-history", "deprecated.deployment.rollback.to"}  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, uid_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
-from isvc.local.controllers.pod_writes import create_pod, delete_pod, typed
+from isvc.local.controllers.pod_writes import create_pod, delete_pod
 from isvc.local.controllers.pods import has_ended, is_active, is_ready, seconds_until_available
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions, revisions
 from isvc.local.controllers.rollout import replicas_of
@@ -42,7 +42,7 @@ class StatefulSets:
         stateful_set = self._cache.get(STATEFUL_SETS, key.name, key.namespace)
         if stateful_set is None or is_being_deleted(stateful_set):
             return None
-        await claim(self._context, PODS, typed(stateful_set, STATEFUL_SETS))
+        await claim(self._context, PODS, STATEFUL_SETS.typed(stateful_set))
         update = await current_revision(self._context, stateful_set, STATEFUL_SETS)
         current = self._current(stateful_set, update)
         now = self._context.clock.now()

@@ -14,7 +14,11 @@ from collections.abc import Mapping
 import orjson
 
 from isvc.api.crds import DEFINITIONS, crds
-from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, LLM_INFERENCE_SERVICE_CONFIGS
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    CLUSTER_STORAGE_CONTAINERS,
+    LLM_INFERENCE_SERVICE_CONFIGS,
+)
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import (
@@ -36,10 +40,10 @@ from isvc.local.install.third_party import third_party_crds
 from isvc.local.install.webhooks import crd_conversions, webhook_configurations
 from isvc.programs.program import Program
 from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
+from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
 from isvc.toolkit.client import Client
 
-SYSTEM_NAMESPACE = "kserve"
 MODELS_CLAIM = "models"
 _MARK = "isvc-installed"
 
@@ -195,4 +199,4 @@ def _claim() -> Object:
     }
 
 
-__all__ = ["MODELS_CLAIM", "SYSTEM_NAMESPACE", "conversions", "install", "install_webhooks"]
+__all__ = ["MODELS_CLAIM", "conversions", "install", "install_webhooks"]

@@ -14,7 +14,6 @@ from isvc.local.knative.kinds import (
     REVISIONS,
     SERVICE,
     SERVICE_UID,
-    typed,
 )
 from isvc.serving.names import child
 from isvc.toolkit.clock import timestamp
@@ -37,9 +36,7 @@ def controller(context: Context) -> Controller:
         if ready := before.get("latestReadyRevisionName"):
             fields["latestReadyRevisionName"] = ready
         try:
-            revision = await ensure(
-                context, REVISIONS, revision_of(configuration), typed(CONFIGURATIONS, configuration)
-            )
+            revision = await ensure(context, REVISIONS, revision_of(configuration), CONFIGURATIONS.typed(configuration))
             fields |= _follow(status, revision, fields)
         except (ApiError, NotOwned) as error:
             words = error.message if isinstance(error, ApiError) else str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.kube.objects import Key, Object
+from isvc.kube.objects import Key
 from isvc.kube.resource import Resource
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
@@ -22,13 +22,7 @@ REVISION: Final = f"{_GROUP}/revision"
 REVISION_UID: Final = f"{_GROUP}/revisionUID"
 ROUTE: Final = f"{_GROUP}/route"
 
-SYSTEM_NAMESPACE: Final = "knative-serving"
 LOCAL_GATEWAY: Final = Key("istio-system", "knative-local-gateway")  # for names of the cluster
-
-
-def typed(resource: Resource, obj: Object) -> Object:
-    """An object of a cache with its apiVersion and kind, which references to it need."""
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
 
 
 def deployment_name(revision: str) -> str:
@@ -49,7 +43,5 @@ __all__ = [
     "ROUTES",
     "SERVICE",
     "SERVICE_UID",
-    "SYSTEM_NAMESPACE",
     "deployment_name",
-    "typed",
 ]

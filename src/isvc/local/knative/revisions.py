@@ -7,7 +7,7 @@ from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.rollout import replicas_of
-from isvc.local.knative.kinds import REVISION, REVISION_UID, REVISIONS, deployment_name, typed
+from isvc.local.knative.kinds import REVISION, REVISION_UID, REVISIONS, deployment_name
 from isvc.local.knative.resource_scaling import hpa_of, is_scaled_by_resources
 from isvc.local.knative.scaling import scaling_of
 from isvc.local.knative.workload import deployment_of, service_of
@@ -32,11 +32,11 @@ def controller(context: Context) -> Controller:
         status.initialize()
         fields: Object = {"observedGeneration": dig(revision, "metadata", "generation") or 0}
         try:
-            await ensure(context, SERVICES, service_of(revision), typed(REVISIONS, revision))
+            await ensure(context, SERVICES, service_of(revision), REVISIONS.typed(revision))
             deployment = await _deployment(context, revision)
             if is_scaled_by_resources(revision):
                 scaler = hpa_of(revision, scaling_of(context.cache, revision))
-                await ensure(context, HORIZONTAL_POD_AUTOSCALERS, scaler, typed(REVISIONS, revision))
+                await ensure(context, HORIZONTAL_POD_AUTOSCALERS, scaler, REVISIONS.typed(revision))
         except NotOwned as error:
             status.mark_false("ResourcesAvailable", "NotOwned", str(error))
         else:
@@ -63,7 +63,7 @@ async def _deployment(context: Context, revision: Object) -> Object:
         context,
         DEPLOYMENTS,
         deployment_of(revision, max(scaling.initial, scaling.least)),
-        typed(REVISIONS, revision),
+        REVISIONS.typed(revision),
     )
 
 

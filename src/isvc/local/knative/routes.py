@@ -8,7 +8,7 @@ from isvc.kube.conditions import ConditionSet
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.local.controllers.children import NotOwned, ensure
-from isvc.local.knative.kinds import CONFIGURATIONS, REVISIONS, ROUTES, typed
+from isvc.local.knative.kinds import CONFIGURATIONS, REVISIONS, ROUTES
 from isvc.local.knative.traffic import Addresses, Target, Unassigned, assign, http_routes
 from isvc.serving.http_routes import gateway_parent
 from isvc.serving.thirdparty import HTTP_ROUTES
@@ -88,7 +88,7 @@ class Routes:
         timeouts = {name: int(dig(revision, "spec", "timeoutSeconds") or 0) for name, revision in found}
         wanted = list(http_routes(route, targets, timeouts, self._parent, self._port))
         for each in wanted:
-            await ensure(self._context, HTTP_ROUTES, each, typed(ROUTES, route))
+            await ensure(self._context, HTTP_ROUTES, each, ROUTES.typed(route))
         names = {name_of(each) for each in wanted}
         for each in cache.by_index(HTTP_ROUTES, OWNER, uid_of(route)):
             if name_of(each) not in names:

@@ -16,11 +16,11 @@ from isvc.local.knative.kinds import (
     CONFIGURATIONS,
     REVISIONS,
     ROUTES,
-    SYSTEM_NAMESPACE,
     deployment_name,
 )
 from isvc.local.knative.resource_scaling import is_scaled_by_resources
 from isvc.local.knative.settings import CONFIG_NAME, Scaling
+from isvc.serving.environment import KNATIVE_NAMESPACE
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of, spec_changed
@@ -30,7 +30,7 @@ TICK_SECONDS: Final = 2.0
 
 
 def scaling_of(reader: Reader, revision: Object) -> Scaling:
-    config = reader.get(CONFIG_MAPS, CONFIG_NAME, SYSTEM_NAMESPACE) or {}
+    config = reader.get(CONFIG_MAPS, CONFIG_NAME, KNATIVE_NAMESPACE) or {}
     return Scaling.of(revision, config.get("data") or {})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from isvc.kube.conditions import FALSE, TRUE, UNKNOWN, Conditions, ConditionSet, find
 from isvc.kube.objects import (
+    LAST_APPLIED,
     Key,
     Object,
     annotations_of,
@@ -15,13 +16,13 @@ from isvc.kube.objects import (
     uid_of,
 )
 from isvc.local.controllers.children import NotOwned, ensure
-from isvc.local.knative.kinds import CONFIGURATIONS, KNATIVE_SERVICES, ROUTES, SERVICE, SERVICE_UID, typed
+from isvc.local.knative.kinds import CONFIGURATIONS, KNATIVE_SERVICES, ROUTES, SERVICE, SERVICE_UID
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
 CONDITIONS = ConditionSet(("ConfigurationsReady", "RoutesReady"))
-_NOT_COPIED = ("kubectl.kubernetes.io/last-applied-configuration",)
+_NOT_COPIED = (LAST_APPLIED,)
 _LATEST: Object = {"latestRevision": True, "percent": 100}
 
 
@@ -30,7 +31,7 @@ def controller(context: Context) -> Controller:
         service = context.cache.get(KNATIVE_SERVICES, key.name, key.namespace)
         if service is None or is_being_deleted(service):
             return
-        owner = typed(KNATIVE_SERVICES, service)
+        owner = KNATIVE_SERVICES.typed(service)
         status = CONDITIONS.edit(dig(service, "status", "conditions") or (), timestamp(context.clock.now()))
         status.initialize()
         fields: Object = {}

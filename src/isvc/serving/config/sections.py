@@ -12,13 +12,14 @@ import msgspec
 
 from isvc.api.components import LoggerStorageSpec
 from isvc.api.modes import DeploymentMode, current_name
+from isvc.kube.objects import LAST_APPLIED
 from isvc.kube.quantity import Quantity, QuantityError
 
 DISALLOWED_SERVICE_ANNOTATIONS = (
     "autoscaling.knative.dev/min-scale",
     "autoscaling.knative.dev/max-scale",
     "internal.serving.kserve.io/storage-initializer-sourceuri",
-    "kubectl.kubernetes.io/last-applied-configuration",
+    LAST_APPLIED,
     "modelFormat",
 )
 DISALLOWED_SERVICE_LABELS = ("networking.knative.dev/visibility",)

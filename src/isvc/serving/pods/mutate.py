@@ -17,6 +17,7 @@ from isvc.kube.objects import Object, annotations_of, deep_copy, labels_of
 from isvc.serving import annotations as names
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
+from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.serving.pods.agent import add_agent
 from isvc.serving.pods.istio import share_sidecar_user
 from isvc.serving.pods.logger import LoggerSettings
@@ -37,7 +38,7 @@ class PodFacts:
     lookup: Lookup
     service: Object | None = None
     storage_containers: Sequence[Object] = ()
-    system_namespace: str = "kserve"
+    system_namespace: str = SYSTEM_NAMESPACE
 
 
 def is_ours(pod: Object) -> bool:

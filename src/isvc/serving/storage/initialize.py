@@ -19,6 +19,7 @@ from isvc.serving.containers import (
     set_env,
 )
 from isvc.serving.credentials import Lookup, add_service_account_credentials, add_storage_spec_credentials
+from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.serving.refused import Refused
 from isvc.serving.storage import init_container, oci
 from isvc.serving.storage.containers import merge_container
@@ -55,7 +56,7 @@ class StorageRequest:
     storage_container: Object | None = None
     storage_spec: StorageSpec | None = None
     several: bool = True
-    system_namespace: str = "kserve"
+    system_namespace: str = SYSTEM_NAMESPACE
 
     @property
     def in_system_namespace(self) -> bool:

@@ -13,7 +13,6 @@ from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CRON_JOBS, JOBS
 from isvc.local.controllers.jobs.schedule import Schedule, ScheduleError, latest, parse_schedule
 from isvc.local.controllers.jobs.verdict import COMPLETE, finished_at, is_finished
-from isvc.local.controllers.pod_writes import typed
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import parse_timestamp, timestamp
 from isvc.toolkit.context import Context
@@ -114,7 +113,7 @@ def job_of(cron_job: Object, due: datetime) -> Object:
             "namespace": namespace_of(cron_job),
             "labels": metadata.get("labels") or {},
             "annotations": {**(metadata.get("annotations") or {}), _SCHEDULED: timestamp(due)},
-            "ownerReferences": [controller_ref(typed(cron_job, CRON_JOBS))],
+            "ownerReferences": [controller_ref(CRON_JOBS.typed(cron_job))],
         },
         "spec": template.get("spec") or {},
     }

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from isvc.local.node.containers.translate import Translation
 from isvc.local.node.programs.images import ImageTable, ImageTableError, Program, parse
 
 
@@ -40,6 +41,11 @@ def test_images_of_vllm_are_the_llm_server(image, tmp_path):
     program = program_of(ImageTable(tmp_path / "none"), image)
     assert "isvc.pods.llmserver" in program.command
     assert program.stands_for == "vllm"
+
+
+def test_the_server_of_hugging_face_listens_where_kserves_does(tmp_path):
+    program = program_of(ImageTable(tmp_path / "none"), "kserve/huggingfaceserver:v1")
+    assert Translation({8080: 4711}).words(program.command)[-1] == "--port=4711"
 
 
 def test_unknown_images(tmp_path):
