@@ -125,7 +125,8 @@ class ImageTable:
 
 def is_llm_server(image: str) -> bool:
     """Whether the LLM server runs for this image, unless the user's table names another program."""
-    return _most_specific(BUILT_IN, image) is _VLLM
+    program = _most_specific(BUILT_IN, image)
+    return program is not None and program.stands_for == _VLLM.stands_for
 
 
 def _most_specific(programs: Mapping[str, Program], image: str) -> Program | None:
