@@ -31,8 +31,8 @@ from isvc.kube.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
+from isvc.local.install import webhook_configurations
 from isvc.local.install.config import config_map
-from isvc.local.install.webhooks import webhook_configurations
 from isvc.programs.webhooks import ISVC_WEBHOOKS
 from isvc.toolkit.client import Client
 

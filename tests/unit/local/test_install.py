@@ -9,10 +9,10 @@ import pytest
 
 from isvc.api.crds import crds
 from isvc.kube.objects import name_of
+from isvc.local.install import webhook_configurations
 from isvc.local.install.config import config_map, with_port
 from isvc.local.install.shipped import local_presets, local_runtimes
 from isvc.local.install.third_party import third_party_crds
-from isvc.local.install.webhooks import webhook_configurations
 from isvc.local.node.programs.images import BUILT_IN, fits, image_name
 from isvc.programs.webhooks import ISVC_WEBHOOKS
 from isvc.serving.config import Config

@@ -9,15 +9,15 @@ from __future__ import annotations
 from isvc.local.controllers import (
     claims,
     daemon_sets,
-    deployments,
     endpoints,
-    leader_worker_sets,
     legacy_endpoints,
     replicasets,
     stateful_sets,
 )
+from isvc.local.controllers.deployments import controller as deployments
 from isvc.local.controllers.jobs import controller as jobs
 from isvc.local.controllers.jobs import cron
+from isvc.local.controllers.leader_worker_sets import controller as leader_worker_sets
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller
 

@@ -7,9 +7,10 @@ depends on this start's ports is written every time.
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import orjson
 
@@ -37,8 +38,9 @@ from isvc.local.install.gateway import at_port, gateway, gateway_class
 from isvc.local.install.knative import knative_objects
 from isvc.local.install.shipped import local_presets, local_runtimes
 from isvc.local.install.third_party import third_party_crds
-from isvc.local.install.webhooks import crd_conversions, webhook_configurations
+from isvc.programs import registration
 from isvc.programs.program import Program
+from isvc.programs.registration import ClientConfig, Webhook
 from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
 from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
@@ -86,11 +88,22 @@ async def install_webhooks(client: Client, ports: Mapping[Program, int], authori
 
 
 def conversions(ports: Mapping[Program, int], authority: bytes) -> dict[str, Object]:
+    """Returns the `spec.conversion` of each CRD that has one, by the CRD's name."""
     return {
         name: conversion
         for program, port in ports.items()
-        for name, conversion in crd_conversions(program.webhooks, _url(port), authority).items()
+        for name, conversion in registration.conversions(program.webhooks, _server(_url(port), authority)).items()
     }
+
+
+def webhook_configurations(webhooks: Iterable[Webhook], url: str, authority: bytes) -> list[Object]:
+    return registration.configurations(webhooks, _server(url, authority))
+
+
+def _server(url: str, authority: bytes) -> ClientConfig:
+    """Names webhooks by address: there is no Service to name without a cluster network."""
+    bundle = base64.b64encode(authority).decode()
+    return lambda path: {"url": url + path, "caBundle": bundle}
 
 
 def _url(port: int) -> str:

@@ -7,10 +7,17 @@ from datetime import timedelta
 import pytest
 
 from isvc.kube.objects import Object, labels_of, name_of
-from isvc.local.controllers.group_pods import COMPLETE, Place, group_pod, place_of
-from isvc.local.controllers.group_steps import MIN_AGE, Groups, Step, groups, newly_complete, next_step, will_restart
-from isvc.local.controllers.leader_worker_sets import leads_alone, set_status
-from isvc.local.controllers.lone_leaders import deployment_of
+from isvc.local.controllers.leader_worker_sets.controller import leads_alone, set_status
+from isvc.local.controllers.leader_worker_sets.pods import COMPLETE, Place, deployment_of, group_pod, place_of
+from isvc.local.controllers.leader_worker_sets.steps import (
+    MIN_AGE,
+    Groups,
+    Step,
+    groups,
+    newly_complete,
+    next_step,
+    will_restart,
+)
 from isvc.toolkit.clock import parse_timestamp
 
 NOW = "2026-11-16T12:00:00Z"

@@ -9,8 +9,7 @@ from typing import Final
 
 from isvc.kube.objects import Object, deep_copy, dig, is_being_deleted, labels_of, name_of
 from isvc.kube.resource import JOBS
-from isvc.local.controllers.jobs.indexes import INDEX, index_of
-from isvc.local.controllers.jobs.tally import FINALIZER, Tally, has_failed, is_indexed
+from isvc.local.controllers.jobs.tally import FINALIZER, INDEX, Tally, has_failed, index_of, is_indexed
 from isvc.local.controllers.pod_writes import pod_of
 from isvc.local.controllers.pods import is_active
 from isvc.local.controllers.replicasets import first_to_go

@@ -6,15 +6,17 @@ is first written to the Job's status, then the finalizer is removed, and then th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from isvc.kube.objects import Object, dig, finalizers_of, is_being_deleted, uid_of
+from isvc.kube.objects import Object, annotations_of, dig, finalizers_of, is_being_deleted, uid_of
 from isvc.local.controllers.jobs import failure_policy
-from isvc.local.controllers.jobs.indexes import format_indexes, index_of, parse_indexes
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
+
+
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +101,32 @@ def _counted(
 def _is_ignored(job: Object, pod: Object) -> bool:
     rule = failure_policy.match(job, pod)
     return rule is not None and rule.action == "Ignore"
+
+
+def index_of(pod: Object) -> int | None:
+    text = annotations_of(pod).get(INDEX, "")
+    return int(text) if text.isdigit() else None
+
+
+def parse_indexes(text: str) -> set[int]:
+    indexes: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        indexes.update(range(int(first), int(last or first) + 1))
+    return indexes
+
+
+def format_indexes(indexes: Iterable[int]) -> str:
+    ranges: list[list[int]] = []
+    for index in sorted(indexes):
+        if ranges and index == ranges[-1][1] + 1:
+            ranges[-1][1] = index
+        else:
+            ranges.append([index, index])
+    return ",".join(_text(first, last) for first, last in ranges)
+
+
+def _text(first: int, last: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first},{last}" if last == first + 1 else f"{first}-{last}"

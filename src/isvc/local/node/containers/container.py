@@ -14,7 +14,7 @@ from typing import Any
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.quantity import Quantity
 from isvc.local.node.containers import execution, probes
-from isvc.local.node.containers.copying import copied_by_tar
+from isvc.local.node.containers.execution import copied_by_tar
 from isvc.local.node.containers.launch import Launch, PodContext, launch
 from isvc.local.node.containers.state import ContainerState
 from isvc.local.node.environment import Missing

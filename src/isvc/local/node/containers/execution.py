@@ -17,8 +17,7 @@ from typing import Any
 from isvc.local.node.processes.descriptors import copy, write_all
 from isvc.local.node.processes.process import Exit, Reaper, in_full, kill_group, spawn
 from isvc.local.node.processes.reaper import MARK, kill_marked
-from isvc.local.node.processes.standard_files import Files
-from isvc.local.node.processes.terminal import END_OF_INPUT, follow_size
+from isvc.local.node.processes.standard_files import END_OF_INPUT, Files, follow_size
 from isvc.local.node.sandbox.policy import Policy
 from isvc.local.node.streams.channel import Channel
 from isvc.local.node.streams.command_streams import Streams
@@ -138,3 +137,23 @@ class _Terminal:
 
     def close(self) -> None:
         os.close(self._ours)
+
+
+def copied_by_tar(asked: Sequence[str], translated: Sequence[str]) -> list[str]:
+    """Returns the translated command; a tar that makes an archive gives paths the names that were asked for.
+
+    `kubectl cp` runs tar in the container. A path of the container is another one on this machine, which tar would
+    write into the archive.
+    """
+    if len(asked) < 3 or asked[0] != "tar" or "c" not in asked[1].lstrip("-"):
+        return list(translated)
+    renamed = [
+        f"--transform=s,^{_escaped(path.strip('/'))},{_escaped(name.strip('/'))},"
+        for name, path in zip(asked[2:], translated[2:], strict=True)
+        if name != path
+    ]
+    return [*translated, *renamed]
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{letter}" if letter in r".*[]\^$,&" else letter for letter in text)

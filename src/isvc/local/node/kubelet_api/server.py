@@ -13,16 +13,16 @@ import ssl
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 from urllib.parse import parse_qs
 
 import orjson
 
 from isvc.kube.objects import Object
 from isvc.local.node.containers.container import Container, NotRunning
-from isvc.local.node.kubelet_api import exit_status
 from isvc.local.node.pods.pod import PodWorker
 from isvc.local.node.processes.logs import LogOptions, read
-from isvc.local.node.processes.process import CannotStart
+from isvc.local.node.processes.process import CannotStart, Exit
 from isvc.local.node.streams import command_streams, port_forward
 from isvc.local.node.streams.command_streams import Streams, UpgradeRefused, Wanted
 from isvc.local.node.streams.port_forward import CannotConnect
@@ -41,6 +41,9 @@ Find = Callable[[str, str], PodWorker | None]
 WrittenLog = Callable[[str, str, str, bool], Path | None]
 """The file that a container wrote, by namespace, pod and name: that of the last run, or if True of the one before."""
 Query = dict[str, list[str]]
+
+
+SUCCESS: Final[Object] = {"metadata": {}, "status": "Success"}
 
 
 class _Refused(Exception):
@@ -129,9 +132,9 @@ class Kubelet(Handler[Request]):
 
         async def serve(streams: Streams) -> Object:
             try:
-                return exit_status.of(await container.execute(words, streams, tty=wanted.tty))
+                return exit_status(await container.execute(words, streams, tty=wanted.tty))
             except (CannotStart, NotRunning) as error:
-                return exit_status.internal_error(f"error executing command in container: {error}")
+                return internal_error(f"error executing command in container: {error}")
 
         return command_streams.upgrade(request, wanted, serve)
 
@@ -140,7 +143,7 @@ class Kubelet(Handler[Request]):
 
         async def serve(streams: Streams) -> Object:
             await container.attach(streams)
-            return exit_status.SUCCESS
+            return SUCCESS
 
         return command_streams.upgrade(request, _wanted(query), serve)
 
@@ -224,3 +227,29 @@ def _log_options(query: Query) -> LogOptions:
         since=since,
         limit_bytes=int(given["limitBytes"]) if given.get("limitBytes") else None,
     )
+
+
+def exit_status(ended: Exit) -> Object:
+    """Says how a command ended, as the Status with which `kubectl exec` ends."""
+    if ended.code == 0:
+        return SUCCESS
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {ended.code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(ended.code)}]},
+    }
+
+
+def internal_error(message: str) -> Object:
+    details = {"causes": [{"message": message}]}
+    text = f"Internal error occurred: {message}"
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": text,
+        "reason": "InternalError",
+        "details": details,
+        "code": 500,
+    }

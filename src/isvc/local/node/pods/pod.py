@@ -34,11 +34,10 @@ from isvc.local.node.containers.launch import PodContext
 from isvc.local.node.containers.sandbox import Sandbox
 from isvc.local.node.containers.translate import container_ports
 from isvc.local.node.environment import Missing
-from isvc.local.node.pods.binding import bind
 from isvc.local.node.pods.ephemeral import NONE_RUNS, EphemeralContainers
 from isvc.local.node.pods.first_states import first_states, is_lost, lose, pretend
 from isvc.local.node.pods.lacking import claims, lacking
-from isvc.local.node.pods.ports import Ports
+from isvc.local.node.pods.ports import Ports, bind
 from isvc.local.node.pods.status import pod_status
 from isvc.local.node.processes.process import Reaper
 from isvc.local.node.programs.images import ImageTable

@@ -7,9 +7,11 @@ import itertools
 import json
 import random
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from isvc.kube.objects import Object, annotations_of
+from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of, uid_of
+from isvc.kube.resource import PODS
+from isvc.toolkit.client import Client
 
 PORTS_ANNOTATION = "local.isvc.dev/ports"
 
@@ -60,3 +62,22 @@ def local_ports(pod: Object) -> dict[int, int]:
         return {int(port): int(local) for port, local in assigned.items()}
     except (ValueError, AttributeError):
         return {}
+
+
+async def bind(pod: Object, node: str, local_ports: Mapping[int, int], client: Client) -> None:
+    """Claims a pod for this node, with its local ports in the annotation; a pod of this node gets that alone."""
+    name, namespace = name_of(pod), namespace_of(pod)
+    ports = json.dumps({str(port): local for port, local in local_ports.items()})
+    if annotations_of(pod).get(PORTS_ANNOTATION) == ports:
+        return
+    if dig(pod, "spec", "nodeName"):
+        patch = {"metadata": {"uid": uid_of(pod), "annotations": {PORTS_ANNOTATION: ports}}}
+        await client.patch(PODS, name, patch, namespace)
+        return
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "uid": uid_of(pod), "annotations": {PORTS_ANNOTATION: ports}},
+        "target": {"kind": "Node", "name": node},
+    }
+    await client.request("POST", PODS.path(namespace, name, "binding"), body=binding)

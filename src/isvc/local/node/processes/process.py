@@ -28,8 +28,7 @@ from typing import Any, Protocol, TypeVar
 from isvc.local.node.processes.descriptors import copy
 from isvc.local.node.processes.logs import Log
 from isvc.local.node.processes.reaper import MARK, kill_marked, started_at
-from isvc.local.node.processes.standard_files import Connected, Files
-from isvc.local.node.processes.standard_input import StandardInput
+from isvc.local.node.processes.standard_files import Connected, Files, StandardInput
 from isvc.local.node.sandbox.policy import Policy, confined
 
 _PR_SET_PDEATHSIG = 1

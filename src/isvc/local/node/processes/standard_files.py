@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
+import json
 import os
 import pty
-from typing import NamedTuple
+import struct
+import termios
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from isvc.local.node.processes.descriptors import write_all
+from isvc.local.node.streams.channel import Channel
+
+END_OF_INPUT: Final = b"\x04"
 
 
 class Files(NamedTuple):
@@ -42,3 +53,84 @@ class Connected(NamedTuple):
     def close_files(self) -> None:
         for descriptor in {self.files.stdin, self.files.stdout} - {asyncio.subprocess.DEVNULL}:
             os.close(descriptor)
+
+
+class StandardInput:
+    """The node's end of a pipe or terminal, open until the process ends or somebody ends it before."""
+
+    def __init__(self, descriptor: int, *, is_terminal: bool) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor: int | None = descriptor
+        self._is_terminal = is_terminal
+
+    async def feed(self, source: Channel, *, once: bool) -> None:
+        """Passes on what a client sends. With `once` its end is that of the input, as soon as no other client sends."""
+        with self._duplicate(source) as descriptor, contextlib.suppress(OSError):  # of a process that no longer reads
+            try:
+                while data := await source.read():
+                    await write_all(descriptor, data)
+            finally:
+                if once:
+                    self._end()
+
+    async def resize(self, source: Channel) -> None:
+        with self._duplicate(source) as descriptor:
+            if self._is_terminal:
+                await follow_size(descriptor, source)
+
+    @contextlib.contextmanager
+    def _duplicate(self, source: Channel) -> Iterator[int]:
+        """A descriptor of the client's own, which stays open when another client ends the input.
+
+        It leads nowhere if that has happened already.
+        """
+        descriptor = os.dup(self._descriptor) if self._descriptor is not None else os.open(os.devnull, os.O_WRONLY)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+            source.ignore()
+
+    def _end(self) -> None:
+        if self._is_terminal and self._descriptor is not None:
+            os.write(self._descriptor, END_OF_INPUT)
+        else:
+            self.close()
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+async def follow_size(terminal: int, source: Channel) -> None:
+    """Sets the sizes that the client sends, until it leaves."""
+    sizes = Sizes()
+    with contextlib.suppress(OSError):
+        while data := await source.read():
+            for width, height in sizes.read(data):
+                fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+    source.ignore()
+
+
+class Sizes:
+    """Sizes of a terminal, in a stream of JSON objects."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def read(self, data: bytes) -> list[tuple[int, int]]:
+        """Width and height of every whole object so far; what is no size is skipped."""
+        self._text = (self._text + data.decode("utf-8", "replace")).lstrip()[:4096]
+        found = []
+        while self._text:
+            try:
+                size, end = json.JSONDecoder().raw_decode(self._text)
+            except ValueError:
+                break
+            self._text = self._text[end:].lstrip()
+            if isinstance(size, dict):
+                width, height = size.get("Width", 0), size.get("Height", 0)
+                if all(isinstance(each, int) and 0 < each < 1 << 16 for each in (width, height)):
+                    found.append((width, height))
+        return found

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isvc.local.controllers.jobs.indexes import INDEX, format_indexes, parse_indexes
-from isvc.local.controllers.jobs.tally import FINALIZER, tally
+from isvc.local.controllers.jobs.tally import FINALIZER, INDEX, format_indexes, parse_indexes, tally
 
 
 def job(**spec):

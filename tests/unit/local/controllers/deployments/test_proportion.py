@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isvc.local.controllers.proportion import is_resized, resized
+from isvc.local.controllers.deployments.proportion import is_resized, resized
 from isvc.local.controllers.rollout import Limits, scale_annotations
 
 

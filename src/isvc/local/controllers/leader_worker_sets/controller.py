@@ -14,8 +14,15 @@ from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS
-from isvc.local.controllers.group_pods import COMPLETE, Place, group_pod, place_of
-from isvc.local.controllers.group_steps import (
+from isvc.local.controllers.leader_worker_sets.pods import (
+    COMPLETE,
+    Place,
+    deployment_of,
+    group_pod,
+    is_outdated,
+    place_of,
+)
+from isvc.local.controllers.leader_worker_sets.steps import (
     MIN_AGE,
     Groups,
     groups,
@@ -24,7 +31,6 @@ from isvc.local.controllers.group_steps import (
     partition_of,
     will_restart,
 )
-from isvc.local.controllers.lone_leaders import deployment_of, is_outdated
 from isvc.local.controllers.pod_writes import create_pod, delete_pod
 from isvc.local.controllers.pods import is_active
 from isvc.local.controllers.rollout import replicas_of

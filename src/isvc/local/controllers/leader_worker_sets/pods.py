@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of
+from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
+from isvc.kube.owners import controller_ref
+from isvc.kube.resource import DEPLOYMENTS
 from isvc.local.controllers.pod_writes import pod_of
-from isvc.local.controllers.rollout import template_hash
+from isvc.local.controllers.rollout import replicas_of, template_hash
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 
 LABEL: Final = "leaderworkerset.sigs.k8s.io"
@@ -94,3 +96,35 @@ def with_group_env(pod_spec: Object, size: int, index: int) -> Object:
         if pod_spec.get(key)
     }
     return {**pod_spec, **containers}
+
+
+def deployment_of(group: Object) -> Object:
+    """Returns the Deployment of leaders whose workers would have nothing to do."""
+    template = leader_template(group)
+    ours = {f"{LABEL}/name": name_of(group), f"{LABEL}/worker-index": "0"}
+    metadata = template.get("metadata") or {}
+    pod = with_group_env(template["spec"], size=1, index=0)
+    return {
+        "apiVersion": DEPLOYMENTS.api_version,
+        "kind": DEPLOYMENTS.kind,
+        "metadata": {
+            "name": name_of(group),
+            "namespace": namespace_of(group),
+            "labels": {f"{LABEL}/name": name_of(group)},
+            "annotations": {f"{LABEL}/generation": _generation(group)},
+            "ownerReferences": [controller_ref(LEADER_WORKER_SETS.typed(group))],
+        },
+        "spec": {
+            "replicas": replicas_of(group),
+            "selector": {"matchLabels": ours},
+            "template": {"metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **ours}}, "spec": pod},
+        },
+    }
+
+
+def is_outdated(deployment: Object, group: Object) -> bool:
+    return bool(dig(deployment, "metadata", "annotations", f"{LABEL}/generation") != _generation(group))
+
+
+def _generation(group: Object) -> str:
+    return str(dig(group, "metadata", "generation") or 0)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from isvc.local.controllers.deployment_status import deployment_status, seconds_left
+from isvc.local.controllers.deployments.status import deployment_status, seconds_left
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 

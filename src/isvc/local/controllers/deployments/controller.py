@@ -9,9 +9,9 @@ from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
-from isvc.local.controllers.deployment_status import deployment_status, seconds_left
+from isvc.local.controllers.deployments.proportion import is_resized, resized
+from isvc.local.controllers.deployments.status import deployment_status, seconds_left
 from isvc.local.controllers.pods import is_active
-from isvc.local.controllers.proportion import is_resized, resized
 from isvc.local.controllers.rollout import (
     REVISION,
     Limits,

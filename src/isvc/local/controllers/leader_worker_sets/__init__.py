@@ -1,0 +1,1 @@
+"""LeaderWorkerSets: groups of pods that start, fail and are replaced together."""
