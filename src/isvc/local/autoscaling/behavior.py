@@ -57,7 +57,7 @@ class History:
     recommendations: list[tuple[float, int]] = field(default_factory=list)
     changes: list[tuple[float, int]] = field(default_factory=list)  # replicas that were added, or removed
 
-    def changed(self, now: float, before: int, after: int) -> None:
+    def add_change(self, now: float, before: int, after: int) -> None:
         longest = 1800  # the longest period that the API accepts
         self.changes = [each for each in self.changes if each[0] > now - longest]
         self.changes.append((now, after - before))
@@ -67,7 +67,7 @@ class History:
 
 
 def decide(spec: Object, history: History, now: float, current: int, wanted: int, bounds: Bounds) -> Verdict:
-    """What becomes of a recommendation, which the history remembers."""
+    """Returns what becomes of a recommendation, which the history remembers."""
     up, down = _rules(spec, "scaleUp"), _rules(spec, "scaleDown")
     stabilized = _stabilize(history, now, current, wanted, (_window(up), _window(down)))
     replicas, limit = _limit(history, now, current, stabilized.replicas, bounds, up, down)
@@ -84,7 +84,7 @@ def _window(rules: Object) -> int:
 
 
 def _stabilize(history: History, now: float, current: int, wanted: int, windows: tuple[int, int]) -> _Stabilized:
-    """Within the lowest recommendation of the window for growing and the highest of that for shrinking."""
+    """Keeps within the lowest recommendation of the window for growing and the highest of that for shrinking."""
     up_window, down_window = windows
     lowest = min([wanted, *(count for moment, count in history.recommendations if moment > now - up_window)])
     highest = max([wanted, *(count for moment, count in history.recommendations if moment > now - down_window)])
@@ -123,7 +123,7 @@ def _limit(
 
 
 def _furthest(history: History, now: float, current: int, rules: Object, *, grow: bool) -> int:
-    """The most, or the least, replicas that the policies allow."""
+    """Returns the most, or the least, replicas that the policies allow."""
     policies: Sequence[Object] = rules["policies"] or ()
     if rules["selectPolicy"] == "Disabled" or not policies:
         return current

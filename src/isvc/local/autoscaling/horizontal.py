@@ -16,7 +16,7 @@ from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, nam
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from isvc.kube.selectors import LabelSelector
 from isvc.local.autoscaling.behavior import Bounds, History, Verdict, decide
-from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader, Scaled, settled
+from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader, Scaled, settle_status
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.controllers.rollout import replicas_of
 from isvc.toolkit.clock import timestamp
@@ -35,12 +35,12 @@ def controller(context: Context, external: ExternalMetrics) -> Controller:
         scalers = context.cache.list(HORIZONTAL_POD_AUTOSCALERS, namespace_of(deployment))
         return [Key.of(each) for each in scalers if _targets(each, name_of(deployment))]
 
-    def resized(before: Object | None, after: Object | None) -> bool:
+    def size_changed(before: Object | None, after: Object | None) -> bool:
         return before is None or after is None or replicas_of(before) != replicas_of(after)
 
     watches = [
         Watch(HORIZONTAL_POD_AUTOSCALERS, when=spec_changed),
-        Watch(DEPLOYMENTS, to=scalers_of, when=resized),
+        Watch(DEPLOYMENTS, to=scalers_of, when=size_changed),
     ]
     reads = [Read(PODS), *(Read(resource) for resource in TARGETS.values())]
     scalers = HorizontalAutoscalers(context, MetricReader(context.client, external))
@@ -102,7 +102,7 @@ class HorizontalAutoscalers:
         status.fields |= {name: before.get(name, 0) for name in ("currentReplicas", "desiredReplicas")}
         await self._scale(key, scaler, status)
         if "currentMetrics" in status.fields:
-            status.fields["currentMetrics"] = settled(
+            status.fields["currentMetrics"] = settle_status(
                 before.get("currentMetrics") or [], status.fields["currentMetrics"]
             )
         await self._context.write_status(HORIZONTAL_POD_AUTOSCALERS, scaler, status.result())
@@ -131,13 +131,13 @@ class HorizontalAutoscalers:
             return
         if decision.replicas != current:
             await self._rescale(scaler, resource, target, decision, status)
-            history.changed(self._context.clock.monotonic(), current, decision.replicas)
+            history.add_change(self._context.clock.monotonic(), current, decision.replicas)
         status.fields["desiredReplicas"] = decision.replicas
 
     async def _decide(
         self, scaler: Object, target: Object, current: int, history: History, status: _Status
     ) -> _Decision | None:
-        """None where no number follows from the metrics."""
+        """Returns None where no number follows from the metrics."""
         spec = scaler["spec"]
         bounds = _bounds(spec)
         if current == 0:
@@ -157,7 +157,7 @@ class HorizontalAutoscalers:
         return _Decision(verdict.replicas, above)
 
     async def _ask(self, scaler: Object, target: Object, current: int, status: _Status) -> Asked | None:
-        """What the metric asks for that asks for most; one that fails keeps the others from scaling down."""
+        """Returns what the metric asks for that asks for most; one that fails keeps the others from scaling down."""
         selector = LabelSelector.from_spec(dig(target, "spec", "selector") or {})
         pods = [p for p in self._context.cache.list(PODS, namespace_of(scaler)) if selector.matches(labels_of(p))]
         scaled = Scaled(namespace_of(scaler), str(selector), current, pods)

@@ -86,7 +86,7 @@ class MetricReader:
             name = f"{resource} {'container ' if container else ''}resource utilization (percentage of request)"
         proposal = replicas_for_pods(scaled.replicas, target, scaled.pods, metrics, now, cpu=resource == "cpu")
         named: Object = {key: source[key] for key in ("name", "container") if key in source}
-        return _asked(metric, name, proposal, {**named, "current": _resource_status(resource, proposal.current)})
+        return _request(metric, name, proposal, {**named, "current": _resource_status(resource, proposal.current)})
 
     async def _pod_metrics(self, scaled: Scaled, resource: str, container: str) -> dict[str, PodMetric]:
         try:
@@ -109,11 +109,11 @@ class MetricReader:
         ready = sum(is_ready(pod) for pod in scaled.pods)
         proposal = replicas_for_total(scaled.replicas, ready, value, wanted, per_pod=per_pod)
         current = {"averageValue" if per_pod else "value": _milli(proposal.current.value)}
-        return _asked(metric, f"external metric {name}", proposal, {"metric": source["metric"], "current": current})
+        return _request(metric, f"external metric {name}", proposal, {"metric": source["metric"], "current": current})
 
 
 def pod_metric(metrics: Object, resource: str, container: str) -> PodMetric | None:
-    """Of one container, or of all of a pod; None where one of them was not measured."""
+    """Returns what one container uses, or all of a pod; None where one of them was not measured."""
     chosen = [each for each in metrics["containers"] if container in ("", each["name"])]
     amounts = [dig(each, "usage", resource) for each in chosen]
     if not amounts or None in amounts:
@@ -122,19 +122,19 @@ def pod_metric(metrics: Object, resource: str, container: str) -> PodMetric | No
     return PodMetric(total, parse_timestamp(metrics["timestamp"]), timedelta(seconds=seconds(metrics["window"]) or 0))
 
 
-def _asked(metric: Object, name: str, proposal: Proposal, status: Object) -> Asked:
+def _request(metric: Object, name: str, proposal: Proposal, status: Object) -> Asked:
     return Asked(proposal.replicas, name, {"type": metric["type"], _FIELDS[metric["type"]]: status})
 
 
 def _resource_status(resource: str, current: Current) -> Object:
-    """CPU in thousandths of a core, memory in bytes."""
+    """Returns CPU in thousandths of a core, memory in bytes."""
     amount = _milli(current.value) if resource == "cpu" else str(Quantity(current.value * 10**6, Notation.BINARY))
     share = {} if current.utilization is None else {"averageUtilization": current.utilization}
     return {**share, "averageValue": amount}
 
 
-def settled(before: Sequence[Object], after: Sequence[Object]) -> list[Object]:
-    """The new entries of `status.currentMetrics`, or the old ones where those say nearly the same.
+def settle_status(before: Sequence[Object], after: Sequence[Object]) -> list[Object]:
+    """Returns the new entries of `status.currentMetrics`, or the old ones where those say nearly the same.
 
     What an idle pod uses differs by a millicore at every look, which is not worth a write.
     """

@@ -46,11 +46,11 @@ class Proposal(NamedTuple):
 
 class Target(Protocol):
     def measure(self, usage: Mapping[str, int]) -> tuple[float, Current]:
-        """The ratio of what is used to what is wanted, and what is used."""
+        """Returns the ratio of what is used to what is wanted, and what is used."""
         ...
 
     def full(self, pod: str) -> int:
-        """What a pod is taken to use that was not measured, where assuming less might scale down too far."""
+        """Returns what a pod is taken to use that was not measured, where assuming less might scale down too far."""
         ...
 
 
@@ -93,10 +93,10 @@ class _Groups(NamedTuple):
 def replicas_for_pods(
     replicas: int, target: Target, pods: Sequence[Object], metrics: Mapping[str, PodMetric], now: datetime, *, cpu: bool
 ) -> Proposal:
-    """For a metric of each pod. Raises CannotCompute."""
+    """Proposes replicas for a metric of each pod. Raises CannotCompute."""
     if not pods:
         raise CannotCompute("no pods returned by selector while calculating replica count")
-    groups = _grouped(pods, metrics, now, cpu=cpu)
+    groups = _group_pods(pods, metrics, now, cpu=cpu)
     usage = {pod: metrics[pod].value for pod in groups.ready}
     if not usage:
         raise CannotCompute("did not receive metrics for targeted pods (pods might be unready)")
@@ -117,7 +117,7 @@ def replicas_for_pods(
 
 
 def replicas_for_total(replicas: int, ready: int, value: int, target: int, *, per_pod: bool) -> Proposal:
-    """For a metric of the whole: its share for each pod, or the value itself, should be the target."""
+    """Proposes replicas for a metric of the whole: its share for each pod, or the value itself, is the target."""
     if per_pod:
         share = math.ceil(value / replicas) if replicas else 0
         close = bool(replicas) and _is_close(value / (target * replicas))
@@ -129,7 +129,7 @@ def replicas_for_total(replicas: int, ready: int, value: int, target: int, *, pe
 
 
 def requests_of(pods: Sequence[Object], resource: str, container: str = "") -> dict[str, int]:
-    """What each pod, or one container of each, requests of a resource. Raises CannotCompute."""
+    """Returns what each pod, or one container of each, requests of a resource. Raises CannotCompute."""
     return {name_of(pod): sum(_container_requests(pod, resource, container)) for pod in pods}
 
 
@@ -151,7 +151,7 @@ def _is_close(ratio: float) -> bool:
     return abs(1 - ratio) <= TOLERANCE
 
 
-def _grouped(pods: Sequence[Object], metrics: Mapping[str, PodMetric], now: datetime, *, cpu: bool) -> _Groups:
+def _group_pods(pods: Sequence[Object], metrics: Mapping[str, PodMetric], now: datetime, *, cpu: bool) -> _Groups:
     groups = _Groups([], [], [])
     for pod in pods:
         phase, name = dig(pod, "status", "phase"), name_of(pod)

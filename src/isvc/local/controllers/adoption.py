@@ -23,7 +23,7 @@ async def claim(context: Context, resource: Resource, owner: Object) -> None:
     """Adopts and releases objects of the owner's namespace; what changes meanwhile is left for the next look."""
     selector = LabelSelector.from_spec(dig(owner, "spec", "selector") or {})
     for item in context.cache.list(resource, namespace_of(owner)):
-        references = _claimed(item, owner, fits=selector.matches(labels_of(item)))
+        references = _wanted_references(item, owner, fits=selector.matches(labels_of(item)))
         if references is None or not is_active(item):
             continue
         identity = {"uid": uid_of(item), "resourceVersion": resource_version_of(item)}
@@ -33,8 +33,8 @@ async def claim(context: Context, resource: Resource, owner: Object) -> None:
             continue
 
 
-def _claimed(item: Object, owner: Object, *, fits: bool) -> list[Object] | None:
-    """The references an object should have; None where they are as they should be."""
+def _wanted_references(item: Object, owner: Object, *, fits: bool) -> list[Object] | None:
+    """Returns the references an object should have; None where they are as they should be."""
     controller = controller_of(item)
     if controller is None and fits:
         return [*owner_refs(item), controller_ref(owner)]
@@ -44,14 +44,14 @@ def _claimed(item: Object, owner: Object, *, fits: bool) -> list[Object] | None:
 
 
 def is_orphan_now(before: Object | None, after: Object | None) -> bool:
-    """An object without a controller came, or has lost its controller, or has other labels than before."""
+    """Whether an object without a controller came, or has lost its controller, or has other labels than before."""
     if after is None or controller_of(after) is not None:
         return False
     return before is None or controller_of(before) is not None or labels_of(before) != labels_of(after)
 
 
 def possible_owners(reader: Reader, resource: Resource, orphan: Object) -> Iterable[Key]:
-    """Objects that may adopt one that has no controller."""
+    """Returns objects that may adopt one that has no controller."""
     if labels_of(orphan):
         for owner in reader.list(resource, namespace_of(orphan)):
             if LabelSelector.from_spec(dig(owner, "spec", "selector") or {}).matches(labels_of(orphan)):

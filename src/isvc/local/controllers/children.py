@@ -15,7 +15,7 @@ class NotOwned(Exception):
 
 
 async def ensure(context: Context, resource: Resource, wanted: Object, owner: Object) -> Object:
-    """The child as it is now. What is immutable in it has to be the same whenever it is asked for. Raises NotOwned."""
+    """Returns the child as it is now. What is immutable in it has to be the same at every call. Raises NotOwned."""
     name, namespace = name_of(wanted), namespace_of(wanted)
     wanted = {
         "apiVersion": resource.api_version,

@@ -18,13 +18,13 @@ from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 
 def controller(context: Context) -> Controller:
-    def orphaned(pod: Object) -> Iterable[Key]:
+    def possible_sets(pod: Object) -> Iterable[Key]:
         return possible_owners(context.cache, DAEMON_SETS, pod)
 
     watches = [
         Watch(DAEMON_SETS),
         Watch(PODS, to=owner_of(DAEMON_SETS)),
-        Watch(PODS, to=orphaned, when=is_orphan_now),
+        Watch(PODS, to=possible_sets, when=is_orphan_now),
         Watch(CONTROLLER_REVISIONS, to=owner_of(DAEMON_SETS)),
         Watch(NODES, to=lambda node: map(Key.of, context.cache.list(DAEMON_SETS)), when=_labels_changed),
     ]
@@ -66,7 +66,7 @@ class DaemonSets:
         return self._cache.by_index(PODS, OWNER, uid_of(daemon_set))
 
     async def _place(self, daemon_set: Object, node: str, revision: str) -> None:
-        """One pod on a node; one that has ended, or is of an old revision, goes before another comes."""
+        """Puts one pod on a node; one that has ended, or is of an old revision, goes before another comes."""
         here = [pod for pod in self._pods(daemon_set) if _node_of(pod) == node]
         outdated = [pod for pod in here if labels_of(pod).get(HASH) != revision]
         rolling = dig(daemon_set, "spec", "updateStrategy", "type") != "OnDelete"

@@ -44,7 +44,7 @@ def _matters(before: Object | None, after: Object | None) -> bool:
 
 
 def _face(pod: Object) -> tuple[object, ...]:
-    """What of a pod its endpoints show."""
+    """Returns what of a pod its endpoints show."""
     phase = dig(pod, "status", "phase")
     return labels_of(pod), local_ports(pod), dig(pod, "status", "podIP"), phase, is_ready(pod), is_being_deleted(pod)
 
@@ -87,7 +87,7 @@ def _is_ready(endpoint_slice: Object) -> bool:
 
 
 def slice_of(service: Object, pod: Object) -> Object | None:
-    """One pod's endpoints; None while it has no address, or when it has ended."""
+    """Returns one pod's endpoints; None while it has no address, or when it has ended."""
     address = dig(pod, "status", "podIP")
     ports_here = local_ports(pod)
     if not address or not ports_here or dig(pod, "status", "phase") in ("Succeeded", "Failed"):

@@ -23,7 +23,7 @@ BACKEND_OF_ROUTE = "backend"
 
 
 def backends_of_route(route: Object) -> Iterable[str]:
-    """The index under which routes are found by the Services and pools that they name."""
+    """Indexes routes by the Services and pools that they name."""
     references = (ref for rule in dig(route, "spec", "rules") or () for ref in rule.get("backendRefs") or ())
     return {f"{ref.get('namespace') or namespace_of(route)}/{ref.get('name', '')}" for ref in references}
 

@@ -17,7 +17,7 @@ _US: Final = "endpoint-controller"
 
 
 def controller(context: Context) -> Controller:
-    """It follows the slices, so that both always agree."""
+    """Follows the slices, so that both always agree."""
 
     async def reconcile(key: Key) -> None:
         service = context.cache.get(SERVICES, key.name, key.namespace)
@@ -52,7 +52,7 @@ async def _remove(context: Context, live: Object | None) -> None:
 
 
 def endpoints_of(service: Object, slices: Sequence[Object]) -> Object:
-    """One subset for each slice: every pod has ports of its own here."""
+    """Returns one subset for each slice: every pod has ports of its own here."""
     return {
         "apiVersion": ENDPOINTS.api_version,
         "kind": ENDPOINTS.kind,

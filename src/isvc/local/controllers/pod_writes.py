@@ -14,7 +14,7 @@ BURST: Final = 500  # at most so many pods in one reconcile, as kube-controller-
 
 
 def pod_of(owner: Object, resource: Resource, template: Object) -> Object:
-    """A pod of this template, controlled by its owner, whose name the API server completes."""
+    """Returns a pod of this template, controlled by its owner, whose name the API server completes."""
     template = deep_copy(template)
     metadata = template.get("metadata") or {}
     return {

@@ -13,7 +13,7 @@ def is_active(pod: Object) -> bool:
 
 
 def has_ended(pod: Object) -> bool:
-    """By itself, and is still there."""
+    """Whether it has ended by itself, and is still there."""
     return not is_active(pod) and not is_being_deleted(pod)
 
 
@@ -27,7 +27,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def seconds_until_available(pod: Object, min_ready_seconds: int, now: datetime) -> float | None:
-    """0 when it is available, None while it is not ready."""
+    """Returns 0 when it is available, None while it is not ready."""
     condition = ready_condition(pod)
     if condition is None or condition.get("status") != "True":
         return None

@@ -19,13 +19,13 @@ from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 
 def controller(context: Context) -> Controller:
-    def orphaned(pod: Object) -> Iterable[Key]:
+    def possible_sets(pod: Object) -> Iterable[Key]:
         return possible_owners(context.cache, REPLICA_SETS, pod)
 
     watches = [
         Watch(REPLICA_SETS),
         Watch(PODS, to=owner_of(REPLICA_SETS)),
-        Watch(PODS, to=orphaned, when=is_orphan_now),
+        Watch(PODS, to=possible_sets, when=is_orphan_now),
     ]
     return Controller("replicaset", ReplicaSets(context).reconcile, watches, workers=4, clock=context.clock)
 
@@ -72,7 +72,7 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def first_to_go(pods: Sequence[Object]) -> list[Object]:
-    """In the order in which a ReplicaSet gives pods up: not placed, not running, not ready, newest first."""
+    """Sorts pods in the order in which a ReplicaSet gives them up: not placed, not running, not ready, newest first."""
 
     def rank(pod: Object) -> tuple[bool, int, bool, int]:
         return (
@@ -104,7 +104,7 @@ def replica_set_status(replica_set: Object, pods: Sequence[Object], failure: Api
 
 
 def _replica_failure(before: Object, message: str, now: datetime) -> Object:
-    """The condition stays as it is when only the name of the refused pod is new: a change would be the next attempt."""
+    """Keeps the condition when only the name of the refused pod is new: a change would be the next attempt."""
     if _SUFFIX.sub("", message) == _SUFFIX.sub("", before.get("message", "")):
         return before
     since = before.get("lastTransitionTime") or timestamp(now)

@@ -20,7 +20,7 @@ HASH: Final = "controller-revision-hash"
 
 
 def revisions(context: Context, owner: Object) -> list[Object]:
-    """Oldest first."""
+    """Returns the revisions of an owner, oldest first."""
     found = context.cache.by_index(CONTROLLER_REVISIONS, OWNER, uid_of(owner))
     return sorted(found, key=lambda item: (item.get("revision", 0), name_of(item)))
 
@@ -32,7 +32,7 @@ def template_of(revision: Object) -> Object:
 
 
 async def current_revision(context: Context, owner: Object, resource: Resource) -> Object:
-    """The revision of the owner's template as it is now, made the newest."""
+    """Returns the revision of the owner's template as it is now, made the newest."""
     known = revisions(context, owner)
     wanted = _revision(owner, resource, number=max((item["revision"] for item in known), default=0) + 1)
     live = next((item for item in known if name_of(item) == name_of(wanted)), None)

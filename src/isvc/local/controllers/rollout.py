@@ -55,7 +55,7 @@ class Limits:
 
 
 def share(value: int | str, total: int, *, up: bool) -> int:
-    """An absolute number or a percentage of the total."""
+    """Returns an absolute number, or a percentage of the total."""
     if isinstance(value, str) and value.endswith("%"):
         exact = int(value[:-1]) * total / 100
         return math.ceil(exact) if up else math.floor(exact)
@@ -71,12 +71,12 @@ def available_of(replica_set: Object) -> int:
     return int(dig(replica_set, "status", "availableReplicas") or 0)
 
 
-def counted(replica_sets: Sequence[Object], field: str) -> int:
+def sum_status(replica_sets: Sequence[Object], field: str) -> int:
     return sum(int(dig(item, "status", field) or 0) for item in replica_sets)
 
 
 def new_size(limits: Limits, new: Object, others: Sequence[Object]) -> int:
-    """How large the new ReplicaSet may be now."""
+    """Returns how large the new ReplicaSet may be now."""
     current, wanted = replicas_of(new), limits.replicas
     if current >= wanted:
         return wanted
@@ -85,7 +85,7 @@ def new_size(limits: Limits, new: Object, others: Sequence[Object]) -> int:
 
 
 def old_sizes(limits: Limits, new: Object, old: Sequence[Object]) -> dict[str, int]:
-    """New sizes of old ReplicaSets, by name, where they change."""
+    """Returns new sizes of old ReplicaSets, by name, where they change."""
     sizes = {name_of(item): replicas_of(item) for item in old}
     total = sum(sizes.values()) + replicas_of(new)
     unready_new = replicas_of(new) - available_of(new)
@@ -118,7 +118,7 @@ def template_hash(template: Object) -> str:
 
 
 def bare_template(replica_set: Object) -> Object:
-    """A ReplicaSet's pod template without the label that is its own."""
+    """Returns a ReplicaSet's pod template without the label that is its own."""
     template = deep_copy(dig(replica_set, "spec", "template") or {})
     labels = dig(template, "metadata", "labels")
     if labels:
@@ -127,7 +127,7 @@ def bare_template(replica_set: Object) -> Object:
 
 
 def find_new(deployment: Object, replica_sets: Sequence[Object]) -> Object | None:
-    """The oldest ReplicaSet with the Deployment's template."""
+    """Returns the oldest ReplicaSet with the Deployment's template."""
     wanted = _normal(dig(deployment, "spec", "template") or {})
     same = [item for item in replica_sets if _normal(bare_template(item)) == wanted]
     return min(same, key=lambda item: dig(item, "metadata", "creationTimestamp") or "", default=None)
@@ -143,7 +143,7 @@ def revision_of(obj: Object) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def copied_annotations(deployment: Object) -> dict[str, str]:
+def inherited_annotations(deployment: Object) -> dict[str, str]:
     return {key: value for key, value in annotations_of(deployment).items() if key not in _NOT_COPIED}
 
 
@@ -169,7 +169,7 @@ def new_replica_set(deployment: Object, limits: Limits, revision: int, owner: Ob
             "namespace": deployment["metadata"].get("namespace", ""),
             "labels": metadata["labels"],
             "annotations": {
-                **copied_annotations(deployment),
+                **inherited_annotations(deployment),
                 **scale_annotations(limits),
                 REVISION: str(revision),
             },

@@ -39,7 +39,7 @@ def stateful_pod(stateful_set: Object, ordinal: int, revision: Object) -> Object
 
 
 def claims_of(stateful_set: Object, ordinal: int) -> list[Object]:
-    """The claims of one pod, which outlive it."""
+    """Returns the claims of one pod, which outlive it."""
     labels = dig(stateful_set, "spec", "selector", "matchLabels") or {}
     claims = []
     for template in _templates(stateful_set):

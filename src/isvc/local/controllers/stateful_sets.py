@@ -21,13 +21,13 @@ from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
 
 def controller(context: Context) -> Controller:
-    def orphaned(pod: Object) -> Iterable[Key]:
+    def possible_sets(pod: Object) -> Iterable[Key]:
         return possible_owners(context.cache, STATEFUL_SETS, pod)
 
     watches = [
         Watch(STATEFUL_SETS),
         Watch(PODS, to=owner_of(STATEFUL_SETS)),
-        Watch(PODS, to=orphaned, when=is_orphan_now),
+        Watch(PODS, to=possible_sets, when=is_orphan_now),
         Watch(CONTROLLER_REVISIONS, to=owner_of(STATEFUL_SETS)),
     ]
     return Controller("statefulset", StatefulSets(context).reconcile, watches, workers=2, clock=context.clock)
@@ -68,7 +68,7 @@ class StatefulSets:
         return {number: pod for pod in found if (number := ordinal_of(stateful_set, pod)) is not None}
 
     def _current(self, stateful_set: Object, update: Object) -> Object:
-        """The revision before the update that is under way, if one is."""
+        """Returns the revision before the update that is under way, if one is."""
         name = dig(stateful_set, "status", "currentRevision")
         return next((item for item in revisions(self._context, stateful_set) if name_of(item) == name), update)
 
@@ -95,7 +95,7 @@ class Step:
 
 
 def next_step(stateful_set: Object, pods: Mapping[int, Object], update: str, now: datetime) -> Step:
-    """Ordered: one pod at a time, each only when those before it are available. Parallel: all at once."""
+    """Chooses one pod at a time if ordered, each only when those before it are available; all at once if parallel."""
     first = _first(stateful_set)
     wanted = range(first, first + replicas_of(stateful_set))
     ordered = dig(stateful_set, "spec", "podManagementPolicy") != "Parallel"
@@ -118,7 +118,7 @@ def next_step(stateful_set: Object, pods: Mapping[int, Object], update: str, now
 
 
 def _update(stateful_set: Object, pods: Mapping[int, Object], wanted: range, update: str, now: datetime) -> Step:
-    """A rolling update replaces the last pod first, and waits for it."""
+    """Replaces the last pod first in a rolling update, and waits for it."""
     if dig(stateful_set, "spec", "updateStrategy", "type") == "OnDelete":
         return Step()
     for number in reversed(wanted):

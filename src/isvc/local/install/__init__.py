@@ -51,7 +51,7 @@ _MARK = "isvc-installed"
 
 
 async def install(client: Client, gateway_port: int, conversions: Mapping[str, Object]) -> None:
-    """Everything but the admission webhooks, which have to wait for the managers.
+    """Installs everything but the admission webhooks, which have to wait for the managers.
 
     `conversions` has the `spec.conversion` of CRDs by their names. Storing a large CRD takes the API server a while, so
     that is done once, and again only if it differs.
@@ -63,7 +63,7 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
     wanted = {"digest": _digest(objects), "conversions": _hash(orjson.dumps(conversions))}
     if installed.get("digest") != wanted["digest"]:
         await _remove_webhooks(client)  # those of an earlier start would be asked about the runtimes
-        kinds = [*(_converted(crd, conversions) for crd in crds(described=True)), *third_party_crds()]
+        kinds = [*(_with_conversion(crd, conversions) for crd in crds(described=True)), *third_party_crds()]
         await asyncio.gather(*(_ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True) for crd in kinds))
         await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in objects))
         await _ensure(client, PERSISTENT_VOLUME_CLAIMS, _claim())
@@ -155,7 +155,7 @@ async def _remove_webhooks(client: Client) -> None:
 
 
 def _digest(objects: list[Object]) -> str:
-    """Changes with what is to be installed."""
+    """Returns a text that changes with what is to be installed."""
     kinds = " ".join(str(definition.resource) for definition in DEFINITIONS)
     others = orjson.dumps([*third_party_crds(), *objects])
     return _hash(f"{importlib.metadata.version('isvc')} {kinds} ".encode() + others)
@@ -165,7 +165,7 @@ def _hash(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def _converted(crd: Object, conversions: Mapping[str, Object]) -> Object:
+def _with_conversion(crd: Object, conversions: Mapping[str, Object]) -> Object:
     conversion = conversions.get(name_of(crd))
     return {**crd, "spec": {**crd["spec"], "conversion": conversion}} if conversion else crd
 
@@ -203,7 +203,7 @@ def _resource_metrics() -> Object:
 
 
 def _claim() -> Object:
-    """The claim in which the example models lie: a folder under ~/.isvc/volumes."""
+    """Returns the claim in which the example models lie: a folder under ~/.isvc/volumes."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

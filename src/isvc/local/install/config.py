@@ -15,12 +15,12 @@ def config_map(namespace: str, gateway_port: int) -> Object:
 
 
 def domain(gateway_port: int) -> str:
-    """With its port, so that status.url works in curl and in a browser as it stands."""
+    """Returns the domain with its port, so that status.url works in curl and in a browser as it stands."""
     return f"localhost:{gateway_port}"
 
 
 def with_port(ingress: str, gateway_port: int) -> str | None:
-    """The section with this start's port; None where that changes nothing, or the domain is the user's own."""
+    """Returns the section with this start's port; None where that changes nothing, or the domain is the user's own."""
     try:
         section = orjson.loads(ingress)
     except orjson.JSONDecodeError:

@@ -23,7 +23,7 @@ def gateway_class() -> Object:
 
 
 def gateway(namespace: str, port: int) -> Object:
-    """The Gateway of all services; its one listener is the gateway's port."""
+    """Returns the Gateway of all services; its one listener is the gateway's port."""
     listener = {"name": _LISTENER, "protocol": "HTTP", "port": port, "allowedRoutes": {"namespaces": {"from": "All"}}}
     return {
         "apiVersion": GATEWAYS.api_version,
@@ -34,7 +34,7 @@ def gateway(namespace: str, port: int) -> Object:
 
 
 def at_port(live: Object, port: int) -> list[Object] | None:
-    """The listeners with this start's port; None where that changes nothing, as when a user removed our listener."""
+    """Returns the listeners with this start's port; None if that changes nothing, as when a user removed ours."""
     before: list[Object] = live["spec"].get("listeners") or []
     after = [{**listener, "port": port} if listener.get("name") == _LISTENER else listener for listener in before]
     return after if after != before else None

@@ -16,7 +16,7 @@ LOCAL_GATEWAY_HOST: Final = service_host(LOCAL_GATEWAY.name, LOCAL_GATEWAY.names
 
 
 def knative_objects() -> Iterable[tuple[Resource, Object]]:
-    """Created once; what a user changes in them stays."""
+    """Yields objects that are created once; what a user changes in them stays."""
     yield NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KNATIVE_NAMESPACE}}
     metadata = {"name": CONFIG_NAME, "namespace": KNATIVE_NAMESPACE}
     yield CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(DEFAULTS)}

@@ -22,7 +22,7 @@ _SECONDS_TO_START: Final = 600
 
 
 def local_runtimes() -> list[Object]:
-    """Those for which the node has a program, with the storage container; then those of this machine."""
+    """Returns those for which the node has a program, with the storage container; then those of this machine."""
     own = load_all(files("isvc.local.install").joinpath("runtimes.yaml").read_bytes())
     shipped = (runtime for runtime in shipped_runtimes() if name_of(runtime) in _RUNNABLE)
     return [*(_adapt(runtime, without=()) for runtime in shipped), *own]

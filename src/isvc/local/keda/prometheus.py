@@ -49,7 +49,7 @@ class PrometheusClient:
 
 
 def read_value(body: bytes, trigger: Prometheus) -> float:
-    """The one value of an answer; none at all is 0 unless the trigger says otherwise. Raises CannotCompute."""
+    """Returns the one value of an answer; none at all is 0 unless the trigger says otherwise. Raises CannotCompute."""
     try:
         data: Any = orjson.loads(body)["data"]
         found = data["result"] if data["resultType"] == "vector" else [{"value": data["result"]}]

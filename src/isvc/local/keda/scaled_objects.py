@@ -44,7 +44,7 @@ def controller(context: Context, scaled: ScaledObjects) -> Controller:
 
 
 def _asks_for_something_else(before: Object | None, after: Object | None) -> bool:
-    """Not only a status, which every poll writes."""
+    """Whether more than the status changed, which every poll writes."""
     if before is None or after is None:
         return True
     return (before.get("spec"), annotations_of(before)) != (after.get("spec"), annotations_of(after))
@@ -74,7 +74,7 @@ class ScaledObjects:
         self._prometheus = prometheus
 
     async def external_metric(self, namespace: str, name: str, labels: Mapping[str, str]) -> float:
-        """What an HPA of ours asks for: the value of a trigger of the ScaledObject that its labels name."""
+        """Returns what an HPA of ours asks for: the value of a trigger of the ScaledObject that its labels name."""
         scaled = self._context.cache.get(SCALED_OBJECTS, labels.get(OWNER_LABEL, ""), namespace)
         if scaled is None:
             raise CannotCompute(f"unable to get external metric {namespace}/{name}: no ScaledObject has it")
@@ -165,7 +165,7 @@ class ScaledObjects:
             await self._resize(scaled, target, least, "KEDAScaleTargetActivated")
 
     async def _pause(self, scaled: Object, target: Object, replicas: int, report: _Report) -> None:
-        """Nobody scales, with as many replicas as the annotation says, if it does."""
+        """Stops scaling, with as many replicas as the annotation says, if it does."""
         report.mark("Paused", TRUE, "ScaledObjectPaused", "ScaledObject is paused")
         if replicas >= 0 and replicas_of(target) != replicas:
             await self._resize(scaled, target, replicas, "ScaledObjectPaused")
@@ -189,7 +189,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def paused_at(scaled: Object) -> int | None:
-    """The replicas to pause at, -1 for those that there are; None while it is not paused."""
+    """Returns the replicas to pause at, -1 for those that there are; None while it is not paused."""
     annotations = annotations_of(scaled)
     wanted = annotations.get(PAUSED_REPLICAS)
     if wanted is not None:

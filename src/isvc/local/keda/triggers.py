@@ -50,7 +50,7 @@ def prometheus_triggers(scaled: Object) -> Iterator[Prometheus]:
 
 
 def hpa_metrics(scaled: Object) -> list[Object]:
-    """In KEDA's order, by the type of metric. Raises BadTrigger."""
+    """Returns metrics in KEDA's order, by their type. Raises BadTrigger."""
     metrics = [
         _hpa_metric(index, trigger, scaled) for index, trigger in enumerate(dig(scaled, "spec", "triggers") or ())
     ]
@@ -60,7 +60,7 @@ def hpa_metrics(scaled: Object) -> list[Object]:
 
 
 def has_resources_only(scaled: Object) -> bool:
-    """Such a ScaledObject is always active: pods have to run for their CPU or memory to be measured."""
+    """Whether it is always active: pods have to run for their CPU or memory to be measured."""
     return all(trigger.get("type") in _RESOURCES for trigger in dig(scaled, "spec", "triggers") or ())
 
 

@@ -48,7 +48,7 @@ class Line:
 
     @asynccontextmanager
     async def admitted(self) -> AsyncIterator[Endpoint]:
-        """An endpoint that takes the request, for as long as the request is under way. Raises Unavailable."""
+        """Yields an endpoint that takes the request, for as long as the request is under way. Raises Unavailable."""
         self.demand.begin(self._clock.monotonic())
         try:
             endpoint = self._free() if not self._waiting else None
@@ -73,7 +73,7 @@ class Line:
                 first.set_result(endpoint)
 
     def _free(self) -> Endpoint | None:
-        """The least busy endpoint, if it takes one more request."""
+        """Returns the least busy endpoint, if it takes one more request."""
         try:
             least_busy, *_ = self._backends.candidates(self.key.namespace, self.key.name, PORT)
         except Unavailable:
@@ -114,7 +114,7 @@ class Activator:
         cache.subscribe(ENDPOINT_SLICES, self._endpoints_changed)
 
     def line(self, namespace: str, service: str) -> Line | None:
-        """Where requests for a Service line up; None for one that is not of a Revision."""
+        """Returns where requests for a Service line up; None for one that is not of a Revision."""
         return self._lines.get((namespace, service))
 
     def _revision_changed(self, before: Object | None, after: Object | None) -> None:

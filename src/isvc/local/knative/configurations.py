@@ -48,7 +48,7 @@ def controller(context: Context) -> Controller:
 
 
 def revision_of(configuration: Object) -> Object:
-    """The Revision of the template as it is now, named by the Configuration's generation."""
+    """Returns the Revision of the template as it is now, named by the Configuration's generation."""
     template = configuration["spec"]["template"]
     metadata, generation = template.get("metadata") or {}, dig(configuration, "metadata", "generation") or 1
     of_service = {key: value for key, value in labels_of(configuration).items() if key in (SERVICE, SERVICE_UID)}
@@ -72,7 +72,7 @@ def revision_of(configuration: Object) -> Object:
 
 
 def _follow(status: Conditions, revision: Object, fields: Object) -> Object:
-    """What the newest Revision makes of the Configuration."""
+    """Returns what the newest Revision makes of the Configuration."""
     name = name_of(revision)
     ready = find(dig(revision, "status", "conditions") or (), "Ready") or {}
     match ready.get("status"):

@@ -31,13 +31,13 @@ class Decider:
     def decide(
         self, scaling: Scaling, demand: Demand, now: float, pods: Pods, *, reachable: bool, initialized: bool
     ) -> int:
-        """The number of pods. `initialized` when the initial scale has been reached once.
+        """Returns the number of pods. `initialized` when the initial scale has been reached once.
 
         A Revision that no Route leads to is kept neither by its lower bound nor by a delay.
         """
         if not pods.ready and (demand.under_way or not initialized):
             self.active_since = now
-        wanted = self._wanted(scaling, demand, now, pods.ready, reachable=reachable)
+        wanted = self._wanted_pods(scaling, demand, now, pods.ready, reachable=reachable)
         least = scaling.least if reachable else 0
         if not initialized and reachable:
             least = max(least, scaling.initial)
@@ -51,7 +51,7 @@ class Decider:
             return 1 if demand.under_way else 0
         return self._last_pod(scaling, now, initialized=initialized)
 
-    def _wanted(self, scaling: Scaling, demand: Demand, now: float, ready: int, *, reachable: bool) -> int:
+    def _wanted_pods(self, scaling: Scaling, demand: Demand, now: float, ready: int, *, reachable: bool) -> int:
         measure = demand.rate if scaling.metric == "rps" else demand.concurrency
         pods = max(1, ready)
         most = math.ceil(scaling.scale_up_rate * pods)
@@ -66,7 +66,7 @@ class Decider:
         return self._delay(scaling, now, wanted) if reachable and scaling.scale_down_delay else wanted
 
     def _panic(self, scaling: Scaling, now: float, counts: list[int], *, is_over: bool) -> int:
-        """While requests come in much faster than pods can take them, the short window counts, and no pod goes."""
+        """Counts the short window, and lets no pod go, while requests come in much faster than pods can take them."""
         stable, panic = counts
         if is_over:
             self._panicking_since = now
@@ -84,7 +84,7 @@ class Decider:
         return max(count for _, count in self._delayed)
 
     def _last_pod(self, scaling: Scaling, now: float, *, initialized: bool) -> int:
-        """One until it was there for a stable window, and for as long as it is to be retained after that."""
+        """Keeps one pod until it was there for a stable window, and for as long as it is to be retained after that."""
         if now - self.active_since < scaling.stable_window and initialized:
             return 1
         self.idle_since = now if self.idle_since is None else self.idle_since

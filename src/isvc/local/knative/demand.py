@@ -37,21 +37,21 @@ class Demand:
         self.under_way -= 1
 
     def wake(self, now: float) -> None:
-        """The Revision had no pods until now: the time before says nothing about how many it needs."""
+        """Forgets the time in which the Revision had no pods: it says nothing about how many it needs."""
         self._count(now)
         self._awake_since = now
 
     def concurrency(self, now: float, window: float) -> float:
-        """Requests under way at a time."""
+        """Returns the requests under way at a time."""
         self._count(now)
         return self._average(now, window, lambda second: second.busy)
 
     def rate(self, now: float, window: float) -> float:
-        """Requests begun in a second."""
+        """Returns the requests begun in a second."""
         return self._average(now, window, lambda second: second.begun)
 
     def _average(self, now: float, window: float, amount: Callable[[_Second], float]) -> float:
-        """Of the second in which the window begins, the part counts that is in the window."""
+        """Averages a window; of the second in which it begins, the part counts that is in the window."""
         length = max(1.0, min(window, now - self._awake_since))
         first = now - length
         total = sum(amount(each) * min(1.0, max(0.0, each.number + 1 - first)) for each in self._seconds)

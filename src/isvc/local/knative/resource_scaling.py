@@ -42,7 +42,7 @@ def hpa_of(revision: Object, scaling: Scaling) -> Object:
 
 
 def _metric(annotations: dict[str, str]) -> Object | None:
-    """The target is a percentage of the CPU that is requested, or mebibytes; without one Kubernetes has its own."""
+    """Returns the target as a percentage of the requested CPU, or in mebibytes; without one Kubernetes has its own."""
     target = annotations.get("autoscaling.knative.dev/target", "")
     if not target.replace(".", "", 1).isdigit():
         return None

@@ -54,7 +54,7 @@ def controller(context: Context) -> Controller:
 
 
 async def _deployment(context: Context, revision: Object) -> Object:
-    """Made with as many replicas as the Revision starts with; how many it has later, the autoscaler decides."""
+    """Makes the Deployment with the replicas that the Revision starts with; later the autoscaler decides."""
     live = context.cache.get(DEPLOYMENTS, deployment_name(name_of(revision)), revision["metadata"]["namespace"])
     if live is not None:
         return live
@@ -99,7 +99,7 @@ def scaled_from_start(revision: Object) -> bool:
 
 
 def _report_trouble(status: Conditions, deployment: Object, pods: list[Object], *, was_ready: bool) -> None:
-    """Why no pod is ready, as far as that is known: a Revision that was ready once is not called broken for a start."""
+    """Says why no pod is ready, if known; a Revision that was ready once is not called broken for a start."""
     progressing = find(deployment.get("conditions") or (), "Progressing") or {}
     timed_out = progressing.get("reason") == "ProgressDeadlineExceeded"
     for container in (each for pod in pods[:1] for each in dig(pod, "status", "containerStatuses") or ()):

@@ -35,7 +35,7 @@ def scaling_of(reader: Reader, revision: Object) -> Scaling:
 
 
 def controller(context: Context, activator: Activator) -> Controller:
-    def led_to(route: Object) -> Iterable[Key]:
+    def revisions_behind(route: Object) -> Iterable[Key]:
         targets = dig(route, "status", "traffic") or ()
         return [Key(namespace_of(route), each["revisionName"]) for each in targets]
 
@@ -43,7 +43,7 @@ def controller(context: Context, activator: Activator) -> Controller:
     watches = [
         Watch(REVISIONS, when=spec_changed),
         Watch(DEPLOYMENTS, to=owner_of(REVISIONS), when=spec_changed),
-        Watch(ROUTES, to=led_to),
+        Watch(ROUTES, to=revisions_behind),
     ]
     reads = [Read(CONFIG_MAPS), Read(CONFIGURATIONS)]
     made = Controller("knative-autoscaler", scalers.reconcile, watches, reads=reads, clock=context.clock)

@@ -61,7 +61,7 @@ def configuration_of(service: Object) -> Object:
 
 
 def route_of(service: Object) -> Object:
-    """Its traffic, where the latest revision is that of the Service's Configuration."""
+    """Returns the Route with its traffic, where the latest revision is that of the Service's Configuration."""
     targets = dig(service, "spec", "traffic") or [_LATEST]
     traffic = [
         each if each.get("revisionName") else {**each, "configurationName": name_of(service)} for each in targets
@@ -81,21 +81,21 @@ def _metadata(service: Object) -> Object:
 
 
 def _configuration_fields(status: Conditions, configuration: Object) -> Object:
-    known = _reflected(status, "ConfigurationsReady", "Configuration", configuration)
+    known = _follow_child(status, "ConfigurationsReady", "Configuration", configuration)
     names = ("latestCreatedRevisionName", "latestReadyRevisionName")
     return {name: known[name] for name in names if known.get(name)}
 
 
 def _route_fields(status: Conditions, route: Object, fields: Object) -> Object:
-    known = _reflected(status, "RoutesReady", "Route", route)
+    known = _follow_child(status, "RoutesReady", "Route", route)
     if status.status("RoutesReady") == TRUE and not _is_migrated(known, fields):
         why = "Traffic is not yet migrated to the latest revision."
         status.mark_unknown("RoutesReady", "TrafficNotMigrated", why)
     return {name: known[name] for name in ("url", "address", "traffic") if known.get(name)}
 
 
-def _reflected(status: Conditions, condition: str, kind: str, child: Object) -> Object:
-    """The status of a child, which the condition follows once it is about the child's spec as it is now."""
+def _follow_child(status: Conditions, condition: str, kind: str, child: Object) -> Object:
+    """Returns the status of a child, which the condition follows once it is about the child's spec as it is now."""
     known: Object = child.get("status") or {}
     if known.get("observedGeneration") == dig(child, "metadata", "generation"):
         follow(status, condition, known)
@@ -112,7 +112,7 @@ def _is_migrated(route: Object, fields: Object) -> bool:
 
 
 def follow(status: Conditions, kind: str, followed: Object) -> None:
-    """A condition as the Ready of another object."""
+    """Sets a condition as the Ready of another object."""
     ready = find(followed.get("conditions") or (), "Ready")
     if ready is None:
         return

@@ -107,7 +107,7 @@ def _number(text: str) -> float | None:
 
 
 def _target(settings: _Settings, metric: str, concurrency: int) -> float:
-    """What a pod should have of the metric: a share of what it can have."""
+    """Returns what a pod should have of the metric: a share of what it can have."""
     default = "requests-per-second-target-default" if metric == "rps" else "container-concurrency-target-default"
     total = settings.number("target", default)
     if metric != "rps" and concurrency:

@@ -34,7 +34,7 @@ class Target:
     latest: bool
 
     def entry(self, url: str) -> Object:
-        """As it is in the status of Routes and Services."""
+        """Returns the target as it is in the status of Routes and Services."""
         given = {"revisionName": self.revision, "latestRevision": self.latest, "percent": self.percent}
         return {**given, "tag": self.tag, "url": url} if self.tag else given
 
@@ -42,7 +42,7 @@ class Target:
 def assign(
     route: Object, configurations: Mapping[str, Object], revisions: Mapping[str, Object]
 ) -> list[Target] | Unassigned:
-    """Every target with its Revision, or why that cannot be."""
+    """Returns every target with its Revision, or why that cannot be."""
     targets = []
     for entry in dig(route, "spec", "traffic") or ():
         name, latest = entry.get("revisionName", ""), False
@@ -102,7 +102,7 @@ class Addresses:
 def http_routes(
     route: Object, targets: Sequence[Target], timeouts: Mapping[str, int], parent: Object, port: int
 ) -> Iterable[Object]:
-    """One for the Route and one for each tag. `timeouts` has the seconds that each Revision may take to answer."""
+    """Yields one for the Route and one for each tag. `timeouts` has the seconds that a Revision may take to answer."""
     tagged = {target.tag: target for target in targets if target.tag}
     by_header = [
         _rule([target], timeouts, [{"headers": [{"name": TAG_HEADER, "value": tag}]}]) for tag, target in tagged.items()
@@ -125,7 +125,7 @@ def _http_route(route: Object, addresses: Addresses, rules: list[Object], parent
 
 
 def _rule(targets: Sequence[Target], timeouts: Mapping[str, int], matches: list[Object]) -> Object:
-    """Each Revision once, however many targets mean it."""
+    """Names each Revision once, however many targets mean it."""
     shares: dict[str, int] = {}
     for target in targets:
         shares[target.revision] = shares.get(target.revision, 0) + (target.percent if len(targets) > 1 else 100)

@@ -39,7 +39,7 @@ def deployment_of(revision: Object, replicas: int) -> Object:
 
 
 def service_of(revision: Object) -> Object:
-    """Where the agent stands before the model server, as the queue-proxy of a cluster would pass requests to it."""
+    """Returns the Service; its port is the agent's where one stands before the model server, as a queue-proxy would."""
     port = agent.PORT if asks_for_agent(revision) else user_port(revision)
     protocol = {"appProtocol": "kubernetes.io/h2c"} if _is_h2c(revision) else {}
     return {
@@ -56,7 +56,7 @@ def asks_for_agent(revision: Object) -> bool:
 
 
 def user_port(revision: Object) -> int:
-    """The port on which the first container with one takes requests."""
+    """Returns the port on which the first container with one takes requests."""
     ports = (port for each in revision["spec"]["containers"] for port in each.get("ports") or ())
     return int(next((port["containerPort"] for port in ports), DEFAULT_PORT))
 
@@ -72,7 +72,7 @@ def _labels(revision: Object) -> dict[str, str]:
 
 
 def _container(container: Object, revision: Object) -> Object:
-    """A container with Knative's variables; that which takes requests is ready when it accepts connections."""
+    """Returns a container with Knative's variables; that which takes requests is ready when it accepts connections."""
     serves = bool(container.get("ports")) or len(revision["spec"]["containers"]) == 1
     if not serves:
         return container
@@ -95,7 +95,7 @@ def _container(container: Object, revision: Object) -> Object:
 
 
 def _readiness_probe(given: Object | None, port: int) -> Object:
-    """Knative asks often where nobody says how often, and asks the port that takes requests where none is named."""
+    """Makes the probe ask often where nobody says how often, and the port that takes requests where none is named."""
     probe = {"periodSeconds": 1, "successThreshold": 1, **(given or {"tcpSocket": {}})}
     for action in ("httpGet", "tcpSocket", "grpc"):
         if action in probe and not dig(probe, action, "port"):

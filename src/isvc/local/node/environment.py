@@ -35,12 +35,12 @@ class Sources:
         return self.config_maps if kind == "configMap" else self.secrets
 
 
-def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+def inherited_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in _PASSED_ON if name in environ}
 
 
 def container_env(pod: Object, container: Object, sources: Sources) -> dict[str, str]:
-    """The variables of `envFrom` and `env`, in Kubernetes' order and with its expansion."""
+    """Returns the variables of `envFrom` and `env`, in Kubernetes' order and with its expansion."""
     env: dict[str, str] = {}
     for source in container.get("envFrom") or []:
         prefix = source.get("prefix") or ""
@@ -98,7 +98,7 @@ def _values(sources: Sources, kind: str, reference: Object) -> Mapping[str, str]
 
 
 def field_value(pod: Object, path: str) -> str:
-    """The downward API's fields."""
+    """Returns the downward API's fields."""
     found = re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path)
     if found:
         return str((dig(pod, "metadata", found[1]) or {}).get(found[2], ""))
@@ -133,7 +133,7 @@ def resource_value(pod: Object, container: Object, reference: Object) -> str:
 
 
 def references(pod: Object) -> tuple[set[str], set[str]]:
-    """Names of the ConfigMaps and Secrets that the variables of a pod's containers come from."""
+    """Returns the names of the ConfigMaps and Secrets that the variables of a pod's containers come from."""
     config_maps: set[str] = set()
     secrets: set[str] = set()
     containers: Sequence[Object] = [

@@ -90,10 +90,10 @@ class Node:
         )
         self._meter = UsageMeter(self._first_processes)
         self.kubelet = Kubelet(
-            self.find, self._written_log, lambda: summary(NODE_NAME, self._workers.values(), self._meter), pki
+            self.find, self._find_log, lambda: summary(NODE_NAME, self._workers.values(), self._meter), pki
         )
         cache.declare("node", Read(PODS), Read(CONFIG_MAPS), Read(SECRETS))
-        cache.subscribe(PODS, self._changed)
+        cache.subscribe(PODS, self._on_pod_change)
         for resource in (CONFIG_MAPS, SECRETS):
             cache.subscribe(resource, partial(self._contents_changed, resource))
 
@@ -103,8 +103,8 @@ class Node:
                 return worker
         return None
 
-    def _written_log(self, namespace: str, name: str, container: str, before_restart: bool) -> Path | None:
-        """What a container wrote that this node has not started: of a pod that ended before it, say."""
+    def _find_log(self, namespace: str, name: str, container: str, before_restart: bool) -> Path | None:
+        """Returns what a container wrote that this node has not started: of a pod that ended before it, say."""
         pod = self._cache.get(PODS, name, namespace)
         if pod is None:
             return None
@@ -115,7 +115,7 @@ class Node:
         return path if path.exists() else None
 
     def _first_processes(self) -> Iterator[int]:
-        """Of every container that runs."""
+        """Yields the first process of every container that runs."""
         return (each.pid for worker in self._workers.values() for each in worker.containers if each.pid)
 
     async def start(self) -> None:
@@ -144,7 +144,7 @@ class Node:
             if folder.name not in known:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _changed(self, before: Object | None, after: Object | None) -> None:
+    def _on_pod_change(self, before: Object | None, after: Object | None) -> None:
         if after is None:
             worker = self._workers.pop(uid_of(before or {}), None)
             if worker is not None:
@@ -190,7 +190,7 @@ class Node:
         await self._untaint(await self._client.patch(NODES, NODE_NAME, status, subresource="status"))
 
     async def _untaint(self, node: Object) -> None:
-        """What a cluster's node controller does once a node is ready; taints of others stay."""
+        """Does what a cluster's node controller does once a node is ready; taints of others stay."""
         taints = dig(node, "spec", "taints") or []
         left = [taint for taint in taints if taint["key"] != _NOT_READY]
         if left != taints:

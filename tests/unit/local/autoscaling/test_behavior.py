@@ -13,10 +13,10 @@ def test_growing_is_limited_by_the_faster_of_two_policies():
     history = History()
     first = decide({}, history, 0, 1, 20, BOUNDS)
     assert (first.replicas, first.limited, first.limit[0]) == (5, True, "ScaleUpLimit")
-    history.changed(0, 1, 5)
+    history.add_change(0, 1, 5)
     assert decide({}, history, 5, 5, 20, BOUNDS).replicas == 5  # the period is not over
     assert decide({}, history, 16, 5, 20, BOUNDS).replicas == 10
-    history.changed(16, 5, 10)
+    history.add_change(16, 5, 10)
     verdict = decide({}, history, 32, 10, 30, BOUNDS)
     assert (verdict.replicas, verdict.limit[0]) == (20, "TooManyReplicas")
 
@@ -50,7 +50,7 @@ def test_policies_for_shrinking():
     history = History()
     verdict = decide(spec, history, 0, 8, 1, BOUNDS)
     assert (verdict.replicas, verdict.limit[0]) == (7, "ScaleDownLimit")
-    history.changed(0, 8, 7)
+    history.add_change(0, 8, 7)
     assert decide(spec, history, 59, 7, 1, BOUNDS).replicas == 7
     assert decide(spec, history, 60, 7, 1, BOUNDS).replicas == 6
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from isvc.kube.objects import Object
-from isvc.local.autoscaling.metrics import pod_metric, settled
+from isvc.local.autoscaling.metrics import pod_metric, settle_status
 
 METRICS: Object = {
     "timestamp": "2026-01-01T00:00:00Z",
@@ -49,4 +49,4 @@ def cpu(value: str, percent: int | None = None) -> Object:
     ],
 )
 def test_small_changes_are_not_told(before: list[Object], after: list[Object], is_news: bool):
-    assert settled(before, after) == (after if is_news else before)
+    assert settle_status(before, after) == (after if is_news else before)

@@ -9,15 +9,15 @@ from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
-from isvc.local.controllers.deployments.proportion import is_resized, resized
+from isvc.local.controllers.deployments.proportion import is_resized, resize
 from isvc.local.controllers.deployments.status import deployment_status, seconds_left
 from isvc.local.controllers.pods import is_active
 from isvc.local.controllers.rollout import (
     REVISION,
     Limits,
     available_of,
-    copied_annotations,
     find_new,
+    inherited_annotations,
     new_replica_set,
     new_size,
     old_sizes,
@@ -33,11 +33,11 @@ _HISTORY = 10
 
 
 def controller(context: Context) -> Controller:
-    def orphaned(replica_set: Object) -> Iterable[Key]:
+    def possible_deployments(replica_set: Object) -> Iterable[Key]:
         return possible_owners(context.cache, DEPLOYMENTS, replica_set)
 
-    def left(pod: Object) -> Iterable[Key]:
-        """The Deployment of a pod that is gone: with strategy Recreate it waits for the last of its old pods."""
+    def deployment_of_lost_pod(pod: Object) -> Iterable[Key]:
+        """Yields the Deployment of a pod that is gone: with strategy Recreate it waits for the last of its old pods."""
         replica_set = context.cache.get(
             REPLICA_SETS, str((controller_of(pod) or {}).get("name", "")), namespace_of(pod)
         )
@@ -45,9 +45,9 @@ def controller(context: Context) -> Controller:
 
     watches = [
         Watch(DEPLOYMENTS),
-        Watch(PODS, to=left, when=lambda before, after: after is None),
+        Watch(PODS, to=deployment_of_lost_pod, when=lambda before, after: after is None),
         Watch(REPLICA_SETS, to=owner_of(DEPLOYMENTS)),
-        Watch(REPLICA_SETS, to=orphaned, when=is_orphan_now),
+        Watch(REPLICA_SETS, to=possible_deployments, when=is_orphan_now),
     ]
     return Controller("deployment", Deployments(context).reconcile, watches, workers=4, clock=context.clock)
 
@@ -79,14 +79,14 @@ class Deployments:
         return [item for item in found if not is_being_deleted(item)]
 
     async def _progress(self, deployment: Object) -> bool:
-        """One step of the rollout; True when a new ReplicaSet was made."""
+        """Takes one step of the rollout; returns True when a new ReplicaSet was made."""
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
         limits = Limits.of(deployment)
         recreate = dig(deployment, "spec", "strategy", "type") == "Recreate"
         paused = dig(deployment, "spec", "paused")
         if paused or (is_resized(limits, replica_sets) and not recreate):
-            sizes = resized(limits, new, replica_sets)
+            sizes = resize(limits, new, replica_sets)
             replica_sets = [
                 await self._resize(deployment, item, sizes.get(name_of(item), replicas_of(item)), limits)
                 for item in replica_sets
@@ -107,7 +107,7 @@ class Deployments:
         return created
 
     async def _still_running(self, deployment: Object, old: Sequence[Object], limits: Limits) -> bool:
-        """Recreate: everything old goes before anything new comes."""
+        """Whether something old is left, which with strategy Recreate goes before anything new comes."""
         for item in old:
             await self._resize(deployment, item, 0, limits)
         return any(self._cache.keys(PODS, OWNER, uid_of(item)) for item in old)
@@ -131,10 +131,10 @@ class Deployments:
         return made
 
     async def _revise(self, deployment: Object, new: Object, old: Sequence[Object]) -> Object:
-        """A template seen before is the newest revision again: that is what a rollback is."""
+        """Makes the template's ReplicaSet the newest revision, also one seen before: that is what a rollback is."""
         newest = max((revision_of(item) for item in old), default=0) + 1
         revision = max(revision_of(new), newest)
-        annotations = {**copied_annotations(deployment), REVISION: str(revision)}
+        annotations = {**inherited_annotations(deployment), REVISION: str(revision)}
         if not annotations.items() <= annotations_of(new).items():
             patch = {"metadata": {"annotations": annotations}}
             new = await self._context.patch(REPLICA_SETS, new, patch)

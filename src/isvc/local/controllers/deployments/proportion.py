@@ -19,8 +19,8 @@ def is_resized(limits: Limits, replica_sets: Sequence[Object]) -> bool:
     return any(size is not None and size != str(limits.replicas) for size in sizes)
 
 
-def resized(limits: Limits, new: Object | None, replica_sets: Sequence[Object]) -> dict[str, int]:
-    """The sizes of ReplicaSets by name, where they are concerned."""
+def resize(limits: Limits, new: Object | None, replica_sets: Sequence[Object]) -> dict[str, int]:
+    """Returns the sizes of ReplicaSets by name, where they are concerned."""
     active = [item for item in replica_sets if replicas_of(item)]
     if len(active) <= 1:
         only = active[0] if active else new or max(replica_sets, key=revision_of, default=None)
@@ -48,7 +48,7 @@ def _shares(limits: Limits, active: Sequence[Object]) -> dict[str, int]:
 
 
 def _share(limits: Limits, item: Object) -> int:
-    """By how much one ReplicaSet would grow (or shrink) if all kept their proportions."""
+    """Returns by how much one ReplicaSet would grow (or shrink) if all kept their proportions."""
     size, before = replicas_of(item), annotations_of(item).get(MAXIMUM, "")
     if not limits.replicas:
         return -size

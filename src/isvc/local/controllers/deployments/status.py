@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from isvc.kube.objects import Object, dig, name_of
-from isvc.local.controllers.rollout import Limits, counted, replicas_of
+from isvc.local.controllers.rollout import Limits, replicas_of, sum_status
 from isvc.toolkit.clock import parse_timestamp, timestamp
 
 
 def deployment_status(
     deployment: Object, new: Object | None, replica_sets: Sequence[Object], created: bool, now: datetime
 ) -> Object:
-    """The status now; `created` when the new ReplicaSet was just made."""
-    replicas = counted(replica_sets, "replicas")
-    available = counted(replica_sets, "availableReplicas")
+    """Returns the status now; `created` when the new ReplicaSet was just made."""
+    replicas = sum_status(replica_sets, "replicas")
+    available = sum_status(replica_sets, "availableReplicas")
     status: Object = {
         "observedGeneration": dig(deployment, "metadata", "generation") or 0,
         "replicas": replicas,
-        "updatedReplicas": counted([new] if new else [], "replicas"),
-        "readyReplicas": counted(replica_sets, "readyReplicas"),
+        "updatedReplicas": sum_status([new] if new else [], "replicas"),
+        "readyReplicas": sum_status(replica_sets, "readyReplicas"),
         "availableReplicas": available,
         "unavailableReplicas": max(0, sum(replicas_of(item) for item in replica_sets) - available),
     }
@@ -31,7 +31,7 @@ def deployment_status(
         conditions.insert(0, progressing)
     conditions += _failures(replica_sets)
     before = {c["type"]: c for c in dig(deployment, "status", "conditions") or []}
-    status["conditions"] = [_dated(condition, before.get(condition["type"]), now) for condition in conditions]
+    status["conditions"] = [_stamp(condition, before.get(condition["type"]), now) for condition in conditions]
     return status
 
 
@@ -85,7 +85,7 @@ def _is_overdue(deployment: Object, before: Object, now: datetime) -> bool:
 
 
 def seconds_left(deployment: Object, progressing: Object, now: datetime) -> float | None:
-    """Until the progress deadline; None where there is nothing to wait for."""
+    """Returns the seconds until the progress deadline; None where there is nothing to wait for."""
     deadline = dig(deployment, "spec", "progressDeadlineSeconds")
     if deadline is None or not progressing.get("lastUpdateTime"):
         return None
@@ -107,8 +107,8 @@ def _condition(kind: str, status: bool | None, reason: str, message: str) -> Obj
     return {"type": kind, "status": text, "reason": reason, "message": message}
 
 
-def _dated(condition: Object, before: Object | None, now: datetime) -> Object:
-    """With its times: a transition when the status changes, an update when the reason does."""
+def _stamp(condition: Object, before: Object | None, now: datetime) -> Object:
+    """Adds the times of a condition: a transition when the status changes, an update when the reason does."""
     moment = timestamp(now)
     if before is None:
         return {**condition, "lastUpdateTime": moment, "lastTransitionTime": moment}

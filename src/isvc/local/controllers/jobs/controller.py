@@ -56,7 +56,7 @@ class Jobs:
         return self._cache.by_index(PODS, OWNER, uid_of(job))
 
     async def _release(self, pods: Sequence[Object]) -> None:
-        """Nobody counts these pods any more."""
+        """Lets pods go that nobody counts any more."""
         for pod in pods:
             await self._context.remove_finalizer(PODS, pod, FINALIZER)
 
@@ -94,7 +94,7 @@ class Jobs:
         return Result(requeue_after=min(waits)) if waits else None
 
     async def _change(self, job: Object, wanted: Change) -> None:
-        """What the controller itself deletes is no failure: without the finalizer it is not counted."""
+        """Deletes and creates pods. What is deleted here is no failure: without the finalizer it is not counted."""
         for pod in wanted.delete:
             await self._context.remove_finalizer(PODS, pod, FINALIZER)
             await delete_pod(self._context, job, pod)
@@ -118,7 +118,7 @@ class Jobs:
 
 
 def _left_by(key: Key, pods: Sequence[Object]) -> list[Object]:
-    """Pods whose Job, of this name, is gone."""
+    """Returns pods whose Job, of this name, is gone."""
     return [pod for pod in pods if _controller(pod) == (JOBS.kind, key.name)]
 
 
@@ -128,7 +128,7 @@ def _controller(pod: Object) -> tuple[str, str]:
 
 
 def job_status(job: Object, pods: Sequence[Object], counts: Tally, outcome: Verdict | None, now: datetime) -> Object:
-    """A Job ends when its last pod has; until then an interim condition says how it will."""
+    """Returns the status. A Job ends when its last pod has; until then an interim condition says how it will."""
     active = [pod for pod in pods if is_active(pod)]
     going = sum(is_being_deleted(pod) and dig(pod, "status", "phase") not in ("Succeeded", "Failed") for pod in pods)
     status: Object = {**counts.to_status(), "ready": sum(is_ready(pod) for pod in active), "terminating": going}
@@ -155,7 +155,7 @@ def _once(conditions: Sequence[Object], outcome: Verdict, kind: str, now: str) -
 
 
 def _suspension(job: Object, now: str) -> list[Object]:
-    """The conditions so far; of Suspended only once there is something to say."""
+    """Returns the conditions so far; of Suspended only once there is something to say."""
     conditions: list[Object] = [*(dig(job, "status", "conditions") or ())]
     suspended = bool(dig(job, "spec", "suspend"))
     before = find(conditions, "Suspended")

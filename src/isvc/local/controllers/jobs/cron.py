@@ -93,7 +93,7 @@ class CronJobs:
 
 
 def due_time(cron_job: Object, schedule: Schedule, now: datetime) -> datetime | None:
-    """The last time that has come and has had no Job; of several that were missed only the last counts."""
+    """Returns the last time that has come and has had no Job; of several that were missed only the last counts."""
     after = parse_timestamp(dig(cron_job, "status", "lastScheduleTime") or cron_job["metadata"]["creationTimestamp"])
     deadline = dig(cron_job, "spec", "startingDeadlineSeconds")
     if deadline is not None:
@@ -102,7 +102,7 @@ def due_time(cron_job: Object, schedule: Schedule, now: datetime) -> datetime | 
 
 
 def job_of(cron_job: Object, due: datetime) -> Object:
-    """Its name follows from its time, so that no time has two."""
+    """Makes the Job, whose name follows from its time, so that no time has two."""
     template = deep_copy(cron_job["spec"]["jobTemplate"])
     metadata = template.get("metadata") or {}
     return {
@@ -120,7 +120,7 @@ def job_of(cron_job: Object, due: datetime) -> Object:
 
 
 def past_history(cron_job: Object, jobs: Sequence[Object]) -> list[Object]:
-    """Finished Jobs beyond those that are kept, the oldest."""
+    """Returns finished Jobs beyond those that are kept, the oldest."""
     finished = [job for job in jobs if is_finished(job) and not is_being_deleted(job)]
     old: list[Object] = []
     for succeeded, field in ((True, "successfulJobsHistoryLimit"), (False, "failedJobsHistoryLimit")):

@@ -19,7 +19,7 @@ class Match:
 
 
 def match(job: Object, pod: Object) -> Match | None:
-    """The first rule that fits a failed pod."""
+    """Returns the first rule that fits a failed pod."""
     for index, rule in enumerate(dig(job, "spec", "podFailurePolicy", "rules") or ()):
         found = _by_exit_code(rule.get("onExitCodes"), pod) or _by_condition(rule.get("onPodConditions") or (), pod)
         if found:

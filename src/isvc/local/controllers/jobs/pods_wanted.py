@@ -25,7 +25,7 @@ class Change:
 
 
 def change(job: Object, pods: Sequence[Object], counts: Tally) -> Change:
-    """What to create and delete while a Job is under way."""
+    """Returns what to create and delete while a Job is under way."""
     active = [pod for pod in pods if is_active(pod)]
     surplus = _surplus_indexes(job, active)
     kept = [pod for pod in active if pod not in surplus]
@@ -38,12 +38,12 @@ def change(job: Object, pods: Sequence[Object], counts: Tally) -> Change:
         wanted = min(wanted, len(kept))
     if len(kept) > wanted:
         return Change(delete=(*surplus, *first_to_go(kept)[: len(kept) - wanted]))
-    missing = wanted - len(kept) - _awaited(job, pods)
+    missing = wanted - len(kept) - _count_awaited(job, pods)
     return Change(create=_new_pods(job, kept, counts, missing), delete=tuple(surplus))
 
 
-def _awaited(job: Object, pods: Sequence[Object]) -> int:
-    """Pods on their way out whose end the Job waits for before it replaces them."""
+def _count_awaited(job: Object, pods: Sequence[Object]) -> int:
+    """Counts pods on their way out whose end the Job waits for before it replaces them."""
     if dig(job, "spec", "podReplacementPolicy") != "Failed":
         return 0
     return sum(is_being_deleted(pod) and dig(pod, "status", "phase") not in ("Succeeded", "Failed") for pod in pods)
@@ -95,7 +95,7 @@ def _indexed_pod(job: Object, index: int) -> Object:
 
 
 def seconds_to_retry(job: Object, pods: Sequence[Object], now: datetime) -> float:
-    """How long to wait before a pod is replaced: longer with each that failed since the last success."""
+    """Returns how long to wait before a pod is replaced: longer with each that failed since the last success."""
     last_success = max((ended_at(pod, now) for pod in pods if dig(pod, "status", "phase") == "Succeeded"), default=None)
     failures = sorted(ended_at(pod, now) for pod in pods if has_failed(job, pod) and not is_being_deleted(pod))
     recent = [moment for moment in failures if last_success is None or moment > last_success]

@@ -31,7 +31,7 @@ class ScheduleError(ValueError):
 
 class Schedule(Protocol):
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first time after this one; None if there is none, as on the 30th of February."""
+        """Returns the first time after this one; None if there is none, as on the 30th of February."""
         ...
 
 
@@ -68,7 +68,7 @@ class Calendar:
         return None
 
     def _later(self, wall: datetime) -> datetime:
-        """The next minute that may match: whole months, days and hours that cannot are left out."""
+        """Returns the next minute that may match: whole months, days and hours that cannot are left out."""
         wall += timedelta(minutes=1)
         if wall.month not in self.months:
             return (wall.replace(day=1, hour=0, minute=0) + timedelta(days=32)).replace(day=1) - timedelta(minutes=1)
@@ -108,7 +108,7 @@ def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
 
 
 def latest(schedule: Schedule, after: datetime, until: datetime) -> datetime | None:
-    """The last time of a schedule in this span, found without walking through a long one."""
+    """Returns the last time of a schedule in this span, found without walking through a long one."""
     if isinstance(schedule, Interval):
         rounds = (until - after) // schedule.length
         return after + rounds * schedule.length if rounds > 0 else None

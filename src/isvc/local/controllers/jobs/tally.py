@@ -59,7 +59,7 @@ def is_indexed(job: Object) -> bool:
 
 
 def has_failed(job: Object, pod: Object) -> bool:
-    """Also a pod that is being deleted, unless the Job wants to wait for its end."""
+    """Whether a pod has failed; one that is being deleted has, too, unless the Job wants to wait for its end."""
     phase = dig(pod, "status", "phase")
     if dig(job, "spec", "podReplacementPolicy") == "Failed":
         return bool(phase == "Failed")
@@ -71,9 +71,9 @@ def tally(job: Object, pods: Sequence[Object]) -> Tally:
     held = {uid_of(pod): pod for pod in pods if FINALIZER in finalizers_of(pod)}
     succeeded = [pod for pod in held.values() if dig(pod, "status", "phase") == "Succeeded"]
     failed = [pod for pod in held.values() if has_failed(job, pod)]
-    counted_failed, waiting_failed = _counted(status, "failed", held, [p for p in failed if not _is_ignored(job, p)])
+    counted_failed, waiting_failed = _count(status, "failed", held, [p for p in failed if not _is_ignored(job, p)])
     completed = parse_indexes(status.get("completedIndexes", ""))
-    counted_succeeded, waiting_succeeded = _counted(status, "succeeded", held, [] if is_indexed(job) else succeeded)
+    counted_succeeded, waiting_succeeded = _count(status, "succeeded", held, [] if is_indexed(job) else succeeded)
     if is_indexed(job):
         limit = dig(job, "spec", "completions") or 0
         completed |= {index for pod in succeeded if (index := index_of(pod)) is not None and index < limit}
@@ -88,10 +88,8 @@ def tally(job: Object, pods: Sequence[Object]) -> Tally:
     )
 
 
-def _counted(
-    status: Object, kind: str, held: dict[str, Object], ended: Sequence[Object]
-) -> tuple[int, tuple[str, ...]]:
-    """The number that the status should give, and the uids that still wait for the loss of their finalizer."""
+def _count(status: Object, kind: str, held: dict[str, Object], ended: Sequence[Object]) -> tuple[int, tuple[str, ...]]:
+    """Returns the number that the status should give, and the uids that still wait for the loss of their finalizer."""
     before: list[str] = dig(status, "uncountedTerminatedPods", kind) or []
     waiting = dict.fromkeys([uid for uid in before if uid in held] + [uid_of(pod) for pod in ended])
     released = sum(uid not in held for uid in before)

@@ -50,7 +50,7 @@ def finished_at(job: Object) -> datetime | None:
 
 
 def verdict(job: Object, pods: Sequence[Object], counts: Tally, now: datetime) -> Verdict | None:
-    """What was decided before stands."""
+    """Decides whether a Job is over, and why; what was decided before stands."""
     for kind, interim in _INTERIM.items():
         before = find(dig(job, "status", "conditions") or (), interim)
         if before and before.get("status") == TRUE:
@@ -74,7 +74,7 @@ def _failure(job: Object, pods: Sequence[Object], counts: Tally, now: datetime) 
 
 
 def _restarted_too_often(job: Object, pods: Sequence[Object], limit: int) -> bool:
-    """Pods with restartPolicy OnFailure fail within themselves."""
+    """Whether pods have restarted too often: those with restartPolicy OnFailure fail within themselves."""
     if dig(job, "spec", "template", "spec", "restartPolicy") != "OnFailure":
         return False
     restarts: int = sum(
@@ -88,7 +88,7 @@ def _restarted_too_often(job: Object, pods: Sequence[Object], limit: int) -> boo
 
 
 def _success(job: Object, pods: Sequence[Object], counts: Tally) -> Verdict | None:
-    """Without a number of completions, a Job is done when one pod has succeeded and no other is left."""
+    """Returns success; without a number of completions, when one pod has succeeded and no other is left."""
     wanted = dig(job, "spec", "completions")
     if wanted is None:
         reached = counts.all_succeeded > 0 and not any(is_active(pod) for pod in pods)
@@ -107,7 +107,7 @@ def seconds_to_deadline(job: Object, now: datetime) -> float | None:
 
 
 def seconds_to_expiry(job: Object, now: datetime) -> float | None:
-    """Until a finished Job may be deleted; None if that is left to others."""
+    """Returns the seconds until a finished Job may be deleted; None if that is left to others."""
     seconds, ended = dig(job, "spec", "ttlSecondsAfterFinished"), finished_at(job)
     if seconds is None or ended is None:
         return None

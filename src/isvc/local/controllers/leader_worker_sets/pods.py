@@ -38,18 +38,18 @@ def size_of(worker_set: Object) -> int:
 
 
 def leader_size(leader: Object) -> int:
-    """The size of a group when its leader was created, from which that of the set may differ by now."""
+    """Returns the size of a group when its leader was created, from which that of the set may differ by now."""
     return int(annotations_of(leader).get(f"{LABEL}/size") or 1)
 
 
 def revision_of(worker_set: Object) -> str:
-    """A hash of all that the pods are made from: where it changes, groups are replaced."""
+    """Returns a hash of all that the pods are made from: where it changes, groups are replaced."""
     templates = worker_set["spec"]["leaderWorkerTemplate"]
     return template_hash({key: templates.get(key) for key in ("leaderTemplate", "workerTemplate", "size")})
 
 
 def leader_template(worker_set: Object) -> Object:
-    """A set without a template for leaders has workers alone, of which the first leads."""
+    """Returns the template of leaders; a set without one has workers alone, of which the first leads."""
     templates: Object = worker_set["spec"]["leaderWorkerTemplate"]
     template: Object = templates.get("leaderTemplate") or templates["workerTemplate"]
     return template
@@ -80,14 +80,14 @@ def group_pod(worker_set: Object, place: Place) -> Object:
 
 
 def _subgroup(size: int, sub_size: int, worker: int) -> int:
-    """Where the workers alone fill the subgroups, the leader is one more in the first."""
+    """Returns the subgroup of a pod. Where the workers alone fill them, the leader is one more in the first."""
     if (size - 1) % sub_size == 0:
         return max(0, worker - 1) // sub_size
     return worker // sub_size
 
 
 def with_group_env(pod_spec: Object, size: int, index: int) -> Object:
-    """In every container of a group: where the leader is, how many pods there are, and which one this is."""
+    """Tells every container of a group where the leader is, how many pods there are, and which one this is."""
     values = {"LWS_LEADER_ADDRESS": "127.0.0.1", "LWS_GROUP_SIZE": str(size), "LWS_WORKER_INDEX": str(index)}
     env = [{"name": name, "value": value} for name, value in values.items()]
     containers = {

@@ -37,7 +37,7 @@ class Groups:
 
 
 def next_step(worker_set: Object, pods: Pods, now: datetime) -> Step:
-    """All groups at once; an update replaces one after the other, the last one first."""
+    """Starts all groups at once; an update replaces one after the other, the last one first."""
     wanted = [*range(replicas_of(worker_set)), *_surge(worker_set, pods)]
     surplus = [pod for place, pod in pods.items() if place.group not in wanted and is_active(pod)]
     steps = [_group_step(worker_set, number, _members(pods, number), now) for number in wanted]
@@ -60,7 +60,7 @@ def _group_step(worker_set: Object, number: int, members: Mapping[int, Object], 
 
 
 def _has_to_restart(worker_set: Object, members: Mapping[int, Object], now: datetime) -> bool:
-    """A group does not outlive its leader, nor, unless its restart policy says otherwise, any other of its pods.
+    """Whether a group has lost its leader or, unless its restart policy says otherwise, any other of its pods.
 
     A pod may be gone before anybody saw it end: of a group that was complete once, none may be missing.
     """
@@ -104,7 +104,7 @@ def _update(worker_set: Object, pods: Pods) -> Step:
 
 
 def _surge(worker_set: Object, pods: Pods) -> list[int]:
-    """The numbers of groups beyond the replicas: as many as an update still has to replace, up to maxSurge.
+    """Returns the numbers of groups beyond the replicas: as many as an update still has to replace, up to maxSurge.
 
     They are of the current templates, and begin with an update that finds outdated groups.
     """
@@ -127,7 +127,7 @@ def _rolling(worker_set: Object) -> Object:
 
 
 def partition_of(worker_set: Object) -> int:
-    """The number of the first group that an update replaces."""
+    """Returns the number of the first group that an update replaces."""
     return int(_rolling(worker_set).get("partition") or 0)
 
 

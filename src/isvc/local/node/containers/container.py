@@ -14,7 +14,7 @@ from typing import Any
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.quantity import Quantity
 from isvc.local.node.containers import execution, probes
-from isvc.local.node.containers.execution import copied_by_tar
+from isvc.local.node.containers.execution import rename_in_tar
 from isvc.local.node.containers.launch import Launch, PodContext, launch
 from isvc.local.node.containers.state import ContainerState
 from isvc.local.node.environment import Missing
@@ -51,14 +51,14 @@ class Container:
 
     @property
     def pid(self) -> int:
-        """Of the process that runs now; 0 if there is none."""
+        """Returns the process that runs now; 0 if there is none."""
         return self._process.pid if self._process is not None else 0
 
     def log_path(self, restarts: int) -> Path:
         return log_file(self._context.folder, self.name, restarts)
 
     async def run(self, policy: str) -> None:
-        """Until it has ended for good. `policy` is the pod's restartPolicy."""
+        """Runs it until it has ended for good. `policy` is the pod's restartPolicy."""
         program = await self._program()
         failures = 0
         while not self._stopping:
@@ -105,7 +105,7 @@ class Container:
     async def execute(self, words: list[str], streams: Streams, *, tty: bool) -> Exit:
         """Runs a command beside the process. Raises NotRunning or CannotStart."""
         plan = self.running_plan()
-        translated = copied_by_tar(words, plan.translation.words(words))
+        translated = rename_in_tar(words, plan.translation.words(words))
         command = execution.Command(translated, plan.env, plan.folder, plan.policy, tty)
         return await execution.run(command, streams, self._context.reaper, self._ended)
 
@@ -140,7 +140,7 @@ class Container:
                 await output.write(chunk)
 
     def running_plan(self) -> Launch:
-        """How the process was started that runs now. Raises NotRunning."""
+        """Returns how the process was started that runs now. Raises NotRunning."""
         if self._process is None or self._plan is None:
             raise NotRunning(f"container {self.name} is not running")
         return self._plan
@@ -148,12 +148,12 @@ class Container:
     # -- one start ----------------------------------------------------------------------------------------------------
 
     async def _program(self) -> Program:
-        """The local program of its image, for which it waits."""
+        """Returns the local program of its image, for which it waits."""
         image, images = self.spec.get("image", ""), self._context.images
         reported = ""
         while True:
             try:
-                return images.required(image)
+                return images.get(image)
             except UnknownImage as error:
                 message = f"{error}, or start with --simulate to treat such pods as ready"
             except (ImageTableError, OSError) as error:
@@ -203,23 +203,23 @@ class Container:
                 watcher.cancel()
             self._process = None
             self._ended.set()
-        message = _read(termination_log)
+        message = _read_message(termination_log)
         if ended.code != 0:
             message = "\n".join(part for part in (self._cause, message or last_lines(log.path)) if part)
         reason = "Completed" if ended.code == 0 else "OOMKilled" if "memory limit" in self._cause else "Error"
-        self.state.end(self._terminated(ended, reason, message, started))
+        self.state.end(self._termination(ended, reason, message, started))
         self._context.touch()
         return ended
 
     def _did_not_start(self, error: Exception, log: Log, started: str) -> Exit:
         log.note(str(error))
         log.close()
-        self.state.end(self._terminated(Exit(128), "StartError", str(error), started))
+        self.state.end(self._termination(Exit(128), "StartError", str(error), started))
         self._context.event("Warning", "Failed", f"Error: {error}")
         self._context.touch()
         return Exit(128)
 
-    def _terminated(self, ended: Exit, reason: str, message: str, started: str) -> Object:
+    def _termination(self, ended: Exit, reason: str, message: str, started: str) -> Object:
         state: Object = {"exitCode": ended.code, "reason": reason, "startedAt": started, "finishedAt": self._now()}
         if ended.signal:
             state["signal"] = ended.signal
@@ -248,10 +248,10 @@ class Container:
         return [asyncio.create_task(watcher) for watcher in watchers]
 
     def _asker(self, plan: Launch) -> probes.Asker:
-        def run(words: list[str]) -> Awaitable[tuple[int, str]]:
+        def run_words(words: list[str]) -> Awaitable[tuple[int, str]]:
             return run_beside(plan.translation.words(words), plan.env, plan.folder, self._context.reaper, plan.policy)
 
-        return probes.Asker(self.spec, plan.translation.ports, run)
+        return probes.Asker(self.spec, plan.translation.ports, run_words)
 
     async def _probe(self, asker: probes.Asker) -> None:
         if not await self._post_start(asker):
@@ -271,7 +271,7 @@ class Container:
                 group.create_task(self._must_pass(asker, liveness, "Liveness"))
 
     async def _post_start(self, asker: probes.Asker) -> bool:
-        """The pod's own work after the start of the process, which ends if that fails."""
+        """Does the pod's own work after the start of the process, which ends if that fails."""
         hook = dig(self.spec, "lifecycle", "postStart")
         answer = await asker.act(hook, None) if hook else probes.Answer(True)
         if not answer.ok:
@@ -317,8 +317,8 @@ class Container:
             await asyncio.sleep(_MEMORY_PERIOD)
 
 
-def _read(path: Path) -> str:
-    """The end of a termination message, however much the container has written."""
+def _read_message(path: Path) -> str:
+    """Returns the end of a termination message, however much the container has written."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))

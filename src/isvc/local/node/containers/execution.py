@@ -139,7 +139,7 @@ class _Terminal:
         os.close(self._ours)
 
 
-def copied_by_tar(asked: Sequence[str], translated: Sequence[str]) -> list[str]:
+def rename_in_tar(asked: Sequence[str], translated: Sequence[str]) -> list[str]:
     """Returns the translated command; a tar that makes an archive gives paths the names that were asked for.
 
     `kubectl cp` runs tar in the container. A path of the container is another one on this machine, which tar would
@@ -148,12 +148,12 @@ def copied_by_tar(asked: Sequence[str], translated: Sequence[str]) -> list[str]:
     if len(asked) < 3 or asked[0] != "tar" or "c" not in asked[1].lstrip("-"):
         return list(translated)
     renamed = [
-        f"--transform=s,^{_escaped(path.strip('/'))},{_escaped(name.strip('/'))},"
+        f"--transform=s,^{_escape(path.strip('/'))},{_escape(name.strip('/'))},"
         for name, path in zip(asked[2:], translated[2:], strict=True)
         if name != path
     ]
     return [*translated, *renamed]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return "".join(f"\\{letter}" if letter in r".*[]\^$,&" else letter for letter in text)

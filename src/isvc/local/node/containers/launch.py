@@ -14,7 +14,7 @@ from isvc.kube.quantity import Quantity
 from isvc.local.node import python_path
 from isvc.local.node.containers.sandbox import Sandbox, private_folders
 from isvc.local.node.containers.translate import Translation
-from isvc.local.node.environment import Sources, container_env, expand, passed_on
+from isvc.local.node.environment import Sources, container_env, expand, inherited_variables
 from isvc.local.node.processes.process import CannotStart, Reaper
 from isvc.local.node.programs.images import ImageTable, Program
 from isvc.local.node.programs.stand_in import in_place_of, put_on_path
@@ -59,7 +59,7 @@ def launch(spec: Object, program: Program, context: PodContext, termination_log:
     message_path = spec.get("terminationMessagePath") or "/dev/termination-log"
     folders = mounts(spec, context.volumes, given)
     translation = Translation(context.ports, {message_path: str(termination_log), **folders})
-    env = passed_on(os.environ) | dict(context.env) | _conveniences(spec, context, translation)
+    env = inherited_variables(os.environ) | dict(context.env) | _conveniences(spec, context, translation)
     if account := folders.get(ACCOUNT_PATH):
         kubeconfig = termination_log.with_name("kubeconfig")
         write_kubeconfig(kubeconfig, Path(account), context.env, namespace_of(context.pod))

@@ -37,7 +37,7 @@ class Asker:
         return await self.act(probe, probe.get("timeoutSeconds") or 1)
 
     async def act(self, handler: Object, seconds: float | None) -> Answer:
-        """What a probe or a hook says to do, in at most so many seconds."""
+        """Returns what a probe or a hook says to do, in at most so many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._act(handler)
@@ -96,7 +96,7 @@ def _tls(action: Object) -> ssl.SSLContext | None:
 
 
 async def answers(probe: Object, ask: Callable[[Object], Awaitable[Answer]], *, eager: bool) -> AsyncIterator[Answer]:
-    """One answer a period; an `eager` caller hears of a success after failures within a moment."""
+    """Yields one answer a period; an `eager` caller hears of a success after failures within a moment."""
     period = float(probe.get("periodSeconds") or 10)
     loop = asyncio.get_running_loop()
     await asyncio.sleep(probe.get("initialDelaySeconds") or 0)

@@ -36,7 +36,7 @@ class Sandbox:
         ports: Sequence[int],
         termination_log: Path,
     ) -> Policy:
-        """The storage initializer, a program of ours, may connect to wherever models are and read what it copies."""
+        """Returns what a container may do; our storage initializer may connect to wherever models are and read them."""
         fetches = program is STORAGE_INITIALIZER
         writable: list[str | Path] = [
             *private_folders(folder).values(),
@@ -46,20 +46,20 @@ class Sandbox:
         readable: list[str | Path] = [
             folder,
             *mounts.values(),
-            *_named_by(program),
+            *_table_paths(program),
             *(_local_sources(command) if fetches else ()),
         ]
         reaches_api = (self.api_port,) if ACCOUNT_PATH in mounts else ()
         return Policy(
-            readable=(*programs(command[0]), *_resolved(readable)),
-            writable=_resolved(writable),
+            readable=(*programs(command[0]), *_resolve(readable)),
+            writable=_resolve(writable),
             listens=tuple(ports),
             connects=None if fetches else (self.gateway_port, HTTPS, *reaches_api),
         )
 
 
 def private_folders(folder: Path) -> dict[str, Path]:
-    """By the variables that lead there, in place of the user's own."""
+    """Returns folders by the variables that lead there, in place of the user's own."""
     return {"HOME": folder / "home", "TMPDIR": folder / "tmp"}
 
 
@@ -74,8 +74,8 @@ def _writable_mounts(pod: Object, spec: Object, mounts: Mapping[str, str]) -> li
     return found
 
 
-def _named_by(program: Program) -> list[str]:
-    """The paths in the user's own table of programs."""
+def _table_paths(program: Program) -> list[str]:
+    """Returns the paths in the user's own table of programs."""
     environment = str(Path(program.python).parent.parent) if program.python else ""
     return [word for word in (program.working_dir, environment, *program.command) if os.path.isabs(word)]
 
@@ -85,5 +85,5 @@ def _local_sources(command: Sequence[str]) -> list[str]:
     return [path for word in words for path in (word, unquote(word))]
 
 
-def _resolved(paths: Sequence[str | Path]) -> tuple[Path, ...]:
+def _resolve(paths: Sequence[str | Path]) -> tuple[Path, ...]:
     return tuple(Path(path).resolve() for path in paths)

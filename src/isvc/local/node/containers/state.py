@@ -42,7 +42,7 @@ class ContainerState:
         self.ready = self.started = False
 
     @property
-    def succeeded(self) -> bool:
+    def has_succeeded(self) -> bool:
         return self.terminated is not None and self.terminated.get("exitCode") == 0
 
     def to_status(self) -> Object:

@@ -31,7 +31,7 @@ class Translation:
     mounts: Mapping[str, str] = field(default_factory=dict)  # mount path → folder
 
     def words(self, words: Sequence[str]) -> list[str]:
-        """A command line, translated word by word; a flag's value may be the word after it."""
+        """Returns a command line, translated word by word; a flag's value may be the word after it."""
         translated: list[str] = []
         for index, word in enumerate(words):
             is_port = word.isdigit() and index > 0 and bool(_PORT_FLAG.fullmatch(words[index - 1]))
@@ -45,7 +45,7 @@ class Translation:
         return self.paths(text)
 
     def paths(self, text: str) -> str:
-        """In one go: the folder that takes a mount path's place may lie below another mount path, such as /tmp."""
+        """Replaces all at once: the folder of one mount path may lie below another mount path, such as /tmp."""
         mounts = {mount.rstrip("/"): folder for mount, folder in self.mounts.items() if mount in text}
         if not mounts:
             return text
@@ -65,7 +65,7 @@ class Translation:
 
 
 def container_ports(pod: Object) -> list[int]:
-    """Every port a pod's containers may listen on: declared, probed or given to a flag; 8080 where there is none."""
+    """Returns every port that containers may listen on: declared, probed or given to a flag; 8080 if there is none."""
     found: dict[int, None] = {}
     for container in dig(pod, "spec", "containers") or []:
         found.update(dict.fromkeys(_ports_of(container)))

@@ -125,7 +125,7 @@ class Kubelet(Handler[Request]):
         return container
 
     def _exec(self, request: Request, container: Container, query: Query) -> Response:
-        wanted, words = _wanted(query), query.get("command", [])
+        wanted, words = _wanted_streams(query), query.get("command", [])
         if not words:
             raise _Refused("a command to execute must be given")
         container.running_plan()
@@ -145,15 +145,15 @@ class Kubelet(Handler[Request]):
             await container.attach(streams)
             return SUCCESS
 
-        return command_streams.upgrade(request, _wanted(query), serve)
+        return command_streams.upgrade(request, _wanted_streams(query), serve)
 
     def _forward(self, request: Request, worker: PodWorker, query: Query) -> Response:
-        return port_forward.upgrade(request, _ports(query), lambda port: _connected_to(worker, port))
+        return port_forward.upgrade(request, _ports(query), lambda port: _connect_to(worker, port))
 
     async def _connect(self, worker: PodWorker, query: Query) -> Response:
-        """One connection to one port, for the API server's own requests to a pod."""
+        """Opens one connection to one port, for the API server's own requests to a pod."""
         try:
-            reader, writer = await _connected_to(worker, next(iter(_ports(query)), 0))
+            reader, writer = await _connect_to(worker, next(iter(_ports(query)), 0))
         except CannotConnect as error:
             raise _Refused(str(error), 503) from None
         return Upgrade({"Upgrade": "tcp"}, lambda tunnel: tunnel.relay(reader, writer))
@@ -187,7 +187,7 @@ class Kubelet(Handler[Request]):
         return Stream(produce, _TEXT)
 
 
-async def _connected_to(worker: PodWorker, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect_to(worker: PodWorker, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     local = worker.local_ports.get(port)
     if local is None:
         known = ", ".join(map(str, worker.local_ports)) or "none"
@@ -206,7 +206,7 @@ def _is_set(query: Query, name: str) -> bool:
     return query.get(name, [""])[0] in ("1", "true")
 
 
-def _wanted(query: Query) -> Wanted:
+def _wanted_streams(query: Query) -> Wanted:
     stdin, stdout, stderr, tty = (_is_set(query, name) for name in ("input", "output", "error", "tty"))
     if not (stdin or stdout or stderr):
         raise _Refused("you must specify at least 1 of stdin, stdout, stderr")

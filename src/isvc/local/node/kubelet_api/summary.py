@@ -11,7 +11,7 @@ from isvc.local.node.processes.usage import Usage, UsageMeter
 
 
 def summary(node: str, workers: Iterable[PodWorker], meter: UsageMeter) -> Object:
-    """Pods of which every running container has been measured."""
+    """Lists pods of which every running container has been measured."""
     machine = meter.of_machine()
     pods = [_pod(worker, meter) for worker in workers]
     return {
@@ -31,7 +31,7 @@ def _pod(worker: PodWorker, meter: UsageMeter) -> Object | None:
 
 
 def _figures(usage: Usage) -> Object:
-    """With the window of the rate, which a kubelet leaves to whoever asks."""
+    """Returns figures with the window of the rate, which a kubelet leaves to whoever asks."""
     moment = datetime.fromtimestamp(usage.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     cpu = {"time": moment, "usageNanoCores": int(usage.cores * 1e9), "windowSeconds": round(usage.window, 3)}
     return {"cpu": cpu, "memory": {"time": moment, "workingSetBytes": usage.memory}}

@@ -14,7 +14,7 @@ from isvc.kube.resource import PODS
 from isvc.local.node.containers.container import Container
 from isvc.local.node.containers.launch import PodContext
 from isvc.local.node.containers.state import ContainerState
-from isvc.local.node.pods.first_states import stopped
+from isvc.local.node.pods.first_states import unknown_end
 from isvc.local.node.processes.logs import Log, log_file
 from isvc.local.node.programs.images import ImageTableError, UnknownImage
 from isvc.toolkit.client import Client
@@ -43,7 +43,7 @@ class EphemeralContainers:
             self.states.append(state)
             earlier = dig(before.get(spec["name"]) or {}, "state") or {}
             if "running" in earlier or "terminated" in earlier:
-                state.end(earlier.get("terminated") or stopped(earlier, self._now()))
+                state.end(earlier.get("terminated") or unknown_end(earlier, self._now()))
             else:
                 self._waiting.append((spec, state))
         return bool(new)
@@ -56,7 +56,7 @@ class EphemeralContainers:
         started = []
         for spec, state in self._take():
             try:
-                context.images.required(state.image)
+                context.images.get(state.image)
             except (UnknownImage, ImageTableError, OSError) as error:
                 self._end(state, str(error))
             else:

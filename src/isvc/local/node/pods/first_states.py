@@ -36,18 +36,18 @@ def lose(pod: Object, init: Sequence[ContainerState], main: Sequence[ContainerSt
     for state in main:
         earlier = before.get(state.name) or {}
         state.restarts, state.last_terminated = earlier.get("restartCount", 0), None
-        state.end(dig(earlier, "state", "terminated") or stopped(earlier.get("state") or {}, now))
+        state.end(dig(earlier, "state", "terminated") or unknown_end(earlier.get("state") or {}, now))
 
 
-def stopped(state: Object, now: str) -> Object:
-    """How a container ended that was in this state when the node did."""
+def unknown_end(state: Object, now: str) -> Object:
+    """Returns how a container ended that was in this state when the node did."""
     began = dig(state, "running", "startedAt") or now
     unknown = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "isvc was stopped while it ran"}
     return {**unknown, "startedAt": began, "finishedAt": now}
 
 
 def pretend(init: Sequence[ContainerState], main: Sequence[ContainerState], now: str) -> None:
-    """As if all containers had started, with `isvc up --simulate` for images that have no program here."""
+    """Makes all containers seem started, with `isvc up --simulate` for images that have no program here."""
     for state in init:
         state.end({"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now})
     for state in main:

@@ -10,8 +10,8 @@ from isvc.kube.quantity import Quantity, QuantityError
 _UNLIMITED = ("ephemeral-storage", "hugepages-")  # what no pod is held to here
 
 
-def lacking(pod: Object, labels: Mapping[str, str], capacity: Mapping[str, str]) -> Iterator[str]:
-    """One clause for each thing that a node with these labels and this capacity lacks."""
+def missing_here(pod: Object, labels: Mapping[str, str], capacity: Mapping[str, str]) -> Iterator[str]:
+    """Yields one clause for each thing that a node with these labels and this capacity lacks."""
     for name, value in (dig(pod, "spec", "nodeSelector") or {}).items():
         if labels.get(name) != value:
             yield f"this machine is no node with the label {name}={value}"
@@ -27,14 +27,14 @@ def lacking(pod: Object, labels: Mapping[str, str], capacity: Mapping[str, str])
 
 
 def claims(pod: Object) -> Iterator[tuple[str, str]]:
-    """The claims without which a pod runs here all the same, each with the clause to say when it does not exist."""
+    """Yields the claims without which a pod runs all the same, each with what to say when it does not exist."""
     named = (dig(volume, "persistentVolumeClaim", "claimName") for volume in dig(pod, "spec", "volumes") or ())
     for name in sorted({claim for claim in named if claim}):
         yield name, f"the claim {name} does not exist, and a folder of that name takes its place"
 
 
 def _requests(container: Object) -> dict[str, Quantity]:
-    """What a container asks for; a limit without a request is one, too."""
+    """Returns what a container asks for; a limit without a request is one, too."""
     resources = container.get("resources") or {}
     found = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return {name: _quantity(value) for name, value in found.items() if not name.startswith(_UNLIMITED)}

@@ -36,7 +36,7 @@ from isvc.local.node.containers.translate import container_ports
 from isvc.local.node.environment import Missing
 from isvc.local.node.pods.ephemeral import NONE_RUNS, EphemeralContainers
 from isvc.local.node.pods.first_states import first_states, is_lost, lose, pretend
-from isvc.local.node.pods.lacking import claims, lacking
+from isvc.local.node.pods.lacking import claims, missing_here
 from isvc.local.node.pods.ports import Ports, bind
 from isvc.local.node.pods.status import pod_status
 from isvc.local.node.processes.process import Reaper
@@ -106,14 +106,14 @@ class PodWorker:
     # -- what the node calls ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._writer = asyncio.create_task(self._guarded(self._write_status()), name=f"status of pod {self._title}")
+        self._writer = asyncio.create_task(self._guard(self._write_status()), name=f"status of pod {self._title}")
         if is_lost(self.pod):
             lose(self.pod, self._init_states, self._main_states, self._now())
             self._touch()
             return
         if dig(self.pod, "status", "containerStatuses"):
             self._touch()  # it ran before this node was started: what was ready then is not now
-        self._life = asyncio.create_task(self._guarded(self._live()), name=f"pod {self._title}")
+        self._life = asyncio.create_task(self._guard(self._live()), name=f"pod {self._title}")
 
     def update(self, pod: Object) -> None:
         self.pod = pod
@@ -130,23 +130,23 @@ class PodWorker:
         self._touch()
 
     def terminate(self) -> asyncio.Task[None]:
-        """The pod is being deleted: drain, stop, then report to the API server that it is gone."""
+        """Ends a pod that is being deleted: drains, stops, then reports to the API server that it is gone."""
         if self._end is None:
-            self._end = asyncio.create_task(self._guarded(self._terminate()), name=f"end of pod {self._title}")
+            self._end = asyncio.create_task(self._guard(self._terminate()), name=f"end of pod {self._title}")
         return self._end
 
     async def abandon(self, grace: float) -> None:
-        """The node stops: the processes end, the pod stays as it is for the next start."""
+        """Ends the processes because the node stops; the pod stays as it is for the next start."""
         await self._stop_containers(grace)
         await self._cancel()
 
     async def vanish(self) -> None:
-        """The pod is no longer there at all."""
+        """Ends the pod's processes: it is no longer there at all."""
         await self.abandon(1)
         await self._clean_up()
 
     async def renew_volumes(self) -> None:
-        """What is mounted has changed; a pod that has not started reads it when it does."""
+        """Renews what is mounted and has changed; a pod that has not started reads it when it does."""
         if not self.containers:
             return
         try:
@@ -201,13 +201,13 @@ class PodWorker:
         self._touch()
 
     def _is_pretended(self) -> bool:
-        """With --simulate, a pod with a container that cannot run here is pretended as a whole."""
+        """Whether --simulate pretends the pod as a whole, because a container of it cannot run here."""
         images = [state.image for state in (*self._init_states, *self._main_states)]
         return self._node.simulate and any(self._node.images.find(image) is None for image in images)
 
     async def _warn(self) -> None:
         """Says what the pod asks for that is not there; it runs without it."""
-        missing = [*lacking(self.pod, node_labels(self._node.name), capacity())]
+        missing = [*missing_here(self.pod, node_labels(self._node.name), capacity())]
         for name, clause in claims(self.pod):
             with contextlib.suppress(ApiError, ClusterError):
                 if not await exists(self._node.client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(self.pod)):
@@ -252,7 +252,7 @@ class PodWorker:
         )
 
     async def _run_init(self, context: PodContext, policy: str) -> bool:
-        """Init containers one after the other; a sidecar among them keeps running. False if one failed for good."""
+        """Runs init containers one after the other; a sidecar keeps running. Returns False if one failed for good."""
         specs = dig(self.pod, "spec", "initContainers") or []
         for spec, state in zip(specs, self._init_states, strict=True):
             container = Container(spec, state, context)
@@ -262,7 +262,7 @@ class PodWorker:
                 await container.has_started.wait()
                 continue
             await container.run("Never" if policy == "Never" else "OnFailure")
-            if not state.succeeded:
+            if not state.has_succeeded:
                 self._touch()
                 return False
         return True
@@ -342,7 +342,7 @@ class PodWorker:
             self._telling = asyncio.create_task(self._tell_service(service, kind, reason, message))
 
     async def _tell_service(self, name: str, kind: str, reason: str, message: str) -> None:
-        """The status of an InferenceService has no word for this; its events do."""
+        """Sends the InferenceService an event: its status has no word for this."""
         with contextlib.suppress(ApiError, ClusterError):
             service = await self._node.client.get(INFERENCE_SERVICES, name, namespace_of(self.pod))
             self._node.recorder.event(service, kind, reason, f"pod {name_of(self.pod)}: {message}")
@@ -378,7 +378,7 @@ class PodWorker:
             else:
                 return
 
-    async def _guarded(self, part: Awaitable[None]) -> None:
+    async def _guard(self, part: Awaitable[None]) -> None:
         try:
             await part
         except NotFound:

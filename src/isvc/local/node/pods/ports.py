@@ -29,14 +29,14 @@ class Ports:
             next(self._candidates)
 
     def allocate(self, wanted: Iterable[int]) -> dict[int, int]:
-        """A free local port for each container port."""
+        """Returns a free local port for each container port."""
         return {port: self.one() for port in wanted}
 
     def release(self, ports: Iterable[int]) -> None:
         self._taken.difference_update(ports)
 
     def one(self) -> int:
-        """The next port that nobody has; one that was given back comes round last."""
+        """Returns the next port that nobody has; one that was given back comes round last."""
         for port in itertools.islice(self._candidates, _LAST - _FIRST + 1):
             if port not in self._taken and is_free(port):
                 self._taken.add(port)
@@ -56,7 +56,7 @@ def is_free(port: int) -> bool:
 
 
 def local_ports(pod: Object) -> dict[int, int]:
-    """Container port → local port, as the node wrote it on the pod."""
+    """Returns the local port of each container port, as the node wrote it on the pod."""
     try:
         assigned = json.loads(annotations_of(pod).get(PORTS_ANNOTATION, "{}"))
         return {int(port): int(local) for port, local in assigned.items()}

@@ -19,7 +19,7 @@ def pod_status(
     now: str,
     ephemeral: Sequence[ContainerState] = (),
 ) -> Object:
-    """The whole status; condition times stay where nothing changed."""
+    """Returns the whole status; condition times stay where nothing changed."""
     phase = phase_of(pod, init, containers)
     status: Object = {
         "phase": phase,
@@ -79,7 +79,7 @@ def _condition(before: Object | None, kind: str, ok: bool, reason: str, message:
 
 
 def sidecars_of(pod: Object) -> set[str]:
-    """Init containers that run beside the others instead of before them."""
+    """Returns init containers that run beside the others instead of before them."""
     return {spec["name"] for spec in dig(pod, "spec", "initContainers") or [] if spec.get("restartPolicy") == "Always"}
 
 
@@ -87,18 +87,18 @@ def _is_past(state: ContainerState, sidecars: set[str]) -> bool:
     """Whether an init container holds up the next: a sidecar only until its first start."""
     if state.name in sidecars:
         return bool(state.started or state.terminated or state.last_terminated)
-    return state.succeeded
+    return state.has_succeeded
 
 
 def phase_of(pod: Object, init: Sequence[ContainerState], containers: Sequence[ContainerState]) -> str:
     policy, sidecars = dig(pod, "spec", "restartPolicy") or "Always", sidecars_of(pod)
     if all(state.terminated for state in containers) and policy != "Always":
-        if all(state.succeeded for state in containers):
+        if all(state.has_succeeded for state in containers):
             return "Succeeded"
         if policy == "Never":
             return "Failed"
     steps = [state for state in init if state.name not in sidecars]
-    if policy == "Never" and any(state.terminated and not state.succeeded for state in steps):
+    if policy == "Never" and any(state.terminated and not state.has_succeeded for state in steps):
         return "Failed"
     if not all(_is_past(state, sidecars) for state in init):
         return "Pending"

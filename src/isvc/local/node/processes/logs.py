@@ -46,7 +46,7 @@ class _Follower:
             self._chunks.put_nowait(chunk)
 
     async def next(self) -> bytes:
-        """Empty at the end."""
+        """Returns the next piece, empty at the end."""
         chunk = await self._chunks.get()
         self._size -= len(chunk)
         return chunk
@@ -71,7 +71,7 @@ class Log:
         self._store(lines)
 
     def note(self, text: str) -> None:
-        """A line of the node's own."""
+        """Writes a line of the node's own."""
         self.write(text.encode() + b"\n")
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class Log:
                 follower.feed(b"")
 
     async def follow(self) -> AsyncIterator[bytes]:
-        """What is written from now on, as it comes; a follower who is slow misses some of it."""
+        """Yields what is written from now on, as it comes; a follower who is slow misses some of it."""
         if self.closed:
             return
         follower = _Follower()
@@ -117,7 +117,7 @@ class Log:
 
 
 def log_file(pod: Path, container: str, restarts: int) -> Path:
-    """What a container wrote between two restarts; `pod` is the folder of its pod."""
+    """Returns what a container wrote between two restarts; `pod` is the folder of its pod."""
     return pod / "containers" / container / f"{restarts}.log"
 
 
@@ -126,7 +126,7 @@ def _older(path: Path) -> Path:
 
 
 def last_lines(path: Path, count: int = 20, limit: int = 2048) -> str:
-    """The end of a log without its times, short enough for a status."""
+    """Returns the end of a log without its times, short enough for a status."""
     with contextlib.suppress(OSError):
         lines = deque((line[_STAMP:].decode("utf-8", "replace") for line in _lines(path)), maxlen=count)
         return "".join(lines)[-limit:].strip()
@@ -141,12 +141,12 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 async def read(path: Path, options: LogOptions, live: Log | None = None) -> AsyncIterator[bytes]:
-    """What `kubectl logs` shows of a log; with `follow` and a live one, until it is closed."""
+    """Yields what `kubectl logs` shows of a log; with `follow` and a live one, until it is closed."""
     left = options.limit_bytes
     with contextlib.ExitStack() as files:
         earlier = files.enter_context(_older(path).open("rb")) if _older(path).exists() else ()
         stream = files.enter_context(path.open("rb"))
-        for line in _chosen(itertools.chain(earlier, stream), options):
+        for line in _select(itertools.chain(earlier, stream), options):
             yield line if left is None else line[:left]
             if left is not None:
                 left -= len(line)
@@ -154,7 +154,7 @@ async def read(path: Path, options: LogOptions, live: Log | None = None) -> Asyn
                     return
         while options.follow and live is not None:
             growth, ended = live.next_growth(), live.closed
-            if new := b"".join(_shown(line, options) for line in stream):
+            if new := b"".join(_strip_time(line, options) for line in stream):
                 yield new
             elif _is_rotated(stream, path):
                 stream = files.enter_context(path.open("rb"))
@@ -169,13 +169,13 @@ def _is_rotated(stream: IO[bytes], path: Path) -> bool:
     return path.exists() and os.fstat(stream.fileno()).st_ino != path.stat().st_ino
 
 
-def _chosen(lines: Iterable[bytes], options: LogOptions) -> Iterator[bytes]:
+def _select(lines: Iterable[bytes], options: LogOptions) -> Iterator[bytes]:
     recent = (line for line in lines if _is_recent(line, options.since))
     chosen = recent if options.tail_lines is None else deque(recent, maxlen=options.tail_lines)
-    return (_shown(line, options) for line in chosen)
+    return (_strip_time(line, options) for line in chosen)
 
 
-def _shown(line: bytes, options: LogOptions) -> bytes:
+def _strip_time(line: bytes, options: LogOptions) -> bytes:
     return line if options.timestamps else line[_STAMP:]
 
 

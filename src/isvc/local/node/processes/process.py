@@ -27,9 +27,9 @@ from typing import Any, Protocol, TypeVar
 
 from isvc.local.node.processes.descriptors import copy
 from isvc.local.node.processes.logs import Log
-from isvc.local.node.processes.reaper import MARK, kill_marked, started_at
+from isvc.local.node.processes.reaper import MARK, kill_marked, start_time
 from isvc.local.node.processes.standard_files import Connected, Files, StandardInput
-from isvc.local.node.sandbox.policy import Policy, confined
+from isvc.local.node.sandbox.policy import Policy, confinement
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -73,7 +73,7 @@ class Reaper:
         return f"{self._mark}.{next(self._marks)};"
 
     def add(self, group: int) -> None:
-        started = started_at(group)
+        started = start_time(group)
         (self._record / str(group)).write_text(started)
         self._tell(f"+{group} {started}\n")
 
@@ -86,7 +86,7 @@ class Reaper:
         killed = []
         for path in self._record.glob("[0-9]*"):
             group = int(path.name)
-            if path.read_text() and path.read_text() == started_at(group):
+            if path.read_text() and path.read_text() == start_time(group):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(group, signal.SIGKILL)
                     killed.append(group)
@@ -116,9 +116,9 @@ class Reaper:
 
 
 def _wait_until_gone(pid: int, seconds: float = 2.0) -> None:
-    """Its ports are free only then."""
+    """Waits for its end: its ports are free only then."""
     deadline = time.monotonic() + seconds
-    while started_at(pid) and _state(pid) != "Z" and time.monotonic() < deadline:
+    while start_time(pid) and _state(pid) != "Z" and time.monotonic() < deadline:
         time.sleep(0.005)
 
 
@@ -158,7 +158,7 @@ _T = TypeVar("_T")
 
 
 async def in_full(starting: Coroutine[Any, Any, _T], undo: Callable[[_T], Awaitable[object]]) -> _T:
-    """The outcome of a start, which is undone, not left half-done, when whoever waits for it is cancelled."""
+    """Returns the outcome of a start, which is undone, not left half-done, when whoever waits for it is cancelled."""
     task = asyncio.ensure_future(starting)
     try:
         return await asyncio.shield(task)
@@ -172,7 +172,7 @@ async def spawn(
 ) -> asyncio.subprocess.Process:
     """Starts a process as the leader of a session of its own. Raises CannotStart."""
     try:
-        with confined(policy) as confine:
+        with confinement(policy) as confine:
             return await asyncio.create_subprocess_exec(
                 *command,
                 env=env,
@@ -193,8 +193,8 @@ async def spawn(
 async def run_beside(
     command: Sequence[str], env: Mapping[str, str], folder: Path, reaper: Reaper, policy: Policy | None = None
 ) -> tuple[int, str]:
-    """A short command beside a container's process, for exec probes and hooks: its exit code and what it says."""
-    with confined(policy) as confine:
+    """Runs a short command beside a container's process, for probes and hooks; returns its exit code and output."""
+    with confinement(policy) as confine:
         starting = asyncio.create_subprocess_exec(
             *command,
             env={**env, MARK: reaper.new_mark()},
@@ -286,7 +286,7 @@ class Process:
         return self._process.pid
 
     async def wait(self) -> Exit:
-        """Its end; what it left running, in its group or outside, is killed."""
+        """Waits for its end; what it left running, in its group or outside, is killed."""
         returncode = await self._process.wait()
         self.kill()
         await asyncio.to_thread(kill_marked, self._mark)
@@ -310,7 +310,7 @@ class Process:
         kill_group(self.pid)
 
     def memory(self) -> int:
-        """Bytes in use by the process and its children; 0 where the system does not say."""
+        """Returns the bytes in use by the process and its children; 0 where the system does not say."""
         return _memory(self.pid)
 
 
@@ -329,7 +329,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def _before_the_program(confine: Callable[[], None] | None, terminal: int | None = None) -> Callable[[], None] | None:
-    """What a child runs between fork and exec."""
+    """Returns what a child runs between fork and exec."""
     take = None if terminal is None else partial(_take_terminal, terminal)
     steps = [step for step in (take, die_with_parent(), confine) if step is not None]
 
@@ -347,7 +347,7 @@ def _take_terminal(terminal: int) -> None:
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """What a child runs before its program, where the kernel can be asked to end it with this process."""
+    """Returns what a child runs before its program, where the kernel can be asked to end it with this process."""
     if _libc is None:
         return None
     libc, parent = _libc, os.getpid()

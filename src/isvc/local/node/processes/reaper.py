@@ -15,7 +15,7 @@ import signal
 import sys
 
 
-def started_at(pid: int) -> str:
+def start_time(pid: int) -> str:
     """Distinguishes a process from a later one with the same number; empty where nothing is known."""
     try:
         with open(f"/proc/{pid}/stat") as file:
@@ -27,8 +27,8 @@ def started_at(pid: int) -> str:
 MARK = "ISVC_PROCESS"
 
 
-def marked(value: str) -> list[int]:
-    """Processes with a mark that begins so, where the system shows them."""
+def find_marked(value: str) -> list[int]:
+    """Returns the processes with a mark that begins so, where the system shows them."""
     wanted, found = f"{MARK}={value}".encode(), []
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
@@ -41,7 +41,7 @@ def marked(value: str) -> list[int]:
 def kill_marked(value: str) -> None:
     """Ends processes by their mark, and those that they started meanwhile."""
     for _ in range(5):
-        left = [pid for pid in marked(value) if pid != os.getpid()]
+        left = [pid for pid in find_marked(value) if pid != os.getpid()]
         if not left:
             return
         for pid in left:
@@ -60,7 +60,7 @@ def main() -> None:
         elif line.startswith("-") and group.isdigit():
             alive.pop(int(group), None)
     for left, started in alive.items():
-        if started_at(left) in ("", started):
+        if start_time(left) in ("", started):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(left, signal.SIGKILL)
     kill_marked(sys.argv[1])

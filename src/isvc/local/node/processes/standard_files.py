@@ -80,7 +80,7 @@ class StandardInput:
 
     @contextlib.contextmanager
     def _duplicate(self, source: Channel) -> Iterator[int]:
-        """A descriptor of the client's own, which stays open when another client ends the input.
+        """Yields a descriptor of the client's own, which stays open when another client ends the input.
 
         It leads nowhere if that has happened already.
         """
@@ -120,7 +120,7 @@ class Sizes:
         self._text = ""
 
     def read(self, data: bytes) -> list[tuple[int, int]]:
-        """Width and height of every whole object so far; what is no size is skipped."""
+        """Returns width and height of every whole object so far; what is no size is skipped."""
         self._text = (self._text + data.decode("utf-8", "replace")).lstrip()[:4096]
         found = []
         while self._text:

@@ -78,7 +78,7 @@ class UsageMeter:
                 samples.popleft()
 
     def of(self, pid: int) -> Usage | None:
-        """What a container uses, by its first process; None until it was measured twice."""
+        """Returns what a container uses, by its first process; None until it was measured twice."""
         samples = self._samples.get(pid, deque())
         if len(samples) < 2:
             return None
@@ -91,7 +91,7 @@ class UsageMeter:
 
 
 def measure(roots: Iterable[int]) -> dict[int, Sample]:
-    """A sample of each container that still runs, and one of the whole machine."""
+    """Returns a sample of each container that still runs, and one of the whole machine."""
     at, stats = time.monotonic(), _process_table()
     children: dict[int, list[int]] = {}
     for pid, stat in stats.items():
@@ -126,7 +126,7 @@ def _stat(path: Path) -> _Stat | None:
 
 
 def _machine() -> tuple[float, int]:
-    """CPU seconds of the machine since it started, idle ones left out, and the memory that is not available."""
+    """Returns the machine's CPU seconds since it started, idle ones left out, and the memory that is not available."""
     fields = [int(field) for field in Path("/proc/stat").read_text().partition("\n")[0].split()[1:]]
     user, nice, system, _, _, irq, softirq, steal = fields[:8]
     lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())

@@ -103,12 +103,12 @@ class ImageTable:
         self._read: list[tuple[Path, int, int, int]] = []
 
     def find(self, image: str) -> Program | None:
-        """The program for an image: the most specific key that fits."""
+        """Returns the program for an image: the most specific key that fits."""
         self._renew()
         return _most_specific(self._programs, image)
 
-    def required(self, image: str) -> Program:
-        """The same; raises UnknownImage where there is none."""
+    def get(self, image: str) -> Program:
+        """Returns the program for an image; raises UnknownImage where there is none."""
         if program := self.find(image):
             return program
         raise UnknownImage(f'no local program is known for image "{image}": add it to {self.path}')

@@ -15,7 +15,7 @@ from isvc.local.node.programs.images import Program
 
 
 def in_place_of(program: Program, command: Sequence[str]) -> list[str]:
-    """What to run for a pod's own command."""
+    """Returns what to run for a pod's own command."""
     if not program.command or not (program.stands_for and command):
         return list(program.command or command)
     if os.path.basename(command[0]) == program.stands_for:
@@ -26,7 +26,7 @@ def in_place_of(program: Program, command: Sequence[str]) -> list[str]:
 
 
 def put_on_path(program: Program, folder: Path) -> Path:
-    """A folder with a script that has the image's name for the program."""
+    """Returns a folder with a script that has the image's name for the program."""
     path = folder / "bin"
     path.mkdir(exist_ok=True)
     script = path / program.stands_for

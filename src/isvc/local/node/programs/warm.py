@@ -23,7 +23,7 @@ from typing import Any, Final
 import orjson
 
 from isvc.local.node import python_path
-from isvc.local.node.environment import passed_on
+from isvc.local.node.environment import inherited_variables
 from isvc.local.node.processes.process import Reaper, die_with_parent
 from isvc.local.node.processes.reaper import MARK
 from isvc.local.node.programs.zygote import MESSAGE
@@ -46,7 +46,7 @@ class Unavailable(Exception):
 
 
 def framework_of(command: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """The framework whose zygote can fork this server; None for one that has to be a program of its own."""
+    """Returns the framework whose zygote can fork this server; None for one that has to be a program of its own."""
     if sys.platform != "linux" or tuple(command[:3]) != _PROGRAM:
         return None
     chosen = {word.removeprefix("--framework=") for word in command if word.startswith("--framework=")}
@@ -70,7 +70,7 @@ class ForkedServer:
         self.pid = pid
         self._pidfd = pidfd
         self._returncode: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().add_reader(pidfd, self._gone)
+        asyncio.get_running_loop().add_reader(pidfd, self._set_gone)
 
     async def wait(self) -> int:
         return await asyncio.shield(self._returncode)
@@ -79,17 +79,17 @@ class ForkedServer:
         with contextlib.suppress(ProcessLookupError, OSError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGTERM)
 
-    def ended(self, returncode: int) -> None:
+    def set_ended(self, returncode: int) -> None:
         if not self._returncode.done():
             self._returncode.set_result(returncode)
 
-    def _gone(self) -> None:
-        """The zygote knows how it ended, and says so within a moment, if it lives."""
+    def _set_gone(self) -> None:
+        """Waits a moment for the zygote, which knows how it ended, to say so, if it lives."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._pidfd = -1
-        loop.call_later(1.0, self.ended, _UNKNOWN)
+        loop.call_later(1.0, self.set_ended, _UNKNOWN)
 
 
 class Zygote:
@@ -165,11 +165,11 @@ class Zygote:
             self._ready.set_result(None)
         elif "returncode" in answer:
             if server := self._servers.pop(answer["pid"], None):
-                server.ended(answer["returncode"])
+                server.set_ended(answer["returncode"])
         else:
-            self._answered(answer, files)
+            self._handle_answer(answer, files)
 
-    def _answered(self, answer: Mapping[str, Any], files: Sequence[int]) -> None:
+    def _handle_answer(self, answer: Mapping[str, Any], files: Sequence[int]) -> None:
         waiting = self._asked.pop(answer["id"], None)
         server = ForkedServer(answer["pid"], files[0]) if files else None
         if server is not None:
@@ -192,7 +192,7 @@ class WarmServers:
     async def fork(
         self, command: Sequence[str], env: Mapping[str, str], folder: Path, output: int, policy: Policy | None
     ) -> ForkedServer | None:
-        """The server that the command would start; None where it has to be started as a program."""
+        """Returns the server that the command would start; None where it has to be started as a program."""
         framework = framework_of(command, env)
         if framework is None:
             return None
@@ -217,14 +217,14 @@ class WarmServers:
             return found
 
     def _environment(self) -> dict[str, str]:
-        """What the system goes on to show as that of the forked servers, too: it has to say whose they are."""
+        """Returns what the system goes on to show as that of the forked servers, too: it has to say whose they are."""
         home = {name: os.environ[name] for name in ("ISVC_HOME",) if name in os.environ}
         ours = {
             "OPENBLAS_NUM_THREADS": "1",  # threads do not survive a fork: libraries start theirs in the servers
             "PYTHONPATH": _PYTHON_PATH,
             MARK: self._reaper.new_mark(),
         }
-        return {**passed_on(os.environ), **home, **ours}
+        return {**inherited_variables(os.environ), **home, **ours}
 
     async def close(self) -> None:
         for zygote in self._zygotes.values():

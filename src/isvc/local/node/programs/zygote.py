@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from isvc.local.node.sandbox.policy import Policy, confined
+from isvc.local.node.sandbox.policy import Policy, confinement
 
 MESSAGE = 1 << 18  # bytes
 _SERVER = ("isvc.pods.modelserver.program", "isvc.pods.modelserver.app", "isvc.pods.modelserver.formats")
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _import(*names: str) -> None:
-    """What is not there, or is broken, is left to the server that needs it, and to its words."""
+    """Leaves what is not there, or is broken, to the server that needs it, and to its words."""
     for name in names:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
@@ -67,7 +67,7 @@ class _Zygote:
                 _import(*names)
             for key, _ in events:
                 if key.fileobj is not self._control:
-                    self._ended(key.fd, key.data)
+                    self._report_end(key.fd, key.data)
                 elif not self._request():
                     return
 
@@ -89,7 +89,7 @@ class _Zygote:
         return True
 
     def _fork(self, request: dict[str, Any], output: int) -> tuple[int, str]:
-        """The server's process, once it has a session of its own, and what kept it from starting."""
+        """Returns the server's process, once it has a session of its own, and what kept it from starting."""
         read_end, write_end = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -98,7 +98,7 @@ class _Zygote:
         with os.fdopen(read_end, "rb") as report:
             return pid, report.read().decode()
 
-    def _ended(self, pidfd: int, pid: int) -> None:
+    def _report_end(self, pidfd: int, pid: int) -> None:
         self._selector.unregister(pidfd)
         os.close(pidfd)
         _, status = os.waitpid(pid, 0)
@@ -106,7 +106,7 @@ class _Zygote:
 
 
 def _become(request: dict[str, Any], output: int, report: int) -> NoReturn:
-    """The life of a forked server, which never returns into the zygote's."""
+    """Lives the life of a forked server, which never returns into the zygote's."""
     code = 1
     try:
         try:
@@ -140,7 +140,7 @@ def _prepare(request: dict[str, Any], output: int, report: int) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     sys.path[0] = request["folder"]  # where `python -m` would look first
-    with confined(policy_from(request["policy"])) as confine:
+    with confinement(policy_from(request["policy"])) as confine:
         if confine is not None:
             confine()
     os.closerange(3, report)  # above all the socket to the node
@@ -158,7 +158,7 @@ def _serve(arguments: list[str]) -> int:
 
 
 def _set_threads(count: int) -> None:
-    """Numerical libraries read the environment when they are loaded, which was in the zygote, with one thread."""
+    """Sets threads again: numerical libraries read the environment when the zygote loaded them, with one thread."""
     with contextlib.suppress(ImportError):
         importlib.import_module("threadpoolctl").threadpool_limits(count)
 

@@ -22,7 +22,7 @@ _EVERYWHERE = ("0.0.0.0", "::", "[::]", "")  # noqa: S104 - what is replaced
 
 
 def _local_port(port: int) -> int:
-    """The pod's port on this machine; any free one for a port that the pod did not ask for."""
+    """Returns the pod's port on this machine; any free one for a port that the pod did not ask for."""
     ports = {int(name): int(local) for name, local in json.loads(os.environ.get("ISVC_PORTS", "{}")).items()}
     return port if port in ports.values() else ports.get(port, 0)
 
@@ -55,7 +55,7 @@ def _listening_here(original: Callable[..., int]) -> Callable[..., int]:
 
 
 def _adjust_kubernetes(module: ModuleType) -> None:
-    """The token and authority of the pod's service account are in a folder of the pod's."""
+    """Points to the folder of the pod that has the token and authority of its service account."""
     mounts = json.loads(os.environ.get("ISVC_MOUNTS", "{}"))
     if account := mounts.get("/var/run/secrets/kubernetes.io/serviceaccount"):
         vars(module)["SERVICE_TOKEN_FILENAME"] = os.path.join(account, "token")
@@ -90,7 +90,7 @@ class _Finder:
 
 
 def _run_the_next() -> None:
-    """The sitecustomize that this one hides, which systems and users may have."""
+    """Runs the sitecustomize that this one hides, which systems and users may have."""
     here = os.path.dirname(os.path.abspath(__file__))
     others = [folder for folder in sys.path if os.path.abspath(folder) != here]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)

@@ -64,7 +64,7 @@ _SCOPES: Final = 0b11  # abstract sockets and signals stay among the confined
 
 
 def abi() -> int:
-    """What the kernel offers; 0 for nothing."""
+    """Returns what the kernel offers; 0 for nothing."""
     if _libc is None:
         return 0
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_RULESET_VERSION))))
@@ -79,17 +79,17 @@ class Ruleset:
         self._network = Network.BIND_TCP | (Network.CONNECT_TCP if connects else Network(0))
         attributes = struct.pack("=QQQ", self._files, self._network, _SCOPES)
         size = 24 if self._abi >= SIGNALS_ABI else 16 if self._abi >= PORTS_ABI else 8
-        self._fd = _checked(_CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0))
+        self._fd = _syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0))
 
     def allow_path(self, path: Path, access: Access) -> None:
-        """What is not there is left out. The path has to be real: one that a link has got into is refused."""
+        """Allows a path, if it is there. It has to be real: one that a link has got into is refused."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
             try:
                 if os.readlink(f"/proc/self/fd/{fd}") != str(path):
                     raise PermissionError(f"{path} is reached through a link")
                 allowed = access & self._files & (~Access(0) if path.is_dir() else OF_A_FILE)
-                _checked(
+                _syscall(
                     _ADD_RULE,
                     ctypes.c_int(self._fd),
                     ctypes.c_int(_PATH_BENEATH),
@@ -102,10 +102,10 @@ class Ruleset:
     def allow_port(self, port: int, access: Network) -> None:
         if self._abi >= PORTS_ABI and access & self._network:
             rule = struct.pack("=QQ", access & self._network, port)
-            _checked(_ADD_RULE, ctypes.c_int(self._fd), ctypes.c_int(_NET_PORT), rule, ctypes.c_uint32(0))
+            _syscall(_ADD_RULE, ctypes.c_int(self._fd), ctypes.c_int(_NET_PORT), rule, ctypes.c_uint32(0))
 
     def put_into_force(self) -> None:
-        """For this thread and all its children, for good. Root's own privileges go, too: they would lead around it."""
+        """Confines this thread and all its children, for good, and drops root's privileges, which lead around it."""
         assert _libc is not None
         if (
             _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -118,7 +118,7 @@ class Ruleset:
         os.close(self._fd)
 
 
-def _checked(number: int, *arguments: object) -> int:
+def _syscall(number: int, *arguments: object) -> int:
     assert _libc is not None
     result = int(_libc.syscall(number, *arguments))
     if result < 0:

@@ -38,7 +38,7 @@ class Policy:
 
 
 def why_not() -> str:
-    """What keeps pods from being confined on this machine; empty if nothing does."""
+    """Returns what keeps pods from being confined on this machine; empty if nothing does."""
     if sys.platform != "linux":
         return f"it needs Linux, this is {sys.platform}"
     if landlock.abi() < landlock.FILES_ABI:
@@ -49,7 +49,7 @@ def why_not() -> str:
 
 
 def shortcomings() -> list[str]:
-    """What this kernel cannot take from pods, though it confines them otherwise."""
+    """Returns what this kernel cannot take from pods, though it confines them otherwise."""
     missing = []
     if landlock.abi() < landlock.PORTS_ABI:
         missing.append("pods can use any port: that needs Linux 6.7 or later")
@@ -59,8 +59,8 @@ def shortcomings() -> list[str]:
 
 
 @contextmanager
-def confined(policy: Policy | None) -> Iterator[Callable[[], None] | None]:
-    """What a child has to run before its program; None when it is not confined."""
+def confinement(policy: Policy | None) -> Iterator[Callable[[], None] | None]:
+    """Yields what a child has to run before its program; None when it is not confined."""
     if policy is None:
         yield None
         return
@@ -77,7 +77,7 @@ def confined(policy: Policy | None) -> Iterator[Callable[[], None] | None]:
 
 
 def programs(*commands: str) -> tuple[Path, ...]:
-    """What has to be readable for Python, this package and these commands to run."""
+    """Returns what has to be readable for Python, this package and these commands to run."""
     first = [] if sys.path[0] in ("", os.getcwd()) else sys.path[:1]  # `python -m` looks in the current folder first
     python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *first, *sys.path[1:]]
     package = Path(__file__).parents[4]
@@ -111,7 +111,7 @@ def _ruleset(policy: Policy) -> Ruleset:
 
 
 def _real(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Where paths lead to; the user's home as a whole is never among them."""
+    """Returns where paths lead to; the user's home as a whole is never among them."""
     home = Path.home().resolve()
     resolved = dict.fromkeys(path.resolve() for path in paths)
     return tuple(path for path in resolved if path.exists() and not home.is_relative_to(path))

@@ -18,7 +18,7 @@ class Channel:
         self._ended = self._ignored = self._closed = False
 
     async def read(self) -> bytes:
-        """The next bytes of the client; empty at their end."""
+        """Returns the next bytes of the client; empty at their end."""
         data = b"" if self._ended else await self._incoming.get()
         self._ended = not data
         return data
@@ -39,7 +39,7 @@ class Channel:
             await self._incoming.put(data)
 
     def ignore(self) -> None:
-        """Nobody reads any more: whatever comes is dropped."""
+        """Drops whatever comes: nobody reads any more."""
         self._ignored = True
         while not self._incoming.empty():
             self._incoming.get_nowait()

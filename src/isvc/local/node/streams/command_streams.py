@@ -39,7 +39,7 @@ class Wanted:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In the order of WebSocket channels; a terminal has no standard error of its own."""
+        """Returns names in the order of WebSocket channels; a terminal has no standard error of its own."""
         has_stderr = self.stderr and not self.tty
         wanted = {"stdin": self.stdin, "stdout": self.stdout, "stderr": has_stderr, "error": True, "resize": self.tty}
         return tuple(name for name, there in wanted.items() if there)
@@ -71,7 +71,7 @@ def upgrade(request: Request, wanted: Wanted, serve: Serve) -> Upgrade:
 
 
 def spdy_protocol(request: Request, known: Sequence[str]) -> str:
-    """The protocol within SPDY that both sides know."""
+    """Returns the protocol within SPDY that both sides know."""
     if request.headers.get("upgrade", "").upper() != spdy.PROTOCOL:
         raise UpgradeRefused("an upgrade to WebSocket or SPDY/3.1 is required")
     offered = [each.strip() for each in request.headers.get("x-stream-protocol-version", "").split(",")]
@@ -110,7 +110,7 @@ async def _over_websocket(tunnel: Tunnel, wanted: Wanted, serve: Serve) -> None:
     streams = {name: channel(_NUMBERS[name]) for name in wanted.names}
     numbered = {_NUMBERS[name]: each for name, each in streams.items()}
     await socket.send(bytes((min(number for number in numbered if number),)))  # so that the client knows of its success
-    async with kept_alive(tunnel, receive(), ping) as left:
+    async with keep_alive(tunnel, receive(), ping) as left:
         await _until_end(streams, serve, left)
         socket.close()
 
@@ -119,14 +119,14 @@ async def _over_spdy(tunnel: Tunnel, wanted: Wanted, serve: Serve) -> None:
     streams: Streams = {}
     complete = asyncio.Event()
 
-    def opened(headers: object, channel: Channel) -> None:
+    def add_stream(headers: object, channel: Channel) -> None:
         assert isinstance(headers, dict)
         streams.setdefault(headers.get("streamtype", ""), channel)
         if all(name in streams for name in wanted.names):
             complete.set()
 
-    session = spdy.SpdySession(tunnel.read, over(tunnel), opened)
-    async with kept_alive(tunnel, session.run(), session.ping) as left:
+    session = spdy.SpdySession(tunnel.read, over(tunnel), add_stream)
+    async with keep_alive(tunnel, session.run(), session.ping) as left:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_OPENING):
                 await first_of(complete.wait(), left)
@@ -170,7 +170,7 @@ async def first_of(step: Awaitable[object], left: asyncio.Future[None]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def kept_alive(
+async def keep_alive(
     tunnel: Tunnel, receiving: Awaitable[None], ping: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[asyncio.Future[None]]:
     """Reads from the client meanwhile, and pings it; gives a future that is done when the client has left."""

@@ -16,7 +16,7 @@ from isvc.local.node.streams.channel import Channel
 from isvc.local.node.streams.command_streams import (
     MAX_MESSAGE,
     UpgradeRefused,
-    kept_alive,
+    keep_alive,
     over,
     spdy_protocol,
 )
@@ -55,8 +55,8 @@ def upgrade(request: Request, ports: Sequence[int], connect: Connect) -> Upgrade
 
 async def _over_spdy(tunnel: Tunnel, connect: Connect) -> None:
     forwarder = _Forwarder(connect)
-    session = forwarder.session = spdy.SpdySession(tunnel.read, over(tunnel), forwarder.opened)
-    async with kept_alive(tunnel, session.run(), session.ping) as left:
+    session = forwarder.session = spdy.SpdySession(tunnel.read, over(tunnel), forwarder.add_stream)
+    async with keep_alive(tunnel, session.run(), session.ping) as left:
         await forwarder.serve(left)
 
 
@@ -64,8 +64,8 @@ async def _over_tunnelled_spdy(tunnel: Tunnel, connect: Connect) -> None:
     from isvc.wire.http1.websocket import WebSocket
 
     socket, forwarder = WebSocket(tunnel, MAX_MESSAGE), _Forwarder(connect)
-    session = forwarder.session = spdy.SpdySession(socket.receive, socket.send, forwarder.opened)
-    async with kept_alive(tunnel, session.run(), session.ping) as left:
+    session = forwarder.session = spdy.SpdySession(socket.receive, socket.send, forwarder.add_stream)
+    async with keep_alive(tunnel, session.run(), session.ping) as left:
         await forwarder.serve(left)
         socket.close()
 
@@ -94,7 +94,7 @@ async def _over_channels(tunnel: Tunnel, ports: Sequence[int], connect: Connect)
     for number, each in enumerate(channels):
         await each.write(ports[number // 2].to_bytes(2, "little"))
     pairs = zip(ports, channels[::2], channels[1::2], strict=True)
-    async with kept_alive(tunnel, receive(), ping) as left:
+    async with keep_alive(tunnel, receive(), ping) as left:
         work = asyncio.gather(*(_forward(port, data, error, connect) for port, data, error in pairs))
         await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
         work.cancel()
@@ -112,7 +112,7 @@ class _Forwarder:
         self._halves: dict[str, dict[str, Channel]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def opened(self, headers: Mapping[str, str], channel: Channel) -> None:
+    def add_stream(self, headers: Mapping[str, str], channel: Channel) -> None:
         request, port = headers.get("requestid", ""), headers.get("port", "")
         halves = self._halves.setdefault(request, {})
         halves[headers.get("streamtype", "")] = channel

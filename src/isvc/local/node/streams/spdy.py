@@ -40,7 +40,7 @@ class SpdySession:
         self._channels: dict[int, Channel] = {}
 
     async def run(self) -> None:
-        """Until the client leaves. Raises Malformed if it does not speak SPDY."""
+        """Runs until the client leaves. Raises Malformed if it does not speak SPDY."""
         while data := await self._read():
             self._buffer += data
             while (frame := self._next_frame()) is not None:
@@ -53,7 +53,7 @@ class SpdySession:
         await self._control(_PING, struct.pack(">I", 2))
 
     def _next_frame(self) -> tuple[int, int, bytes] | None:
-        """First word, flags and payload of a frame that is there as a whole."""
+        """Returns first word, flags and payload of a frame that is there as a whole."""
         if len(self._buffer) < 8:
             return None
         word, flags_and_size = struct.unpack_from(">II", self._buffer)
@@ -110,7 +110,7 @@ class SpdySession:
         self._opened(headers, channel)
 
     def forget(self, *channels: Channel) -> None:
-        """Both sides of these streams have ended."""
+        """Forgets streams of which both sides have ended."""
         self._channels = {number: each for number, each in self._channels.items() if each not in channels}
 
     async def _control(self, kind: int, payload: bytes) -> None:

@@ -27,11 +27,11 @@ _REST = (
 )
 
 
-def _sized(text: str) -> bytes:
+def _with_size(text: str) -> bytes:
     return struct.pack(">I", len(text)) + text.encode("latin-1")
 
 
-DICTIONARY: Final = b"".join(_sized(name.replace("_", " ")) for name in _NAMES.split()) + _REST.encode()
+DICTIONARY: Final = b"".join(_with_size(name.replace("_", " ")) for name in _NAMES.split()) + _REST.encode()
 
 
 class Malformed(ValueError):
@@ -72,6 +72,6 @@ class HeaderWriter:
 
     def write(self, headers: Mapping[str, str]) -> bytes:
         plain = struct.pack(">I", len(headers)) + b"".join(
-            _sized(name) + _sized(value) for name, value in headers.items()
+            _with_size(name) + _with_size(value) for name, value in headers.items()
         )
         return self._deflate.compress(plain) + self._deflate.flush(zlib.Z_SYNC_FLUSH)

@@ -25,17 +25,17 @@ class Files:
 
     def as_text(self) -> Sources:
         return Sources(
-            {name: _decoded(values) for name, values in self.config_maps.items()},
-            {name: _decoded(values) for name, values in self.secrets.items()},
+            {name: _decode(values) for name, values in self.config_maps.items()},
+            {name: _decode(values) for name, values in self.secrets.items()},
         )
 
 
-def _decoded(values: Mapping[str, bytes] | None) -> dict[str, str] | None:
+def _decode(values: Mapping[str, bytes] | None) -> dict[str, str] | None:
     return None if values is None else {key: value.decode("utf-8", "replace") for key, value in values.items()}
 
 
 def contents(obj: Object) -> dict[str, bytes]:
-    """The files in a ConfigMap or Secret."""
+    """Returns the files in a ConfigMap or Secret."""
     if obj.get("kind") == "Secret":
         return {key: _base64(value) for key, value in (obj.get("data") or {}).items()}
     files = {key: str(value).encode() for key, value in (obj.get("data") or {}).items()}
@@ -50,7 +50,7 @@ def _base64(text: str) -> bytes:
 
 
 def references(pod: Object) -> tuple[set[str], set[str]]:
-    """Names of the ConfigMaps and Secrets that a pod mounts."""
+    """Returns the names of the ConfigMaps and Secrets that a pod mounts."""
     config_maps: set[str] = set()
     secrets: set[str] = set()
     for volume in dig(pod, "spec", "volumes") or []:
@@ -146,7 +146,7 @@ def _write_all(reference: Object, values: Mapping[str, bytes] | None, kind: str,
 
 
 def _mode(item: Object, reference: Object) -> int:
-    """The bits of a file for its owner, who can always read it and whose processes the pod's are; others get none."""
+    """Returns the bits for a file's owner, who can always read it and runs the pod's processes; others get none."""
     asked = item.get("mode") or reference.get("defaultMode") or 0
     return 0o400 | (int(asked) & 0o700 or 0o600)
 

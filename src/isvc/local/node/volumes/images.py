@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from isvc.kube.objects import Object, dig
-from isvc.local.node.environment import Missing, passed_on
+from isvc.local.node.environment import Missing, inherited_variables
 from isvc.local.node.processes.process import Reaper, run_beside
 from isvc.local.node.programs.images import STORAGE_INITIALIZER
 
@@ -35,7 +35,7 @@ async def fetch_images(pod: Object, volumes: Path, reaper: Reaper) -> None:
 
 
 def _environment(reference: str, message: Path) -> dict[str, str]:
-    env = {**passed_on(os.environ), "TERMINATION_MESSAGE_PATH": str(message)}
+    env = {**inherited_variables(os.environ), "TERMINATION_MESSAGE_PATH": str(message)}
     login = Path.home() / ".docker" / "config.json"
     if login.exists():
         env["KSERVE_OCI_DOCKER_CONFIG"] = str(login)

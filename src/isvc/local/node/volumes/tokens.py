@@ -46,7 +46,7 @@ class Token:
         return (self.expires - now).total_seconds() * _RENEWED_AFTER
 
 
-def wanted(pod: Object) -> set[Wanted]:
+def wanted_tokens(pod: Object) -> set[Wanted]:
     return {Wanted.by(source) for source in _sources(pod)}
 
 
@@ -63,7 +63,7 @@ async def request_tokens(pod: Object, client: Client) -> dict[Wanted, Token]:
     path = SERVICE_ACCOUNTS.path(namespace_of(pod), account, "token")
     bound = {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)}
     tokens = {}
-    for each in wanted(pod):
+    for each in wanted_tokens(pod):
         spec: Object = {"expirationSeconds": each.seconds, "boundObjectRef": bound}
         if each.audience:
             spec["audiences"] = [each.audience]
@@ -75,7 +75,7 @@ async def request_tokens(pod: Object, client: Client) -> dict[Wanted, Token]:
 
 
 def api_server_env(server: str) -> dict[str, str]:
-    """Where programs in pods look for the address of the API server."""
+    """Returns where programs in pods look for the address of the API server."""
     address = urlsplit(server)
     port = str(address.port or 443)
     return {
@@ -86,7 +86,7 @@ def api_server_env(server: str) -> dict[str, str]:
 
 
 def write_kubeconfig(target: Path, account: Path, env: Mapping[str, str], namespace: str) -> None:
-    """A kubeconfig that reads the token anew whenever it is renewed; JSON is YAML, too."""
+    """Writes a kubeconfig that reads the token anew whenever it is renewed; JSON is YAML, too."""
     server = f"https://{env['KUBERNETES_SERVICE_HOST']}:{env['KUBERNETES_SERVICE_PORT']}"
     cluster = {"server": server, "certificate-authority": str(account / "ca.crt")}
     context = {"cluster": "local", "user": "pod", "namespace": namespace}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.local.node.pods.lacking import lacking
+from isvc.local.node.pods.lacking import missing_here
 
 LABELS = {"kubernetes.io/os": "linux"}
 CAPACITY = {"cpu": "2", "memory": "8Gi", "pods": "110"}
@@ -27,6 +27,6 @@ def pod(*resources, **spec):
     ],
 )
 def test_what_this_machine_lacks(asked, expected):
-    found = list(lacking(asked, LABELS, CAPACITY))
+    found = list(missing_here(asked, LABELS, CAPACITY))
     assert len(found) == len(expected)
     assert all(said.endswith(clause) for said, clause in zip(found, expected, strict=True))

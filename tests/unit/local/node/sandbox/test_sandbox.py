@@ -19,7 +19,7 @@ from isvc.local.node.containers.sandbox import Sandbox, private_folders
 from isvc.local.node.processes.process import _before_the_program
 from isvc.local.node.programs.images import STORAGE_INITIALIZER, Program
 from isvc.local.node.sandbox import landlock
-from isvc.local.node.sandbox.policy import Policy, confined, programs, shortcomings, why_not
+from isvc.local.node.sandbox.policy import Policy, confinement, programs, shortcomings, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "confines")
 
@@ -38,7 +38,7 @@ print(json.dumps(results))
 
 def attempt(policy: Policy, **codes: str) -> dict[str, str]:
     """Run pieces of Python in one confined process; what became of each."""
-    with confined(policy) as confine:
+    with confinement(policy) as confine:
         ended = subprocess.run(
             [sys.executable, "-c", TRY, json.dumps(codes)],
             preexec_fn=_before_the_program(confine),
@@ -154,7 +154,7 @@ def test_other_processes(own: Path) -> None:
 def test_children_are_confined_as_well(own: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("precious")
     code = f"import subprocess; subprocess.run(['cat', {str(tmp_path / 'secret')!r}], check=True, capture_output=True)"
-    with confined(policy(own)) as confine:
+    with confinement(policy(own)) as confine:
         ended = subprocess.run([sys.executable, "-c", code], preexec_fn=confine, capture_output=True, text=True)
     assert ended.returncode == 1
     assert "CalledProcessError" in ended.stderr
@@ -163,7 +163,7 @@ def test_children_are_confined_as_well(own: Path, tmp_path: Path) -> None:
 def test_a_link_in_place_of_a_folder_grants_nothing(own: Path, tmp_path: Path) -> None:
     """A container may put a link where a volume's folder was, between two starts."""
     (tmp_path / "link").symlink_to(Path.home())
-    with pytest.raises(PermissionError, match="link"), confined(Policy(writable=(tmp_path.resolve() / "link",))):
+    with pytest.raises(PermissionError, match="link"), confinement(Policy(writable=(tmp_path.resolve() / "link",))):
         pass
 
 
@@ -218,7 +218,7 @@ def test_the_storage_initializer_fills_a_volume(own: Path, tmp_path: Path) -> No
     volume = own / "volumes" / "scratch"
     volume.mkdir(parents=True)
     command = [*STORAGE_INITIALIZER.command, f"file://{tmp_path}/model", str(volume)]
-    with confined(policy_of(own, STORAGE_INITIALIZER, command)) as confine:
+    with confinement(policy_of(own, STORAGE_INITIALIZER, command)) as confine:
         ended = subprocess.run(command, preexec_fn=confine, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
     assert [path.name for path in volume.iterdir()] == ["weights"]

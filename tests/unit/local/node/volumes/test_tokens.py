@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from isvc.local.node.volumes import folders
-from isvc.local.node.volumes.tokens import Token, Wanted, api_server_env, wanted, write_kubeconfig
+from isvc.local.node.volumes.tokens import Token, Wanted, api_server_env, wanted_tokens, write_kubeconfig
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 SOURCES = [
@@ -22,7 +22,7 @@ POD = {
 
 def test_each_audience_has_a_token_in_its_file(tmp_path: Path) -> None:
     ours, vault = Wanted("", 3607), Wanted("vault", 3600)
-    assert wanted(POD) == {ours, vault}
+    assert wanted_tokens(POD) == {ours, vault}
     files = folders.Files(tokens={ours: Token("one", NOW), vault: Token("two", NOW)})
     folder = folders.prepare(POD, files, tmp_path, tmp_path / "claims")["access"]
     assert ((folder / "token").read_text(), (folder / "vault" / "token").read_text()) == ("one", "two")
