@@ -14,7 +14,7 @@ from typing import Final
 
 import orjson
 
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, deep_copy
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving.config import CONFIG_MAP
 
@@ -53,4 +53,4 @@ def _load(path: Traversable) -> Object:
     from isvc.kube.go_yaml import load_all  # 30 ms: managers do without
 
     [found] = load_all(path.read_bytes())
-    return dict(found)
+    return deep_copy(found)  # parts that aliases name are shared no longer

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 
+from isvc.local.durations import seconds
+
 _NAMED: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -19,7 +21,7 @@ _NAMED: Final = {
 }
 _MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DAYS: Final = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
-_UNITS: Final = {"h": 3600, "m": 60, "s": 1}
+_MINUTE: Final = timedelta(minutes=1)
 _RANGE: Final = re.compile(r"(?P<first>\*|\?|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?")
 _WINDOWS: Final = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=367), timedelta(days=3000))
 _HORIZON: Final = timedelta(days=366 * 5)
@@ -46,53 +48,57 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Calendar:
-    """Minutes of the wall clock in a time zone."""
+class Field:
+    numbers: frozenset[int]
+    is_star: bool  # which says nothing; with a step it does
 
-    minutes: frozenset[int]
-    hours: frozenset[int]
-    days: frozenset[int]
-    months: frozenset[int]
-    weekdays: frozenset[int]
-    any_day: bool  # of the two fields for days, one is a star: the other decides
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """The minutes at which the wall clock of a time zone shows this.
+
+    Those that a clock shows twice when it is set back count twice, those that it leaves out when it is set forward not
+    at all: Kubernetes' own parser (robfig/cron) has it so.
+    """
+
+    minutes: Field
+    hours: Field
+    days: Field
+    months: Field
+    weekdays: Field
     zone: tzinfo
 
     def next_after(self, moment: datetime) -> datetime | None:
-        wall = moment.astimezone(self.zone).replace(tzinfo=None, second=0, microsecond=0)
-        last = wall + _HORIZON
-        while wall < last:
-            wall = self._later(wall)
-            found = wall.replace(tzinfo=self.zone).astimezone(UTC)
-            if self._matches(wall) and found > moment:
+        found = moment.astimezone(UTC).replace(second=0, microsecond=0) + _MINUTE
+        last = found + _HORIZON
+        while found < last:
+            wall = found.astimezone(self.zone)
+            if wall.month not in self.months.numbers:
+                found = self._midnight((wall.replace(day=1) + timedelta(days=32)).replace(day=1))
+            elif not self._is_day(wall):
+                found = self._midnight(wall + timedelta(days=1))
+            elif wall.hour not in self.hours.numbers:
+                found += (60 - wall.minute) * _MINUTE
+            elif wall.minute not in self.minutes.numbers:
+                found += _MINUTE
+            else:
                 return found
         return None
 
-    def _later(self, wall: datetime) -> datetime:
-        """Returns the next minute that may match: whole months, days and hours that cannot are left out."""
-        wall += timedelta(minutes=1)
-        if wall.month not in self.months:
-            return (wall.replace(day=1, hour=0, minute=0) + timedelta(days=32)).replace(day=1) - timedelta(minutes=1)
-        if not self._is_day(wall):
-            return wall.replace(hour=0, minute=0) + timedelta(days=1, minutes=-1)
-        if wall.hour not in self.hours:
-            return wall.replace(minute=0) + timedelta(hours=1, minutes=-1)
-        return wall
-
-    def _matches(self, wall: datetime) -> bool:
-        parts = wall.month in self.months and wall.hour in self.hours and wall.minute in self.minutes
-        return parts and self._is_day(wall)
+    def _midnight(self, wall: datetime) -> datetime:
+        """Returns the beginning of a day, also of one that begins at one o'clock."""
+        return wall.replace(hour=0, minute=0, fold=0).astimezone(UTC)
 
     def _is_day(self, wall: datetime) -> bool:
-        day, weekday = wall.day in self.days, wall.isoweekday() % 7 in self.weekdays
-        return day and weekday if self.any_day else day or weekday
+        day, weekday = wall.day in self.days.numbers, wall.isoweekday() % 7 in self.weekdays.numbers
+        return day and weekday if self.days.is_star or self.weekdays.is_star else day or weekday
 
 
 def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
     """Raises ScheduleError."""
-    words = text.lower().split()
-    if words[:1] == ["@every"]:
-        return Interval(_duration(" ".join(words[1:])))
-    fields = _NAMED.get(words[0], "").split() if len(words) == 1 else words
+    if text.startswith("@every "):
+        return Interval(_duration(text.removeprefix("@every ")))
+    fields = _NAMED.get(text, text).split()
     if len(fields) != 5:
         raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: {text!r}")
     minutes, hours, days, months, weekdays = fields
@@ -102,8 +108,7 @@ def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
         _field(days, 1, 31),
         _field(months, 1, 12, _MONTHS),
         _field(weekdays, 0, 6, _DAYS),
-        any_day=days[0] in "*?" or weekdays[0] in "*?",
-        zone=zone,
+        zone,
     )
 
 
@@ -129,17 +134,16 @@ def _times(schedule: Schedule, after: datetime, until: datetime) -> Iterator[dat
 
 
 def _duration(text: str) -> timedelta:
-    if not re.fullmatch(r"(\d+[hms])+", text):
+    length = seconds(text)
+    if length is None:
         raise ScheduleError(f"expected a duration such as 1h30m, found {text!r}")
-    length = timedelta(seconds=sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"(\d+)([hms])", text)))
-    return max(length, timedelta(seconds=1))
+    return max(timedelta(seconds=int(length)), timedelta(seconds=1))
 
 
-def _field(text: str, low: int, high: int, names: list[str] | None = None) -> frozenset[int]:
-    numbers: set[int] = set()
-    for part in text.split(","):
-        numbers.update(_range(part, low, high, names or []))
-    return frozenset(numbers)
+def _field(text: str, low: int, high: int, names: list[str] | None = None) -> Field:
+    parts = [part for part in text.lower().split(",") if part]
+    numbers = frozenset(number for part in parts for number in _range(part, low, high, names or []))
+    return Field(numbers, any(part[0] in "*?" and part.partition("/")[2] in ("", "1") for part in parts))
 
 
 def _range(part: str, low: int, high: int, names: list[str]) -> range:
