@@ -101,7 +101,7 @@ def test_status_names_the_cause_of_everything_that_does_not_run(here: Machine):
         return not last
 
     try:
-        until(all_named, "every cause is named")
+        until(all_named, "every cause is named", every=0.5)
     except AssertionError:
         raise AssertionError(json.dumps(last, indent=1)) from None
     assert "sklearn (kserve-sklearnserver" in here.isvc("explain", "willow").stdout

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import socket
+from functools import partial
 
 import pytest
-from tests.up.machine import machine, service, strange_pod, until
+from tests.up.machine import Machine, machine, service, strange_pod, until
 
 ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2]]})
+LLM_V1ALPHA1, LLM_V1ALPHA2 = (
+    f"llminferenceservices.{version}.serving.kserve.io" for version in ("v1alpha1", "v1alpha2")
+)
 
 
 @pytest.fixture
@@ -28,6 +32,8 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here, tmp_
     here.apply(service("iris", "pvc://models/iris"))
     here.wait_ready("iris")
     uid = here.get("isvc", "iris")["metadata"]["uid"]
+    apply_llm_service(here)
+    webhook_ports = (here.home / "run" / "webhook-ports.json").read_text()
     here.kubectl("run", "once", "--image=python", "--restart=Never", "--command", "--",
                  "sh", "-c", "echo begun; exec sleep 600")  # fmt: skip
     here.kubectl("run", "brief", "--image=python", "--restart=Never", "--command", "--", "echo", "done")
@@ -45,6 +51,8 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here, tmp_
     assert again.returncode == 1
     assert "already running" in again.stderr
     assert here.get("isvc", "iris")["metadata"]["uid"] == uid
+    assert (here.home / "run" / "webhook-ports.json").read_text() == webhook_ports, "the CRDs had to be written again"
+    assert here.get(LLM_V1ALPHA1, "chat")["spec"]["model"]["criticality"] == "Critical"
 
     def answers():
         try:
@@ -62,6 +70,17 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here, tmp_
     assert here.get("pod", "brief")["status"]["phase"] == "Succeeded"
     assert here.isvc("down").stdout == "stopped\n"
     assert here.process.wait(60) == 0
+
+
+def apply_llm_service(here: Machine) -> None:
+    """Both managers run in one process: LLM services are admitted, converted and reconciled, too."""
+    model = {"uri": "hf://a/b", "name": "m"}
+    kind = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "LLMInferenceService"}
+    here.apply({**kind, "metadata": {"name": "chat"}, "spec": {"model": {**model, "criticality": "Critical"}}})
+    assert here.get(LLM_V1ALPHA2, "chat")["spec"]["model"] == model, "it was not converted"
+    until(lambda: here.get(LLM_V1ALPHA2, "chat").get("status", {}).get("conditions"), "the controller's word on it")
+    worker = ("patch", "llminferenceservice", "chat", "--type=merge", "-p", '{"spec":{"worker":{}}}')
+    assert "worker" in here.kubectl(*worker, check=False), "it was not refused"
 
 
 def test_ports_and_a_memory_that_forgets(here):
@@ -83,23 +102,26 @@ def test_ports_and_a_memory_that_forgets(here):
     assert "NotFound" in here.kubectl("get", "pod", "strange", check=False)
 
 
-@pytest.mark.parametrize("part", ["programs", "API server", "kinds"])
-def test_it_can_be_stopped_while_it_starts(here, part):
-    here.process = here.launch()
-    until(lambda: part in here.output.read_text(), part)
-    here.process.send_signal(signal.SIGINT)
-    until(lambda: "stopping" in here.output.read_text(), "it to stop")
-    here.process.send_signal(signal.SIGINT)  # pressed again while it stops
-    assert here.process.wait(60) == 0
-    until(lambda: here.processes() == [], "all processes to end")
-    assert "Traceback" not in here.output.read_text()
+def test_it_can_be_stopped_while_it_starts(here):
+    for part in ("programs", "API server", "kinds"):
+        here.process = here.launch()
+        until(partial(has_printed, here, part), part)
+        here.process.send_signal(signal.SIGINT)
+        until(partial(has_printed, here, "stopping"), "it to stop")
+        here.process.send_signal(signal.SIGINT)  # pressed again while it stops
+        assert here.process.wait(60) == 0
+        until(lambda: here.processes() == [], "all processes to end")
+        assert not has_printed(here, "Traceback")
     here.start()
+
+
+def has_printed(here: Machine, text: str) -> bool:
+    return text in here.output.read_text()
 
 
 def test_files_that_cannot_be_used_are_told(here):
-    here.start()
-    here.stop()
     database = here.home / "apiserver" / "objects.db"
+    database.parent.mkdir()
     database.write_bytes(b"nonsense" * 1000)
     refused = here.isvc("up")
     assert refused.returncode == 1
