@@ -13,7 +13,7 @@ export UV_HTTP_RETRIES ?= 10
 # Bytecode is kept, whatever the shell wants: tests start hundreds of programs that would each compile all they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: crds bench-dashboard chromium run kserve-e2e docs fuzz test test-guides test-package test-browser soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
+.PHONY: crds bench-dashboard chromium run kserve-e2e docs fuzz test test-guides test-package test-browser test-takeover test-scale soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -62,7 +62,7 @@ format: .venv ## format and fix what can be fixed
 PYTEST := $(BIN)/pytest -n $(or $(WORKERS),4) --dist loadfile --no-loadscope-reorder
 
 test: .venv ## what every change has to pass: units, recordings, the suites on the embedded API server, isvc up
-	$(PYTEST) tests/up tests/cluster tests/packaging tests/golden tests/unit
+	$(PYTEST) tests/up tests/insight tests/cluster tests/packaging tests/golden tests/unit
 
 test-guides: .venv ## what the README, the tutorials and the pages for platform teams tell people to type
 	$(PYTEST) tests/guides
@@ -82,7 +82,13 @@ $(ENVTEST)/kube-apiserver:
 	tools/build-envtest $(ENVTEST)
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(PYTEST) tests/conformance tests/production tests/recorded_cluster tests/differential tests/cluster --cluster=kube-apiserver --owners=2000
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(PYTEST) --dist worksteal --cluster=kube-apiserver tests/conformance tests/production tests/recorded_cluster/test_roles.py tests/differential tests/cluster
+
+test-takeover: .venv envtest ## taking over what KServe left on a real kube-apiserver, as it was recorded, restarts no pod
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest --cluster=kube-apiserver tests/recorded_cluster/test_takeover.py
+
+test-scale: .venv envtest ## one request for each child of 2,000 owners, and none after a restart, on a real kube-apiserver
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest --cluster=kube-apiserver --owners=2000 tests/cluster/test_engine.py
 
 takeover: .venv envtest ## live LLMInferenceServices from KServe's own controller to ours, and back (KSERVE=a checkout; needs Go)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.recorded_cluster.live_takeover $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe))
@@ -91,7 +97,7 @@ soak: .venv envtest ## a day of trouble, compressed: isvc-manager on a real kube
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.production.soak --minutes $(or $(MINUTES),20)
 
 test-conformance: .venv ## the recorded cases on the embedded API server
-	$(BIN)/pytest tests/conformance -n 2 --dist load --cluster=embedded
+	$(PYTEST) --dist load tests/conformance
 
 fuzz: .venv ## look for inputs that break something, with new random seeds, for MINUTES=10
 	$(BIN)/python tools/fuzz --minutes $(or $(MINUTES),10)

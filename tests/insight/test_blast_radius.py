@@ -15,9 +15,9 @@ from typing import NamedTuple
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from tests.cluster.failures.manifests import CONFIG, HERE
-from tests.cluster.failures.world import World
 from tests.cluster.programs import SYSTEM, controllers
+from tests.insight.failures.manifests import CONFIG, HERE
+from tests.insight.failures.world import World
 from tests.servers import Cluster, discard, start
 from tests.waiting import until
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.failures.manifests import CONFIG, GATEWAY, GOING, HERE
-from tests.cluster.failures.webhooks import denying_webhook
-from tests.cluster.failures.world import World
 from tests.cluster.programs import SYSTEM, controllers
+from tests.insight.failures.manifests import CONFIG, GATEWAY, GOING, HERE
+from tests.insight.failures.webhooks import denying_webhook
+from tests.insight.failures.world import World
 from tests.servers import Cluster, discard, start
 
 from isvc.api.annotations import DISABLE_AUTO_UPDATE, STOP

@@ -9,7 +9,9 @@ from functools import partial
 
 import pytest
 from tests import definitions
-from tests.cluster.failures.manifests import (
+from tests.cluster.lifecycles.stage import foreign_crd
+from tests.cluster.programs import SYSTEM
+from tests.insight.failures.manifests import (
     CONFIG,
     GATEWAY,
     GOING,
@@ -22,9 +24,7 @@ from tests.cluster.failures.manifests import (
     trained_model,
     waiting,
 )
-from tests.cluster.failures.webhooks import webhook
-from tests.cluster.lifecycles.stage import foreign_crd
-from tests.cluster.programs import SYSTEM
+from tests.insight.failures.webhooks import webhook
 from tests.ports import free_port
 from tests.waiting import until
 
