@@ -18,7 +18,7 @@ from isvc.kube.objects import Object
 from isvc.serving.shipped import CHART
 from isvc.serving.templates import fill
 from isvc.serving.templates.functions import Function
-from isvc.serving.templates.values import ANY, STRING, Maybe, Value, is_true, untyped
+from isvc.serving.templates.values import ANY, STRING, Maybe, Value, is_true, untyped_value
 
 RELEASE: Final = "isvc"
 
@@ -30,7 +30,7 @@ class RefusedValues(Exception):
 def render(namespace: str, chosen: Mapping[str, Any]) -> list[Object]:
     """Renders the chart's objects in the order of its files, these values over its own; raises RefusedValues."""
     values, version = complete_values(chosen), importlib.metadata.version("isvc")
-    root = untyped(
+    root = untyped_value(
         {
             "Values": values,
             "Release": {"Name": RELEASE, "Namespace": namespace, "Service": "isvc"},
@@ -92,7 +92,7 @@ def _default(otherwise: Maybe, given: Maybe = None) -> Maybe:
 
 def _dict(*pairs: Maybe) -> Maybe:
     keys = (_data(key) for key in pairs[::2])
-    return untyped(dict(zip(keys, map(_data, pairs[1::2]), strict=True)))
+    return untyped_value(dict(zip(keys, map(_data, pairs[1::2]), strict=True)))
 
 
 def _fail(message: Maybe) -> Maybe:
@@ -103,7 +103,7 @@ def _merge_overwrite(*maps: Maybe) -> Maybe:
     merged: Any = {}
     for each in maps:
         merged = merge_values(merged, _data(each))
-    return untyped(merged)
+    return untyped_value(merged)
 
 
 def _replace_pattern(pattern: Maybe, text: Maybe, by: Maybe) -> Value:
@@ -119,11 +119,11 @@ FUNCTIONS: Final = {
     "default": Function(_default, (ANY,), ANY),
     "dict": Function(_dict, (), ANY),
     "fail": Function(_fail, (STRING,)),
-    "fromYaml": Function(lambda text: untyped(load_all(_data(text))[0]), (STRING,)),
-    "has": Function(lambda item, items: untyped(_data(item) in (_data(items) or ())), (ANY, ANY), ANY),
-    "hasPrefix": Function(lambda prefix, text: untyped(_data(text).startswith(_data(prefix))), (STRING, STRING)),
+    "fromYaml": Function(lambda text: untyped_value(load_all(_data(text))[0]), (STRING,)),
+    "has": Function(lambda item, items: untyped_value(_data(item) in (_data(items) or ())), (ANY, ANY), ANY),
+    "hasPrefix": Function(lambda prefix, text: untyped_value(_data(text).startswith(_data(prefix))), (STRING, STRING)),
     "join": Function(lambda by, items: _text(_data(by).join(_data(items))), (STRING, ANY)),
-    "list": Function(lambda *items: untyped([_data(item) for item in items]), (), ANY),
+    "list": Function(lambda *items: untyped_value([_data(item) for item in items]), (), ANY),
     "mergeOverwrite": Function(_merge_overwrite, (), ANY),
     "quote": Function(lambda value: _text(orjson.dumps(str(_data(value))).decode()), (ANY,)),
     "regexReplaceAll": Function(_replace_pattern, (STRING, STRING, STRING)),

@@ -27,11 +27,11 @@ def mode(service: InferenceService, config: Config) -> DeploymentMode:
 
 
 def name_problems(service: Object, decoded: InferenceService, config: Config) -> Iterator[Problem]:
-    """A name from which no valid label of a workload, or no host, can be made. `service` has its namespace."""
+    """Refuses a name from which no valid label of a workload, or no host, can be made. `service` has its namespace."""
     if mode(decoded, config) != DeploymentMode.STANDARD:
         return
     name = decoded.metadata.name
-    excess = max(_lengths(service, decoded, config)) - _LONGEST_LABEL
+    excess = max(_label_lengths(service, decoded, config)) - _LONGEST_LABEL
     if excess > 0:
         yield Problem(
             "metadata.name",
@@ -40,8 +40,8 @@ def name_problems(service: Object, decoded: InferenceService, config: Config) ->
         )
 
 
-def _lengths(service: Object, decoded: InferenceService, config: Config) -> Iterator[int]:
-    """Of the labels and hosts that are made from the name."""
+def _label_lengths(service: Object, decoded: InferenceService, config: Config) -> Iterator[int]:
+    """Yields the length of every label and host that the name becomes a part of."""
     for workload in _workloads(decoded):
         yield len(names.app(workload))
         if not is_hidden(service, config.ingress):
@@ -82,5 +82,5 @@ def warnings(service: InferenceService, config: Config) -> Iterator[str]:
 
 
 def _scales_to_zero(annotations: Mapping[str, str]) -> bool:
-    """KEDA does, and a fixed number of replicas is what it is."""
+    """Whether it does: KEDA does, and a fixed number of replicas is what it is."""
     return annotations.get(AUTOSCALER_CLASS) in (AutoscalerClass.KEDA, AutoscalerClass.NONE, AutoscalerClass.EXTERNAL)

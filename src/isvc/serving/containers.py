@@ -15,21 +15,21 @@ WORKER: Final = "worker-container"
 QUEUE_PROXY: Final = "queue-proxy"
 
 
-def named(items: list[Object] | None, name: str) -> Object | None:
-    """The first item of that name, of containers, variables, volumes or ports."""
+def find_by_name(items: list[Object] | None, name: str) -> Object | None:
+    """Returns the first item of that name, of containers, variables, volumes or ports."""
     return next((item for item in items or () if item.get("name") == name), None)
 
 
 def find_container(spec: Object, name: str) -> Object | None:
-    return named(spec.get("containers"), name)
+    return find_by_name(spec.get("containers"), name)
 
 
 def find_init_container(spec: Object, name: str) -> Object | None:
-    return named(spec.get("initContainers"), name)
+    return find_by_name(spec.get("initContainers"), name)
 
 
-def listed(holder: Object, field: str) -> list[Object]:
-    """The list in that field, which is created when it is missing or null."""
+def ensure_list(holder: Object, field: str) -> list[Object]:
+    """Returns the list in that field, which is created when it is missing or null."""
     items: list[Object] | None = holder.get(field)
     if items is None:
         items = holder[field] = []
@@ -55,7 +55,7 @@ def merge_env(container: Object, overrides: list[Object]) -> None:
     Only the plain value is taken over: a variable that refers to a secret keeps its reference, and one that had a plain
     value where the override has a reference ends up empty.
     """
-    env = listed(container, "env")
+    env = ensure_list(container, "env")
     known = {entry["name"]: entry for entry in reversed(env)}
     for override in overrides:
         entry = known.get(override["name"])
@@ -68,21 +68,21 @@ def merge_env(container: Object, overrides: list[Object]) -> None:
 
 
 def add_missing_env(container: Object, variables: list[Object]) -> None:
-    env = listed(container, "env")
-    env.extend(entry for entry in variables if named(env, entry["name"]) is None)
+    env = ensure_list(container, "env")
+    env.extend(entry for entry in variables if find_by_name(env, entry["name"]) is None)
 
 
 def add_volume(spec: Object, volume: Object) -> None:
     """Add a volume unless one of that name is there."""
-    volumes = listed(spec, "volumes")
-    if named(volumes, volume["name"]) is None:
+    volumes = ensure_list(spec, "volumes")
+    if find_by_name(volumes, volume["name"]) is None:
         volumes.append(volume)
 
 
 def add_mount(container: Object, volume: str, path: str, *, sub_path: str = "", read_only: bool = False) -> bool:
     """Mount a volume unless the container already mounts it; True when the mount is new."""
-    mounts = listed(container, "volumeMounts")
-    if named(mounts, volume) is not None:
+    mounts = ensure_list(container, "volumeMounts")
+    if find_by_name(mounts, volume) is not None:
         return False
     mounts.append(mount(volume, path, sub_path=sub_path, read_only=read_only))
     return True

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from isvc.api.inferenceservice import InferenceService, PredictorSpec
 from isvc.api.servingruntime import ServingRuntimeSpec
 from isvc.kube.objects import Object
-from isvc.serving.containers import TRANSFORMER, named
+from isvc.serving.containers import TRANSFORMER, find_by_name
 
 V1, V2 = "v1", "v2"
 
@@ -25,7 +25,7 @@ def predict_path(model: str, protocol: str) -> str:
 
 
 def predictor_endpoint(service: InferenceService, runtime_of: Callable[[str], ServingRuntimeSpec | None]) -> str:
-    """The in-cluster URL of a service's predictions, in the protocol of its first component in line.
+    """Returns the in-cluster URL of a service's predictions, in the protocol of its first component in line.
 
     `runtime_of` finds the spec of a runtime by name: a service that names its runtime but no protocol speaks the
     first one of the runtime's that a graph understands.
@@ -44,11 +44,11 @@ def predictor_endpoint(service: InferenceService, runtime_of: Callable[[str], Se
 
 
 def predictor_protocol(predictor: PredictorSpec) -> str:
-    """The protocol that the predictor's own spec names, v1 where it names none."""
+    """Returns the protocol that the predictor's own spec names, v1 where it names none."""
     if predictor.model is not None:
         return predictor.model.protocol_version or V1
     containers = _containers(predictor.pod)
-    collocated = named(containers, TRANSFORMER)
+    collocated = find_by_name(containers, TRANSFORMER)
     return _protocol_variable([collocated] if collocated else containers)
 
 
@@ -68,14 +68,14 @@ def _predictor_protocol(predictor: PredictorSpec, runtime_of: Callable[[str], Se
 
 
 def model_name(service: InferenceService) -> str:
-    """The name in the URL: that in the server's arguments or environment, else the service's."""
+    """Returns the name in the URL: that in the server's arguments or environment, else the service's."""
     own, spec = service.metadata.name, service.spec
     if spec.transformer and (name := _name_argument(_first(spec.transformer.pod))):
         return name
     if spec.predictor.model is None:
         return _name_argument(_first(spec.predictor.pod)) or own
     server = spec.predictor.model.container
-    variable = named(server.get("env"), "MLSERVER_MODEL_NAME")
+    variable = find_by_name(server.get("env"), "MLSERVER_MODEL_NAME")
     return str(variable.get("value", "")) if variable else _name_argument(server) or own
 
 
@@ -101,7 +101,7 @@ def _first(pod: Object) -> Object:
 
 
 def _name_argument(container: Object) -> str:
-    """The value of --model_name, given with `=` or as the next argument; the last one wins."""
+    """Returns the value of --model_name, given with `=` or as the next argument; the last one wins."""
     arguments: Sequence[str] = container.get("args") or ()
     name = ""
     for index, argument in enumerate(arguments):
@@ -116,5 +116,5 @@ def _name_argument(container: Object) -> str:
 
 
 def _protocol_variable(containers: Sequence[Object]) -> str:
-    variable = named(containers[0].get("env"), "PROTOCOL") if containers else None
+    variable = find_by_name(containers[0].get("env"), "PROTOCOL") if containers else None
     return V1 if variable is None else str(variable.get("value", ""))

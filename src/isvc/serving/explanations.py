@@ -27,27 +27,27 @@ Explain = Callable[[Object], Explanation | None]
 
 
 def stopped(kind: str, name: str) -> Explanation:
-    """Why nothing runs for an object that was stopped."""
+    """Says why nothing runs for an object that was stopped."""
     return Explanation(
         STOPPED, f'{kind} {name} is stopped; remove its annotation {STOP} or set it to "false" to start it'
     )
 
 
 def running(kind: str, name: str) -> Explanation:
-    """What a Stopped condition says while it is False."""
+    """Returns what a Stopped condition says while it is False."""
     return Explanation("Running", f"{kind} {name} is not stopped")
 
 
 def explained(conditions: Iterable[Object], explain: Explain) -> list[Object]:
-    """The conditions, with a reason and a message where they have none. Ready says what the others say, then."""
+    """Gives conditions a reason and a message where they have none. Ready says what the others say, then."""
     done = [
-        _completed(condition, explain(condition)) if _is_silent(condition) else condition for condition in conditions
+        _complete(condition, explain(condition)) if _is_silent(condition) else condition for condition in conditions
     ]
-    return [_summed_up(each, done) if each["type"] == READY and _is_silent(each) else each for each in done]
+    return [_summarize(each, done) if each["type"] == READY and _is_silent(each) else each for each in done]
 
 
 def unexplained(conditions: Iterable[Object], added: Callable[[Object], Iterable[str]]) -> list[Object]:
-    """The conditions without what was added to them: the fields that `added` names for each."""
+    """Returns the conditions without what was added to them: the fields that `added` names for each."""
     return [
         _without(condition, added(condition)) if condition.get("status") != TRUE else condition
         for condition in conditions
@@ -58,18 +58,18 @@ def _is_silent(condition: Object) -> bool:
     return condition.get("status") != TRUE and not (condition.get("reason") and condition.get("message"))
 
 
-def _completed(condition: Object, explanation: Explanation | None) -> Object:
+def _complete(condition: Object, explanation: Explanation | None) -> Object:
     if explanation is None:
         return condition
     said = {field: condition[field] for field in ("reason", "message") if condition.get(field)}
     return {**condition, **explanation._asdict(), **said}
 
 
-def _summed_up(ready: Object, conditions: list[Object]) -> Object:
-    """Ready, in the words of a condition that says the same, or is False, or at least not True."""
+def _summarize(ready: Object, conditions: list[Object]) -> Object:
+    """Explains Ready in the words of a condition that says the same, or is False, or at least not True."""
     others = [each for each in conditions if each["type"] != READY and not each.get("severity") and _speaks(each)]
     others.sort(key=lambda each: (each["reason"] != ready.get("reason"), each["status"] != FALSE, _waits(each)))
-    return _completed(ready, Explanation(others[0]["reason"], others[0]["message"])) if others else ready
+    return _complete(ready, Explanation(others[0]["reason"], others[0]["message"])) if others else ready
 
 
 def _waits(condition: Object) -> bool:

@@ -36,17 +36,17 @@ class IngressSettings(Protocol):
 
 
 def is_subdomain(name: str) -> bool:
-    """A DNS subdomain as Kubernetes defines it."""
+    """Whether it is a DNS subdomain as Kubernetes defines it."""
     return 0 < len(name) <= 253 and all(DNS_LABEL.fullmatch(part) for part in name.split("."))
 
 
 def without_port(host: str) -> str:
-    """An ingress domain may carry a port for use in URLs; routing rules may not."""
+    """Removes the port that an ingress domain may carry for use in URLs; routing rules may not have one."""
     return _PORT.sub("", host)
 
 
 def domain_name(name: str, owner: Object, settings: IngressSettings) -> str:
-    """The public host of `name`, the service's or one of its components'; `owner` gives labels and annotations."""
+    """Returns the public host of `name`, a service or a component of it; `owner` gives labels and annotations."""
     return render_domain(
         name, namespace_of(owner), labels_of(owner), annotations_of(owner), settings.ingress_domain, settings
     )
@@ -60,20 +60,20 @@ def render_domain(
     domain: str,
     settings: IngressSettings,
 ) -> str:
-    host = _rendered(name, namespace, labels, annotations, domain, settings)
+    host = _render_domain(name, namespace, labels, annotations, domain, settings)
     if fault := _fault(without_port(host).removesuffix(".")):
         raise Refused(f'invalid domain name "{host}": url: Invalid value: {fault}')
     return host
 
 
 def longest_label(name: str, owner: Object, settings: IngressSettings) -> int:
-    """The length of the longest part of a host, whether that is a valid one or not."""
+    """Returns the length of the longest part of a host, whether that is a valid one or not."""
     labels, annotations = labels_of(owner), annotations_of(owner)
-    host = _rendered(name, namespace_of(owner), labels, annotations, settings.ingress_domain, settings)
+    host = _render_domain(name, namespace_of(owner), labels, annotations, settings.ingress_domain, settings)
     return max(map(len, host.split(".")))
 
 
-def _rendered(
+def _render_domain(
     name: str,
     namespace: str,
     labels: Mapping[str, str],
@@ -82,13 +82,13 @@ def _rendered(
     settings: IngressSettings,
 ) -> str:
     try:
-        return _filled(settings.domain_template, name, namespace, domain, (*labels.items(),), (*annotations.items(),))
+        return _fill(settings.domain_template, name, namespace, domain, (*labels.items(),), (*annotations.items(),))
     except TemplateError as error:
         raise Refused(f"error rendering the domain template: {error}") from error
 
 
 @lru_cache(maxsize=4096)
-def _filled(
+def _fill(
     template: str,
     name: str,
     namespace: str,
@@ -96,7 +96,7 @@ def _filled(
     labels: tuple[tuple[str, str], ...],
     annotations: tuple[tuple[str, str], ...],
 ) -> str:
-    """The domain template filled in, which is asked for several times in each reconcile."""
+    """Returns the domain template filled in, which is asked for several times in each reconcile."""
     given = Fields(
         Name=name, Namespace=namespace, IngressDomain=domain, Annotations=dict(annotations), Labels=dict(labels)
     )
@@ -104,7 +104,7 @@ def _filled(
 
 
 def _fault(host: str) -> str:
-    """What keeps a host from being a fully qualified domain name, in the words of Kubernetes; "" if nothing does."""
+    """Says what keeps a host from being a fully qualified domain name, in Kubernetes' words; "" if nothing does."""
     if not is_subdomain(host):
         return (
             f'"{host}": '
@@ -119,7 +119,7 @@ def _fault(host: str) -> str:
 
 
 def additional_hosts(host: str, settings: IngressSettings, domains: Sequence[str] | None = None) -> list[str]:
-    """The same subdomain under every additional ingress domain, those left out that make no valid host name.
+    """Returns the same subdomain under every additional ingress domain, those left out that make no valid host name.
 
     `domains` are those that the host may be under: the ingress domain, unless others are given.
     """
@@ -132,7 +132,7 @@ def additional_hosts(host: str, settings: IngressSettings, domains: Sequence[str
 
 
 def url_path(name: str, namespace: str, settings: IngressSettings) -> str:
-    """The path of a service under the shared ingress domain, or "" where paths are not configured."""
+    """Returns the path of a service under the shared ingress domain, or "" where paths are not configured."""
     if not settings.path_template:
         return ""
     try:
@@ -148,7 +148,7 @@ def url_path(name: str, namespace: str, settings: IngressSettings) -> str:
 
 
 def service_host(name: str, namespace: str) -> str:
-    """The name of a Service inside the cluster."""
+    """Returns the name of a Service inside the cluster."""
     return f"{name}.{namespace}.svc.{CLUSTER_DOMAIN}"
 
 

@@ -43,7 +43,7 @@ def http_route(metadata: Object, hosts: Sequence[str], rules: Sequence[Object], 
 
 
 def gateway_parent(gateway: str) -> Object:
-    """The parent reference of a Gateway that is given as `namespace/name`."""
+    """Returns the parent reference of a Gateway that is given as `namespace/name`."""
     namespace, _, name = gateway.partition("/")
     return {"group": HTTP_ROUTES.group, "kind": "Gateway", "namespace": namespace, "name": name}
 
@@ -53,12 +53,12 @@ def path_match(value: str, kind: str = "RegularExpression") -> Object:
 
 
 def replace_prefix(replacement: str) -> Object:
-    """A filter that puts something else in the place of the prefix that matched."""
+    """Returns a filter that puts something else in the place of the prefix that matched."""
     return _rewrite({"type": "ReplacePrefixMatch", "replacePrefixMatch": replacement})
 
 
 def replace_path(replacement: str) -> Object:
-    """A filter that replaces the whole path."""
+    """Returns a filter that replaces the whole path."""
     return _rewrite({"type": "ReplaceFullPath", "replaceFullPath": replacement})
 
 
@@ -67,13 +67,13 @@ def _rewrite(path: Object) -> Object:
 
 
 def set_headers(headers: Mapping[str, str]) -> Object:
-    """A filter that sets headers of the request."""
+    """Returns a filter that sets headers of the request."""
     entries = [{"name": name, "value": value} for name, value in headers.items()]
     return {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": entries}}
 
 
 def protocol_rules(backend: Backend, service: Object) -> list[Object]:
-    """One rule, or two where the Service has both an HTTP and a gRPC port; the more specific one comes first."""
+    """Returns one rule, or two for a Service with an HTTP and a gRPC port; the more specific one comes first."""
     ports = service["spec"]["ports"]
     grpc = next((port["port"] for port in ports if is_grpc(port)), None)
     http = next((port["port"] for port in ports if not is_grpc(port)), None)
@@ -85,7 +85,7 @@ def protocol_rules(backend: Backend, service: Object) -> list[Object]:
 
 
 def split(rule: Object, canaries: Sequence[tuple[str, int]]) -> Object:
-    """The rule with traffic shared between the stable backend and canaries (name, percent)."""
+    """Returns the rule with traffic shared between the stable backend and canaries (name, percent)."""
     stable = rule["backendRefs"][0]
     weighted = [{**stable, "weight": 100 - sum(percent for _, percent in canaries)}]
     weighted += [{**stable, "name": name, "weight": percent} for name, percent in canaries]
@@ -100,7 +100,7 @@ class Rejection(NamedTuple):
 
 
 def rejection(route: Object) -> Rejection | None:
-    """What the first gateway that does not accept the route says; None for a route that all of them accept."""
+    """Returns what the first gateway that does not accept the route says; None for a route that all of them accept."""
     parents = dig(route, "status", "parents")
     if not parents:
         return Rejection("ParentStatusNotAvailable", "HttpRouteNotReady")

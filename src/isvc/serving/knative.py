@@ -46,7 +46,7 @@ class Scale:
         return cls(spec.scale_target, spec.scale_metric, spec.min_replicas, spec.max_replicas)
 
     def annotations(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The given annotations with the scale's own; a class that the user chose stays."""
+        """Returns the given annotations with the scale's own; a class that the user chose stays."""
         annotations = {f"{_SCALING}/class": f"kpa.{_SCALING}", **given}
         if self.target is not None:
             annotations[f"{_SCALING}/target"] = str(self.target)
@@ -70,7 +70,7 @@ class Revision:
     concurrency: int | None = None
 
     def template(self) -> Object:
-        spec: Object = _spelled_as_in_pods(self.pod)
+        spec: Object = _spell_as_pod(self.pod)
         if self.timeout is not None:
             spec["timeoutSeconds"] = self.timeout
             if self.first_byte:
@@ -88,7 +88,7 @@ def service(
     traffic: list[Object] | None = None,
     lifted: Collection[str] = LIFTED,
 ) -> Child:
-    """A Knative Service; annotations that are about the Service are lifted from the revision."""
+    """Returns a Knative Service; annotations that are about the Service are lifted from the revision."""
     own = {key: value for key, value in revision.annotations.items() if key in lifted}
     template = revision.template()
     for key in own:
@@ -106,8 +106,8 @@ def service(
     return Child(KNATIVE_SERVICES, manifest, policy=KNATIVE_SERVICE)
 
 
-def _spelled_as_in_pods(pod: Object) -> Object:
-    """The pod as Kubernetes spells it: Knative keeps what it is given, and so does the comparison."""
+def _spell_as_pod(pod: Object) -> Object:
+    """Returns the pod as Kubernetes spells it: Knative keeps what it is given, and so does the comparison."""
     pod = _without_zeros(pod)
     spelled = {}
     for field in ("containers", "initContainers"):
@@ -119,7 +119,7 @@ def _spelled_as_in_pods(pod: Object) -> Object:
 
 
 def _without_zeros(value: Any, field: str = "") -> Any:
-    """Without what Kubernetes does not write down: empty lists, and zeros where zero is what absence means."""
+    """Drops what Kubernetes does not write down: empty lists, and zeros where zero is what absence means."""
     if isinstance(value, list):
         return [_without_zeros(item) for item in value]
     if not isinstance(value, dict):
@@ -150,7 +150,7 @@ def _with_amounts(container: Object) -> Object:
 
 
 def traffic(canary_percent: int | None, rolled_out: str, *, tagged: bool) -> list[Object]:
-    """Everything to the latest revision, or a share of it beside the revision that was last rolled out fully."""
+    """Sends everything to the latest revision, or a share of it beside the one that was last rolled out fully."""
     share = canary_percent if canary_percent is not None and rolled_out else 100
     latest: Object = {"latestRevision": True, "percent": share}
     if tagged:
@@ -161,14 +161,14 @@ def traffic(canary_percent: int | None, rolled_out: str, *, tagged: bool) -> lis
 
 
 def default_url(name: str, namespace: str, labels: Mapping[str, str], domains: Sequence[str]) -> str:
-    """The URL that Knative gives a Service unless its templates are changed."""
+    """Returns the URL that Knative gives a Service unless its templates are changed."""
     if labels.get(VISIBILITY_LABEL) == CLUSTER_LOCAL:
         return f"http://{service_host(name, namespace)}"
     return f"http://{name}.{namespace}.{domains[0] if domains else 'example.com'}"
 
 
 def checked_initial_scale(annotations: Mapping[str, str], *, zero_allowed: bool) -> dict[str, str]:
-    """The annotations without an initial scale that Knative would refuse: no number, or a zero it does not allow."""
+    """Drops an initial scale that Knative would refuse: no number, or a zero that it does not allow."""
     value = annotations.get(_INITIAL_SCALE)
     if value is None:
         return dict(annotations)

@@ -25,12 +25,12 @@ def explainer(service: str) -> str:
 
 
 def path_route(service: str) -> str:
-    """The HTTPRoute of a service's path below the ingress domain."""
+    """Returns the HTTPRoute of a service's path below the ingress domain."""
     return f"{service}-path"
 
 
 def worker(service: str) -> str:
-    """The Deployment of a multi-node predictor's workers."""
+    """Returns the Deployment of a multi-node predictor's workers."""
     return f"{service}-{PREDICTOR}-worker"
 
 
@@ -43,7 +43,7 @@ def worker_service(predictor_name: str, generation: int) -> str:
 
 
 def app(workload: str) -> str:
-    """The value of the `app` label that a workload's selector and its Service share."""
+    """Returns the value of the `app` label that a workload's selector and its Service share."""
     return f"isvc.{workload}"
 
 
@@ -57,7 +57,7 @@ def model_config(service: str, shard: int) -> str:
 
 @lru_cache(maxsize=10_000)
 def child(parent: str, suffix: str) -> str:
-    """Parent and suffix in at most 63 letters: what does not fit gives way to a hash, so that names stay apart."""
+    """Joins parent and suffix in at most 63 letters: what does not fit gives way to a hash, so names stay apart."""
     if len(parent) + len(suffix) <= _LONGEST:
         return parent + suffix
     if len(suffix) < _HEAD:

@@ -10,7 +10,7 @@ import orjson
 from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.patch import strategic
 from isvc.kube.schemas import definition
-from isvc.serving.containers import named
+from isvc.serving.containers import find_by_name
 from isvc.serving.templates import Fields, TemplateError, render
 
 _RUNTIME_POD: Final = (
@@ -44,8 +44,8 @@ _TAG: Final = re.compile(r":[\w.\-]*$")
 
 
 def merge_containers(runtime: Object, user: Object) -> Object:
-    """The runtime's container with the user's fields laid over it; the user's arguments follow the runtime's."""
-    overlay = _said({key: value for key, value in user.items() if value != ""})
+    """Lays the user's fields over the runtime's container; the user's arguments follow the runtime's."""
+    overlay = _drop_empty({key: value for key, value in user.items() if value != ""})
     merged = strategic.apply(runtime, overlay, _schema("Container"))
     if overlay.get("env"):
         merged = {**merged, "env": [_one_source(entry, overlay["env"]) for entry in merged["env"]]}
@@ -55,15 +55,15 @@ def merge_containers(runtime: Object, user: Object) -> Object:
 
 
 def merge_pods(runtime: Object, user: Object) -> Object:
-    """The runtime's pod with the user's laid over it. Containers are merged elsewhere and left out here."""
+    """Returns the runtime's pod with the user's laid over it. Containers are merged elsewhere and left out here."""
     base = {key: runtime[key] for key in _RUNTIME_POD if runtime.get(key)}
-    overlay = {key: value for key, value in _said(user).items() if key != "containers"}
+    overlay = {key: value for key, value in _drop_empty(user).items() if key != "containers"}
     merged: Object = strategic.apply(base, overlay, _schema("PodSpec"))
     return merged
 
 
 def fill_placeholders(container: Object, service: Object) -> Object:
-    """The container with placeholders such as `{{.Name}}` filled in from the service's metadata.
+    """Returns the container with placeholders such as `{{.Name}}` filled in from the service's metadata.
 
     As in KServe, the template is the container's JSON and values are escaped as HTML, so no value can break it.
     """
@@ -87,7 +87,7 @@ def fill_placeholders(container: Object, service: Object) -> Object:
 
 
 def tagged_image(container: Object, version: str | None, server_type: str) -> Object:
-    """The container with the image of the wanted version, or of the hardware that it asks for."""
+    """Returns the container with the image of the wanted version, or of the hardware that it asks for."""
     image = str(container.get("image") or "")
     if "@sha256:" in image:
         return container
@@ -117,20 +117,20 @@ def _schema(kind: str) -> dict[str, Any]:
     return found
 
 
-def _said(value: Any) -> Any:
-    """What an overlay really says: an empty text or list, like an absent one, lays nothing over."""
+def _drop_empty(value: Any) -> Any:
+    """Returns what an overlay really says: an empty text or list, like an absent one, lays nothing over."""
     if isinstance(value, dict):
         return {
-            key: _said(inner)
+            key: _drop_empty(inner)
             for key, inner in value.items()
             if key == "name" or (inner not in (None, "", []) and (inner or key not in _ZERO_IS_ABSENT))
         }
-    return [_said(inner) for inner in value] if isinstance(value, list) else value
+    return [_drop_empty(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _one_source(entry: Object, overlay: list[Object]) -> Object:
-    """A variable has a value or a reference; where merging left both, the user's is meant."""
-    said = named(overlay, entry.get("name", ""))
+    """Keeps the user's value or reference of a variable where merging left both."""
+    said = find_by_name(overlay, entry.get("name", ""))
     if said is None or not (entry.get("value") and entry.get("valueFrom")):
         return entry
     dropped = "value" if said.get("valueFrom") else "valueFrom"

@@ -17,7 +17,7 @@ HISTORY_LABEL: Final = f"{GROUP}/history"
 
 
 def revision_of(service: Object) -> Object:
-    """The service's spec as a revision, numbered by its generation. The same spec has the same name."""
+    """Returns the service's spec as a revision, numbered by its generation. The same spec has the same name."""
     kind = str(service["kind"])
     digest = hashlib.sha256(orjson.dumps([kind, service.get("spec")], option=orjson.OPT_SORT_KEYS)).hexdigest()[:10]
     return {
@@ -35,7 +35,7 @@ def revision_of(service: Object) -> Object:
 
 
 def revisions_of(service: Object, found: list[Object]) -> list[Object]:
-    """Those of the service, oldest first."""
+    """Returns those of the service, oldest first."""
     mine = [each for each in found if HISTORY_LABEL in labels_of(each) and is_controlled_by(each, uid_of(service))]
     return sorted(mine, key=lambda each: int(each.get("revision") or 0))
 

@@ -56,16 +56,16 @@ class Runtime:
 
     @property
     def server_type(self) -> str:
-        """Which server this is, for the few settings that depend on it; older runtimes are known by their names."""
+        """Names the server, for the few settings that depend on it; older runtimes are known by their names."""
         return self.annotations.get(SERVER_TYPE) or _SERVER_TYPES_BY_NAME.get(self.name, "")
 
     @property
     def formats(self) -> list[str]:
-        """The formats that it offers, with their versions."""
+        """Returns the formats that it offers, with their versions."""
         return [f"{each.name} {each.version or ''}".strip() for each in self.spec.supported_model_formats]
 
     def priority(self, model_format: str) -> int | None:
-        """The priority of the first entry for a format."""
+        """Returns the priority of the first entry for a format."""
         formats = self.spec.supported_model_formats
         return next((offered.priority for offered in formats if offered.name == model_format), None)
 
@@ -85,14 +85,14 @@ class Runtimes:
     namespaced: Sequence[Runtime]
     cluster: Sequence[Runtime]
 
-    def named(self, name: str) -> Runtime | None:
+    def find(self, name: str) -> Runtime | None:
         return next((runtime for runtime in (*self.namespaced, *self.cluster) if runtime.name == name), None)
 
     def choose(self, model: ModelSpec, *, multi_node: bool) -> Runtime:
-        return self._named(model, model.runtime) if model.runtime else self._selected(model, multi_node=multi_node)
+        return self._require(model, model.runtime) if model.runtime else self._select(model, multi_node=multi_node)
 
     def rivals(self, model: ModelSpec, chosen: Runtime, *, multi_node: bool) -> list[Runtime]:
-        """Other runtimes that might as well have been selected: nothing but their age or name decided."""
+        """Returns other runtimes that might as well have been selected: nothing but their age or name decided."""
         if model.runtime:
             return []
         rank_of_chosen = _rank(chosen, model.model_format.name)
@@ -104,8 +104,8 @@ class Runtimes:
             and _rank(runtime, model.model_format.name) == rank_of_chosen
         ]
 
-    def _named(self, model: ModelSpec, name: str) -> Runtime:
-        runtime = self.named(name)
+    def _require(self, model: ModelSpec, name: str) -> Runtime:
+        runtime = self.find(name)
         if runtime is None:
             raise ModelRefused(
                 f"No ServingRuntimes or ClusterServingRuntimes with the name: {name}",
@@ -132,12 +132,12 @@ class Runtimes:
             raise _unsupported(runtime, "framework/version", runtime.formats)
         return runtime
 
-    def _selected(self, model: ModelSpec, *, multi_node: bool) -> Runtime:
+    def _select(self, model: ModelSpec, *, multi_node: bool) -> Runtime:
         for runtimes in (self.namespaced, self.cluster):
             offers = (runtime for runtime in runtimes if _offers(runtime, model, multi_node=multi_node))
-            if ranked := _ranked(offers, model.model_format.name):
+            if ranked := _sort(offers, model.model_format.name):
                 # The name counts from here on: a runtime of the namespace hides a cluster's that was selected.
-                return self.named(ranked[0].name) or ranked[0]
+                return self.find(ranked[0].name) or ranked[0]
         version = f" {model.model_format.version}" if model.model_format.version else ""
         malformed = "".join(
             f"; runtime {runtime.name} is malformed: {runtime.problem}"
@@ -186,8 +186,8 @@ def _offers(runtime: Runtime, model: ModelSpec, *, multi_node: bool) -> bool:
     )
 
 
-def _ranked(runtimes: Iterable[Runtime], model_format: str) -> list[Runtime]:
-    """By priority, highest first and those without one last; then by protocol, then newest first, then by name."""
+def _sort(runtimes: Iterable[Runtime], model_format: str) -> list[Runtime]:
+    """Sorts by priority, highest first and those without one last; by protocol, newest first, then by name."""
     ranked = sorted(runtimes, key=lambda runtime: runtime.name)
     ranked.sort(key=lambda runtime: runtime.created, reverse=True)
     ranked.sort(key=lambda runtime: _rank(runtime, model_format))

@@ -10,7 +10,7 @@ import msgspec
 from isvc.api.models import ModelSpec
 from isvc.api.protocols import Protocol, rank
 from isvc.kube.objects import Object
-from isvc.serving.containers import named, variable
+from isvc.serving.containers import find_by_name, variable
 from isvc.serving.runtimes import Runtime
 
 MODEL_DIR: Final = "/mnt/models"
@@ -25,7 +25,7 @@ _PROTOCOLS: Final = tuple(Protocol)
 def complete(
     model: ModelSpec, runtime: Runtime, service: str, labels: Mapping[str, str]
 ) -> tuple[ModelSpec, dict[str, str]]:
-    """The model as its runtime's server wants it, and the service's labels with those that the server reads."""
+    """Returns the model as its runtime's server wants it, and the service's labels with those that the server reads."""
     completed, extra = model, dict[str, str]()
     match runtime.server_type:
         case "mlserver":
@@ -47,7 +47,7 @@ def _mlserver(model: ModelSpec, service: str) -> tuple[ModelSpec, dict[str, str]
     else:
         wanted = [variable("MLSERVER_MODEL_NAME", service), variable("MLSERVER_MODEL_URI", MODEL_DIR)]
     env: list[Object] = list(model.container.get("env") or [])
-    env += [entry for entry in wanted if named(env, entry["name"]) is None]
+    env += [entry for entry in wanted if find_by_name(env, entry["name"]) is None]
     completed = msgspec.structs.replace(
         model, protocol_version=model.protocol_version or Protocol.V2.value, container={**model.container, "env": env}
     )

@@ -22,17 +22,17 @@ CHART: Final = files("isvc").joinpath("chart")
 
 
 def shipped_runtimes() -> tuple[Object, ...]:
-    """All of them and the storage container; not to be changed."""
-    return _read("runtimes")
+    """Returns the runtimes and the storage container; not to be changed."""
+    return _load_all("runtimes")
 
 
 def shipped_presets() -> tuple[Object, ...]:
-    """Configurations that services take by their shape, without a namespace; not to be changed."""
-    return _read("presets")
+    """Returns configurations that services take by their shape, without a namespace; not to be changed."""
+    return _load_all("presets")
 
 
 def laptop_config(namespace: str, domain: str) -> Object:
-    """The ConfigMap of the controllers as `isvc up` has it, for services on this domain."""
+    """Returns the ConfigMap of the controllers as `isvc up` has it, for services on this domain."""
     sections = _load(files("isvc.serving.config").joinpath("laptop.yaml"))
     sections["ingress"]["ingressDomain"] = domain
     return {
@@ -44,7 +44,7 @@ def laptop_config(namespace: str, domain: str) -> Object:
 
 
 @cache
-def _read(folder: str) -> tuple[Object, ...]:
+def _load_all(folder: str) -> tuple[Object, ...]:
     found = sorted(CHART.joinpath("files", folder).iterdir(), key=lambda path: path.name)
     return tuple(_load(path) for path in found)
 

@@ -15,9 +15,9 @@ from isvc.api.validation.llm import validate_llm_config, validate_llm_service
 from isvc.kube.objects import Object, finalizers_of, name_of, namespace_of
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
+from isvc.serving.llm.gojson import rewrite_spec
 from isvc.serving.llm.presets import PresetError, Settings, preset_names, render_preset
 from isvc.serving.llm.sample import sample_service
-from isvc.serving.llm.spelling import spelled
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny, patched
 from isvc.webhooks.answers import Handler, answer, refusing_malformed, validator
@@ -68,7 +68,7 @@ def _begun(service: Object) -> Object:
     if LLM_FINALIZER not in finalizers:
         finalizers = [*finalizers, LLM_FINALIZER]
     metadata = {**service["metadata"], "finalizers": finalizers}
-    return {**service, "metadata": metadata, "spec": spelled(service["spec"], LLMInferenceService)}
+    return {**service, "metadata": metadata, "spec": rewrite_spec(service["spec"], LLMInferenceService)}
 
 
 def llm_validator() -> Handler:

@@ -8,7 +8,7 @@ SERVICE = {"metadata": {"name": "iris", "namespace": "ns", "labels": {"tenant": 
 
 
 def ingress(**settings):
-    return IngressConfig(ingress_gateway="a/b", **settings).completed()
+    return IngressConfig(ingress_gateway="a/b", **settings).complete()
 
 
 def test_hosts_follow_the_domain_template():

@@ -55,7 +55,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     explainers: ExplainersConfig = ExplainersConfig()
     storage_initializer: StorageInitializerConfig = StorageInitializerConfig()
     credentials: CredentialsConfig = CredentialsConfig()
-    ingress: IngressConfig = IngressConfig().completed()
+    ingress: IngressConfig = IngressConfig().complete()
     logger: LoggerConfig = LoggerConfig()
     batcher: BatcherConfig = BatcherConfig()
     agent: AgentConfig = AgentConfig()
@@ -64,7 +64,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     metrics_aggregator: MetricsAggregatorConfig = MetricsAggregatorConfig()
     local_model: LocalModelConfig = LocalModelConfig()
     security: SecurityConfig = SecurityConfig()
-    inference_service: InferenceServiceConfig = InferenceServiceConfig().completed()
+    inference_service: InferenceServiceConfig = InferenceServiceConfig().complete()
     service: ServiceConfig = ServiceConfig()
     multi_node: MultiNodeConfig = MultiNodeConfig()
     opentelemetry_collector: OpenTelemetryCollectorConfig = OpenTelemetryCollectorConfig()
@@ -74,22 +74,22 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, data: Mapping[str, str]) -> Config:
-        """The configuration of a ConfigMap's `data`. Sections that are not there have their defaults."""
+        """Returns the configuration of a ConfigMap's `data`. Sections that are not there have their defaults."""
         inference_service = _section(data, "inferenceService", InferenceServiceConfig)
         return cls(
             explainers=_section(data, "explainers", ExplainersConfig),
             storage_initializer=_section(data, "storageInitializer", StorageInitializerConfig),
             credentials=_section(data, "credentials", CredentialsConfig),
-            ingress=_section(data, "ingress", IngressConfig).completed(),
+            ingress=_section(data, "ingress", IngressConfig).complete(),
             logger=_section(data, "logger", LoggerConfig),
             batcher=_section(data, "batcher", BatcherConfig),
             agent=_section(data, "agent", AgentConfig),
             router=_section(data, "router", RouterConfig),
-            deploy=_section(data, "deploy", DeployConfig).completed(),
+            deploy=_section(data, "deploy", DeployConfig).complete(),
             metrics_aggregator=_section(data, "metricsAggregator", MetricsAggregatorConfig),
             local_model=_section(data, "localModel", LocalModelConfig),
             security=_section(data, "security", SecurityConfig),
-            inference_service=inference_service.completed(),
+            inference_service=inference_service.complete(),
             service=_section(data, "service", ServiceConfig),
             multi_node=_section(data, "multiNode", MultiNodeConfig),
             opentelemetry_collector=_section(data, "opentelemetryCollector", OpenTelemetryCollectorConfig),

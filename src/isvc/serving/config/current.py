@@ -44,7 +44,7 @@ class Configuration:
         self._last_valid, self._version = LastValid(), ""
 
     def in_force(self) -> Config | None:
-        """The newest configuration that could be parsed; None before there ever was one."""
+        """Returns the newest configuration that could be parsed; None before there ever was one."""
         stored = self._reader.get(CONFIG_MAPS, CONFIG_MAP, self._namespace)
         if stored is not None and resource_version_of(stored) != self._version:
             self._last_valid.offer(stored.get("data") or {})
@@ -53,12 +53,12 @@ class Configuration:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the newest one, or with there being none."""
+        """Returns what is wrong with the newest one, or with there being none."""
         missing = f"there is no ConfigMap {CONFIG_MAP} in namespace {self._namespace}"
         return str(self._last_valid.error or missing)
 
     def wait(self, key: Key) -> Result:
-        """The result of reconciling while there is no configuration: try again soon."""
+        """Returns the result of reconciling while there is no configuration: try again soon."""
         log.error("%s waits: %s", key, self.problem)
         return Result(requeue_after=RETRY)
 

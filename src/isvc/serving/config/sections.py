@@ -86,7 +86,7 @@ class StorageInitializerConfig(Sidecar):
 
     @property
     def oci_mode(self) -> str:
-        """How OCI images become models: modelcar, native, fetch, or "" when they are switched off."""
+        """Returns how OCI images become models: modelcar, native, fetch, or "" when they are switched off."""
         if self.oci_model_mode:
             return self.oci_model_mode
         return "modelcar" if self.enable_modelcar or self.enable_oci_model_support else ""
@@ -159,8 +159,8 @@ class IngressConfig(Section):
         """Whether services in Standard mode are reached at a path, which is cut off on the way to them."""
         return self.path_based_url and self.enable_gateway_api and bool(self.path_template)
 
-    def completed(self) -> IngressConfig:
-        """With defaults where nothing is set."""
+    def complete(self) -> IngressConfig:
+        """Returns the section with defaults where nothing is set."""
         return msgspec.structs.replace(
             self,
             knative_local_gateway_service=self.knative_local_gateway_service or self.local_gateway_service,
@@ -216,7 +216,7 @@ class DeployConfig(Section):
 
     @property
     def default_mode(self) -> DeploymentMode:
-        """The mode of services that choose none. Without a `deploy` section that is Knative."""
+        """Returns the mode of services that choose none. Without a `deploy` section that is Knative."""
         return DeploymentMode(self.default_deployment_mode or DeploymentMode.KNATIVE)
 
     def problem(self) -> tuple[str, str] | None:
@@ -227,8 +227,8 @@ class DeployConfig(Section):
             return "defaultDeploymentMode", f"must be one of {modes}, got {self.default_deployment_mode!r}"
         return None
 
-    def completed(self) -> DeployConfig:
-        """With today's name of the mode."""
+    def complete(self) -> DeployConfig:
+        """Returns the section with today's name of the mode."""
         return msgspec.structs.replace(self, default_deployment_mode=current_name(self.default_deployment_mode))
 
 
@@ -258,7 +258,7 @@ class InferenceServiceConfig(Section):
     service_label_disallowed_list: tuple[str, ...] = ()
     resource: Resources = Resources()
 
-    def completed(self) -> InferenceServiceConfig:
+    def complete(self) -> InferenceServiceConfig:
         return msgspec.structs.replace(
             self,
             service_annotation_disallowed_list=(
@@ -278,7 +278,7 @@ class MultiNodeConfig(Section):
 
     @property
     def gpu_resource_types(self) -> tuple[str, ...]:
-        """Names of resources that count as GPUs."""
+        """Returns the names of resources that count as GPUs."""
         return (*self.custom_gpu_resource_type_list, *GPU_RESOURCE_TYPES)
 
 

@@ -24,7 +24,7 @@ Setting = Callable[[str, str, str], str]
 
 
 def secret_access_key_name(config: S3Config) -> str:
-    """The key by which a secret is recognised as one for S3."""
+    """Returns the key by which a secret is recognised as one for S3."""
     return config.s3_secret_access_key_name or SECRET_ACCESS_KEY
 
 
@@ -68,7 +68,7 @@ def _settings(read: Setting, config: S3Config) -> list[Object]:
 
 
 def _endpoint(read: Setting, config: S3Config) -> list[Object]:
-    """The endpoint, with the scheme it is written with or else the one that is configured; https by default."""
+    """Returns the endpoint, with the scheme it is written with or else the one that is configured; https by default."""
     configured = read("s3-endpoint", "S3_ENDPOINT", config.s3_endpoint)
     if not configured:
         return []

@@ -61,7 +61,7 @@ def grant_of(secret: Object, config: CredentialsConfig) -> Grant:
     if "https-host" in keys:
         return Grant(env=_http_headers(secret))
     if "HDFS_NAMENODE" in keys:
-        return _mounted(secret, "hdfs-secrets", HDFS_FOLDER)
+        return _mount_secret(secret, "hdfs-secrets", HDFS_FOLDER)
     for token in TOKENS:
         if token in keys:
             return Grant(env=[secret_variable(token, name_of(secret), token)])
@@ -69,12 +69,12 @@ def grant_of(secret: Object, config: CredentialsConfig) -> Grant:
 
 
 def _google(secret: Object, key: str) -> Grant:
-    grant = _mounted(secret, "user-gcp-sa", GOOGLE_FOLDER)
+    grant = _mount_secret(secret, "user-gcp-sa", GOOGLE_FOLDER)
     grant.env.append(variable("GOOGLE_APPLICATION_CREDENTIALS", GOOGLE_FOLDER + key))
     return grant
 
 
-def _mounted(secret: Object, volume: str, path: str) -> Grant:
+def _mount_secret(secret: Object, volume: str, path: str) -> Grant:
     return Grant(
         mounts=[mount(volume, path, read_only=True)],
         volumes=[{"name": volume, "secret": {"secretName": name_of(secret)}}],
@@ -82,7 +82,7 @@ def _mounted(secret: Object, volume: str, path: str) -> Grant:
 
 
 def _azure(secret: Object) -> list[Object]:
-    """Every known variable that the secret holds, under its older name too; the tenant in any case."""
+    """Returns every known variable that the secret holds, under its older name too; the tenant in any case."""
     data = secret.get("data") or {}
     env = []
     for name in AZURE_VARIABLES:

@@ -7,7 +7,7 @@ from typing import Final
 
 from isvc.kube.objects import Object, annotations_of, name_of
 from isvc.serving.config import CredentialsConfig
-from isvc.serving.containers import add_volume, listed, merge_env
+from isvc.serving.containers import add_volume, ensure_list, merge_env
 from isvc.serving.credentials import s3
 from isvc.serving.credentials.lookup import Lookup
 from isvc.serving.credentials.secrets import grant_of
@@ -33,7 +33,7 @@ def add_service_account_credentials(
     if account is None:
         return
     if AWS_ROLE in annotations_of(account):
-        listed(container, "env").extend(s3.from_service_account(account, config.s3))
+        ensure_list(container, "env").extend(s3.from_service_account(account, config.s3))
     names, named_by = _secrets(account, annotations, config)
     lookup.expect_secrets(names)
     for name in names:
@@ -57,8 +57,8 @@ def _add(container: Object, pod_spec: Object, secret: Object, config: Credential
     for volume in grant.volumes:
         add_volume(pod_spec, volume)
     if grant.mounts:
-        listed(container, "volumeMounts").extend(grant.mounts)
+        ensure_list(container, "volumeMounts").extend(grant.mounts)
     if grant.merge:
         merge_env(container, grant.env)
     elif grant.env:
-        listed(container, "env").extend(grant.env)
+        ensure_list(container, "env").extend(grant.env)

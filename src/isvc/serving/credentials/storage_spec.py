@@ -10,7 +10,7 @@ import orjson
 from isvc.kube import gojson
 from isvc.kube.objects import Object
 from isvc.serving.config import CredentialsConfig
-from isvc.serving.containers import listed, secret_variable, variable
+from isvc.serving.containers import ensure_list, secret_variable, variable
 from isvc.serving.credentials.lookup import Lookup, secret_value
 from isvc.serving.credentials.s3 import CA_BUNDLE_CONFIG_MAP
 from isvc.serving.refused import Refused
@@ -33,7 +33,7 @@ def add_storage_spec_credentials(
     secret_name = _secret_name(annotations, config)
     kind, bucket = parameters.get("type", ""), parameters.get("bucket", "")
     key, stored = _entry(secret_name, key, kind, lookup)
-    env = listed(container, "env")
+    env = ensure_list(container, "env")
     if stored is not None:
         if not kind:
             settings = _settings(stored, key, secret_name)
@@ -59,7 +59,7 @@ def add_storage_entry(
     name = _secret_name(annotations, config)
     secret = lookup.secret(name)
     if secret is not None and secret_value(secret, key) is not None:
-        listed(container, "env").append(secret_variable("STORAGE_CONFIG", name, key))
+        ensure_list(container, "env").append(secret_variable("STORAGE_CONFIG", name, key))
 
 
 def _secret_name(annotations: Mapping[str, str], config: CredentialsConfig) -> str:
@@ -68,7 +68,7 @@ def _secret_name(annotations: Mapping[str, str], config: CredentialsConfig) -> s
 
 
 def _entry(secret_name: str, key: str, kind: str, lookup: Lookup) -> tuple[str, str | None]:
-    """The key that applies and what is stored under it. Only a key that was asked for has to exist."""
+    """Returns the key that applies and what is stored under it. Only a key that was asked for has to exist."""
     secret = lookup.secret(secret_name)
     if not key:
         key = f"{DEFAULT_ENTRY}_{kind}" if kind else DEFAULT_ENTRY

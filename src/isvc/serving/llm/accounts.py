@@ -8,12 +8,12 @@ _LISTS = ("secrets", "imagePullSecrets")
 
 
 def inherited_secrets(source: Object, live: Object | None) -> Object:
-    """The source's secrets; where our account has them already, with those that follow.
+    """Returns the source's secrets; where our account has them already, with those that follow.
 
     Some clusters add pull secrets to every account; an update that took them away would be undone, for ever.
     """
-    return {key: merged for key in _LISTS if (merged := _merged((live or {}).get(key) or [], source.get(key) or []))}
+    return {key: merged for key in _LISTS if (merged := _merge((live or {}).get(key) or [], source.get(key) or []))}
 
 
-def _merged(present: list[Object], wanted: list[Object]) -> list[Object]:
+def _merge(present: list[Object], wanted: list[Object]) -> list[Object]:
     return present if present[: len(wanted)] == wanted else wanted

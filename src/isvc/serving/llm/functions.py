@@ -19,14 +19,14 @@ def _child_name(parent: Value, suffix: Value) -> Value:
 
 
 def _shutdown_timeout(pod: Maybe, before_stop: Value) -> Value:
-    """How long a model server may take to finish its requests, of the time that Kubernetes gives its pod."""
+    """Returns how long a model server may take to finish its requests, of the time that Kubernetes gives its pod."""
     given = _struct(pod, "*core.PodSpec").get("terminationGracePeriodSeconds")
     grace = _GRACE_SECONDS if given is None else given
     return Value(INT64, max(grace - before_stop.data - min(_CLEANUP_SECONDS, grace), 0))
 
 
 def _kv_transfer(offloading: Maybe) -> Value:
-    """vLLM's argument for a cache that goes on in main memory and on disk.
+    """Returns vLLM's argument for a cache that goes on in main memory and on disk.
 
     It ends up between double quotes in a shell script within JSON: hence the backslashes.
     """

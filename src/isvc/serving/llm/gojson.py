@@ -12,9 +12,13 @@ from functools import cache
 from typing import Any
 
 from isvc.api import DecodeError
+from isvc.api.llm.v1alpha2 import LLMInferenceService, LLMInferenceServiceConfig
+from isvc.api.schema import schema_for
 from isvc.kube import gojson, gourl
+from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity, QuantityError
 from isvc.kube.schemas import Schema
+from isvc.serving.llm.gotypes import go_type
 from isvc.serving.templates.values import Field, Type
 
 _RANGES = {"int32": 2**31, "int64": 2**63, "int": 2**63}
@@ -26,19 +30,19 @@ _UNSET: dict[str, Any] = {"quantity": "0", "number or text": 0, "url": ""}
 
 
 def text_of(obj: Any, kind: Type) -> str:
-    """The JSON text of an object of a type."""
+    """Returns the JSON text of an object of a type."""
     try:
-        return gojson.dumps(written(obj, kind))
+        return gojson.dumps(write(obj, kind))
     except RecursionError:
         raise DecodeError("", "nested too deeply") from None
 
 
-def written(data: Any, kind: Type, path: str = "") -> Any:
-    """The object in Go's order, with the zeros that Go writes; last what the type does not know, of newer versions."""
+def write(data: Any, kind: Type, path: str = "") -> Any:
+    """Puts the object in Go's order, with the zeros that Go writes; last what the type does not know yet."""
     if kind.kind == "string" and isinstance(data, str):
         return data  # as most are
     if kind.kind == "pointer":
-        return None if data is None else written(data, _elem(kind), path)
+        return None if data is None else write(data, _elem(kind), path)
     if kind.scalar:
         return _scalar(data, kind, path)
     if data is None:
@@ -49,35 +53,35 @@ def written(data: Any, kind: Type, path: str = "") -> Any:
             others = {key: each for key, each in data.items() if key not in _by_key(kind) and each is not None}
             return dict(_members(data, kind, path)) | others
         case "map":
-            return gojson.sorted_map({key: written(each, _elem(kind), f"{path}.{key}") for key, each in data.items()})
+            return gojson.sorted_map({key: write(each, _elem(kind), f"{path}.{key}") for key, each in data.items()})
         case "slice":
-            return [written(each, _elem(kind), f"{path}[{index}]") for index, each in enumerate(data)]
+            return [write(each, _elem(kind), f"{path}[{index}]") for index, each in enumerate(data)]
     return data
 
 
-def rewritten(data: Any, kind: Type, schema: Schema, path: str) -> Any:
-    """What was given, as Go writes it down again, without the zeros that Go adds.
+def rewrite(data: Any, kind: Type, schema: Schema, path: str) -> Any:
+    """Returns what was given, as Go writes it down again, without the zeros that Go adds.
 
     Zeros that were given (false, 0, "", [] and {}) go where the field is optional and no pointer, and amounts and
     addresses get the one spelling that Go has for them. Zeros that the CRD's schema requires or refuses stay, although
     Go leaves them out: it is the API server that says what it does not take.
     """
     if kind.kind == "pointer":
-        return rewritten(data, _elem(kind), schema, path)
+        return rewrite(data, _elem(kind), schema, path)
     if kind.scalar and data is not None:
         return _scalar(data, kind, path)
     if isinstance(data, list) and kind.kind == "slice":
         items = schema.get("items") or {}
-        return [rewritten(each, _elem(kind), items, f"{path}[{index}]") for index, each in enumerate(data)]
+        return [rewrite(each, _elem(kind), items, f"{path}[{index}]") for index, each in enumerate(data)]
     if not isinstance(data, dict):
         return data
     if kind.kind == "map":
         values = schema.get("additionalProperties")
         inner = values if isinstance(values, dict) else {}
-        return {key: rewritten(each, _elem(kind), inner, f"{path}.{key}") for key, each in data.items()}
+        return {key: rewrite(each, _elem(kind), inner, f"{path}.{key}") for key, each in data.items()}
     fields, properties, required = _by_key(kind), schema.get("properties") or {}, schema.get("required") or ()
     return {
-        key: rewritten(each, fields[key].type, properties.get(key) or {}, f"{path}.{key}") if key in fields else each
+        key: rewrite(each, fields[key].type, properties.get(key) or {}, f"{path}.{key}") if key in fields else each
         for key, each in data.items()
         if each
         or key not in fields
@@ -108,13 +112,13 @@ def _by_key(struct: Type) -> dict[str, Field]:
 
 @cache
 def _places(struct: Type) -> dict[str, int]:
-    """Where Go writes each field."""
+    """Returns where Go writes each field."""
     return {key: place for place, key in enumerate(_by_key(struct))}
 
 
 @cache
 def _never_omitted(struct: Type) -> frozenset[str]:
-    """The fields that are written even where nothing is given."""
+    """Returns the fields that are written even where nothing is given."""
     optional = {key for key, each in _by_key(struct).items() if each.omit == "zero" or _is_omitted_when_empty(each)}
     return frozenset(_by_key(struct).keys() - optional)
 
@@ -134,7 +138,7 @@ def _members(data: dict[str, Any], struct: Type, path: str) -> Iterator[tuple[st
     given_keys = {key for key, given in data.items() if given is not None and key in fields}
     for key in sorted(given_keys | _never_omitted(struct), key=_places(struct).__getitem__):
         given, each = data.get(key), fields[key]
-        value = written(given, each.type, f"{path}.{key}" if path else key)
+        value = write(given, each.type, f"{path}.{key}" if path else key)
         if not _is_left_out(each, value, given):
             yield key, value
 
@@ -168,7 +172,7 @@ def _misfit(data: Any, path: str) -> None:
 
 
 def _url(text: str, path: str) -> str:
-    """An address as Go writes it down again: what may not be in a path is escaped, templates too."""
+    """Returns an address as Go writes it down again: what may not be in a path is escaped, templates too."""
     try:
         return gourl.normalize(text)
     except ValueError as error:
@@ -187,3 +191,13 @@ def _check(data: Any, kind: Type, path: str) -> None:
 def _elem(kind: Type) -> Type:
     assert kind.elem is not None
     return kind.elem
+
+
+def rewrite_spec(spec: Object, kind: type[LLMInferenceService | LLMInferenceServiceConfig]) -> Object:
+    """Writes a spec down again as a program in Go would. Raises `DecodeError` for one that is not of its types.
+
+    KServe's controllers rewrite a new object with their first write to it, so that is how its spec is stored.
+    """
+    schema = schema_for(kind)["properties"]["spec"]
+    result: Object = rewrite(spec, go_type("llm.LLMInferenceServiceSpec"), schema, "spec")
+    return result

@@ -24,7 +24,7 @@ WORKLOAD_WORKER_PREFILL: Final = f"{LLM}-workload-worker-prefill"
 
 
 def labels(service: str, component: str = "") -> dict[str, str]:
-    """Who an object belongs to and, where that matters, as what."""
+    """Returns who an object belongs to and, where that matters, as what."""
     of_service = {NAME: service, PART_OF: LLM}
     return {COMPONENT: component, **of_service} if component else of_service
 

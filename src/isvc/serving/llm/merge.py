@@ -23,19 +23,19 @@ def merge_specs(*specs: Object) -> Object:
 
 
 def lay_over(base: Object, spec: Object) -> Object:
-    """The base, which is merged already, with one more spec over it."""
-    overlay: Object = gojson.written(spec, go_type("llm.LLMInferenceServiceSpec"))
+    """Returns the base, which is merged already, with one more spec over it."""
+    overlay: Object = gojson.write(spec, go_type("llm.LLMInferenceServiceSpec"))
     if not base:
         return overlay
     model = {key: value for key, value in overlay["model"].items() if value != ""}
-    return strategic.apply(base, _said({**overlay, "model": model}), _schema())
+    return strategic.apply(base, _drop_nulls({**overlay, "model": model}), _schema())
 
 
-def _said(value: Any) -> Any:
-    """An overlay without nulls: a list that Go left empty takes nothing away."""
+def _drop_nulls(value: Any) -> Any:
+    """Returns an overlay without nulls: a list that Go left empty takes nothing away."""
     if isinstance(value, dict):
-        return {key: _said(inner) for key, inner in value.items() if inner is not None}
-    return [_said(inner) for inner in value] if isinstance(value, list) else value
+        return {key: _drop_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_drop_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 @cache

@@ -7,7 +7,7 @@ from isvc.serving.names import child
 
 
 def deployment(service: str) -> str:
-    """The model servers on one node each; their ServiceAccount has the same name."""
+    """Names the model servers on one node each; their ServiceAccount has the same name."""
     return child(service, "-kserve")
 
 
@@ -16,7 +16,7 @@ def prefill_deployment(service: str) -> str:
 
 
 def worker_set(service: str) -> str:
-    """The LeaderWorkerSet of a model that is spread over nodes."""
+    """Names the LeaderWorkerSet of a model that is spread over nodes."""
     return child(service, "-kserve-mn")
 
 
@@ -93,12 +93,12 @@ def scheduler_cluster_role_binding(namespace: str, service: str) -> str:
 
 
 def tokenizer(service: str) -> str:
-    """The tokenizer's Deployment and its Service."""
+    """Names the tokenizer's Deployment and its Service."""
     return child(service, "-tokenizer")
 
 
 def picker_service(spec: Object, service: str) -> str:
-    """The Service of the endpoint picker; a pool that the service describes itself may name it."""
+    """Returns the Service of the endpoint picker; a pool that the service describes itself may name it."""
     pool = dig(spec, "router", "scheduler", "pool") or {}
     named = None if dig(pool, "ref", "name") else dig(pool, "spec", "endpointPickerRef", "name")
     return str(named or child(service, "-epp-service"))

@@ -18,8 +18,7 @@ from isvc.serving.config import Config
 from isvc.serving.llm import gojson
 from isvc.serving.llm.functions import FUNCTIONS
 from isvc.serving.llm.gotypes import go_type
-from isvc.serving.llm.location import action_at, path_at
-from isvc.serving.llm.template import Template
+from isvc.serving.llm.template import Template, action_at, path_at
 from isvc.serving.templates import TemplateError, fill
 from isvc.serving.templates.values import BOOL, STRING, Field, Type, Value
 
@@ -78,12 +77,12 @@ class Settings:
 
 
 def preset_names(prefix: str = PREFIX) -> frozenset[str]:
-    """The configurations that come with the product and apply by themselves."""
+    """Returns the configurations that come with the product and apply by themselves."""
     return frozenset(f"{prefix}config-llm-{name}" for name in _PRESETS)
 
 
 def render_preset(config: Object, service: Object, settings: Settings) -> Object:
-    """The configuration with its templates filled in, both of the stored version.
+    """Returns the configuration with its templates filled in, both of the stored version.
 
     Raises `DecodeError` when one of them is not of its types, and `PresetError` when the templates cannot be filled in.
     """
@@ -91,11 +90,11 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
     try:
         filled = fill(template.text, template_values(config, service, settings), FUNCTIONS)
     except TemplateError as error:
-        raise _located(error, template.text) from error
+        raise _locate(error, template.text) from error
     try:
         rendered: Object = orjson.loads(filled)
         if not template.keeps_its_form(filled):
-            rendered = gojson.written(rendered, go_type("llm.LLMInferenceServiceConfig"))
+            rendered = gojson.write(rendered, go_type("llm.LLMInferenceServiceConfig"))
     except orjson.JSONDecodeError as error:
         raise PresetError(path_at(filled, error.pos), f"is no longer JSON when it is filled in: {error.msg}") from error
     except DecodeError as error:
@@ -109,12 +108,12 @@ def _template(config: bytes) -> Template:
 
 
 def template_values(config: Object, service: Object, settings: Settings) -> Value:
-    """What templates see as `.`: the service, and `.GlobalConfig` among its fields."""
-    values = gojson.written(service, go_type("llm.LLMInferenceService"))
+    """Returns what templates see as `.`: the service, and `.GlobalConfig` among its fields."""
+    values = gojson.write(service, go_type("llm.LLMInferenceService"))
     return Value(_root(), values | {"GlobalConfig": _global(config, service, settings)})
 
 
-def _located(error: TemplateError, text: str) -> PresetError:
+def _locate(error: TemplateError, text: str) -> PresetError:
     start, action = action_at(text, error.at or 0)
     problem = str(error)
     if not action.endswith("}}"):

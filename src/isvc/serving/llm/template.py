@@ -19,6 +19,9 @@ from isvc.serving.templates.values import Type
 _ACTION = re.compile(r"\{\{.*?\}\}")
 
 
+_SIGN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},:]', re.DOTALL)
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     text: str
@@ -37,7 +40,7 @@ class Template:
 
 
 def _syntax(text: str) -> tuple[int, int]:
-    """How many quotes begin or end a string, and how many fields are empty texts, which Go may leave out."""
+    """Returns how many quotes begin or end a string, and how many fields are empty texts, which Go may leave out."""
     return text.count('"') - text.count('\\"'), text.count(':""')
 
 
@@ -47,3 +50,34 @@ def _is_in_strings(data: Any) -> bool:
     if isinstance(data, list):
         return all(map(_is_in_strings, data))
     return not isinstance(data, str) or "{{" not in data or is_template(data, FUNCTIONS)
+
+
+def path_at(text: str, position: int) -> str:
+    """Returns the path of the value that the position is in."""
+    steps: list[str | int] = []
+    last = ""
+    for match in _SIGN.finditer(text):
+        sign = match[0]
+        if match.end() > position and sign[0] == '"':
+            break
+        if sign == "[":
+            steps.append(0)
+        elif sign == "{":
+            steps.append("")
+        elif sign in "]}" and steps:
+            steps.pop()
+        elif sign == "," and steps and isinstance(steps[-1], int):
+            steps[-1] += 1
+        elif sign == ":" and steps:
+            steps[-1] = last
+        last = sign[1:-1] if sign[0] == '"' else last
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" if step else "" for step in steps)
+    return path.lstrip(".")
+
+
+def action_at(text: str, position: int) -> tuple[int, str]:
+    """Returns where the template action begins that the position is in, and the action, or its part in the string."""
+    start = max(text.rfind("{{", 0, position + 2), 0)
+    within = re.split(r'(?<!\\)"', text[start:], maxsplit=1)[0]
+    action, closing, _ = within.partition("}}")
+    return start, action.replace(r"\"", '"') + closing

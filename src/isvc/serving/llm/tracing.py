@@ -11,7 +11,7 @@ _SCHEDULER, _SERVER = "inference-scheduler", "inference-server"
 
 
 def trace_scheduler(container: Object, tracing: Object, namespace: str, service: str) -> Object:
-    """The endpoint picker's container, tracing."""
+    """Returns the endpoint picker's container, tracing."""
     arguments = list(container.get("args") or [])
     if not has_flag(arguments, "--tracing") and not has_flag(arguments, "-tracing"):
         arguments.append("--tracing=true")
@@ -19,7 +19,7 @@ def trace_scheduler(container: Object, tracing: Object, namespace: str, service:
 
 
 def trace_server(container: Object, tracing: Object, namespace: str, service: str, role: str) -> Object:
-    """A model server's container, tracing; `role` is decode or prefill. Without an endpoint there is nothing to do."""
+    """Makes a model server's container trace; `role` is decode or prefill. Without an endpoint it stays as it is."""
     endpoint = tracing.get("exporterEndpoint")
     if not endpoint:
         return container

@@ -13,8 +13,8 @@ from isvc.serving.containers import (
     QUEUE_PROXY,
     TRANSFORMER,
     add_volume,
+    ensure_list,
     find_container,
-    listed,
     mount,
     resources,
     variable,
@@ -49,10 +49,10 @@ def add_agent(pod: Object, logger: LoggerSettings, config: Config, lookup: Looku
         str(_component_port(spec)),
     ]
     if logs and logger.config.ca_bundle:
-        listed(spec, "volumes").append(
+        ensure_list(spec, "volumes").append(
             {"name": CA_VOLUME, "configMap": {"name": logger.config.ca_bundle, "optional": True}}
         )
-        listed(agent, "volumeMounts").append(mount(CA_VOLUME, CA_FOLDER, read_only=True))
+        ensure_list(agent, "volumeMounts").append(mount(CA_VOLUME, CA_FOLDER, read_only=True))
     accounts = [spec.get("serviceAccountName", "")]
     if logs and logger.service_account:
         accounts.append(logger.service_account)
@@ -68,7 +68,7 @@ def add_agent(pod: Object, logger: LoggerSettings, config: Config, lookup: Looku
 
 
 def _container(pod: Object, config: Config) -> Object:
-    """The agent answers for the model server, so it shares its security context and repeats its readiness probe."""
+    """Makes the agent, which answers for the model server: it shares its security context and readiness probe."""
     spec, settings = pod["spec"], config.agent
     env, probe_path = _readiness(spec)
     agent: Object = {
@@ -117,7 +117,7 @@ def _batcher_arguments(annotations: dict[str, str]) -> list[str]:
 
 
 def _component_port(spec: Object) -> int:
-    """Where the agent passes requests on to: a transformer beside the model server comes first."""
+    """Returns where the agent passes requests on to: a transformer beside the model server comes first."""
     for name in (TRANSFORMER, MODEL_SERVER):
         container = find_container(spec, name)
         if container is not None:
@@ -126,7 +126,7 @@ def _component_port(spec: Object) -> int:
 
 
 def _readiness(spec: Object) -> tuple[list[Object], str]:
-    """The agent's variables, and the path on which it is asked whether it is ready.
+    """Returns the agent's variables, and the path on which it is asked whether it is ready.
 
     Behind a queue-proxy the agent takes over that container's variables and becomes what it passes requests on to.
     Otherwise the agent probes the model server as the kubelet would have done.
@@ -146,7 +146,7 @@ def _readiness(spec: Object) -> tuple[list[Object], str]:
 
 
 def _probe(probe: Object) -> Object:
-    """A probe as Go prints it: fields in the order of its structs, nothing that is empty but a port."""
+    """Returns a probe as Go prints it: fields in the order of its structs, nothing that is empty but a port."""
     written: Object = {}
     if get := probe.get("httpGet"):
         written["httpGet"] = _action(get, ("path", "port", "host", "scheme", "httpHeaders"))
@@ -157,25 +157,25 @@ def _probe(probe: Object) -> Object:
 
 
 def _action(action: Object, fields: tuple[str, ...]) -> Object:
-    def printed(field: str) -> Any:
+    def print_field(field: str) -> Any:
         value = action.get(field)
         if field != "httpHeaders":
             return value
         return [{"name": header.get("name", ""), "value": header.get("value", "")} for header in value or ()]
 
-    return {field: printed(field) or 0 for field in fields if field == "port" or printed(field)}
+    return {field: print_field(field) or 0 for field in fields if field == "port" or print_field(field)}
 
 
 def _mount_claim(spec: Object, agent: Object, claim: str) -> None:
-    """The volume that payloads are logged to."""
+    """Mounts the volume that payloads are logged to."""
     if not claim:
         raise Refused("the logger's URL pvc:// names no claim")
     add_volume(spec, {"name": LOG_VOLUME, "persistentVolumeClaim": {"claimName": claim}})
-    listed(agent, "volumeMounts").append(mount(LOG_VOLUME, f"{CLAIM_FOLDER}/{claim}"))
+    ensure_list(agent, "volumeMounts").append(mount(LOG_VOLUME, f"{CLAIM_FOLDER}/{claim}"))
 
 
 def _mount_models(spec: Object, annotations: dict[str, str]) -> None:
-    """The folder that the puller fills and the model server reads, and the list of models to pull."""
+    """Mounts the folder that the puller fills and the model server reads, and the list of models to pull."""
     for needed in (names.PULLER_MODEL_DIR, names.PULLER_CONFIG_VOLUME):
         if needed not in annotations:
             raise Refused(f"the pod pulls models, but annotation {needed} is missing")
@@ -183,6 +183,6 @@ def _mount_models(spec: Object, annotations: dict[str, str]) -> None:
     add_volume(spec, {"name": "model-config", "configMap": {"name": annotations[names.PULLER_CONFIG_VOLUME]}})
     for container in spec["containers"]:
         if container["name"] in (AGENT, MODEL_SERVER):
-            listed(container, "volumeMounts").append(mount("model-dir", MODEL_PATH))
+            ensure_list(container, "volumeMounts").append(mount("model-dir", MODEL_PATH))
         if container["name"] == AGENT:
-            listed(container, "volumeMounts").append(mount("model-config", MODEL_CONFIG_FOLDER))
+            ensure_list(container, "volumeMounts").append(mount("model-config", MODEL_CONFIG_FOLDER))

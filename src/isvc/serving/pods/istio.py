@@ -46,7 +46,7 @@ def _user(pod: Object) -> int | None:
 
 
 def _sidecar_name(status: str | None) -> str:
-    """The first container that Istio says it injected; empty when it says none."""
+    """Returns the first container that Istio says it injected; empty when it says none."""
     if status is None:
         return ""
     try:

@@ -43,12 +43,12 @@ class LoggerSettings:
 
     @property
     def service_account(self) -> str:
-        """Whose credentials the store needs; empty when there is no store."""
+        """Returns whose credentials the store needs; empty when there is no store."""
         return (self.storage.service_account_name or DEFAULT_SERVICE_ACCOUNT) if self.storage else ""
 
     @property
     def storage_key(self) -> str:
-        """The entry of the storage secret that has the store's credentials; empty when none is named."""
+        """Returns the entry of the storage secret that has the store's credentials; empty when none is named."""
         return (self.storage.key or "") if self.storage else ""
 
     def url(self, pod: Object) -> str:

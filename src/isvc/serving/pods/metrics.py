@@ -7,7 +7,7 @@ from typing import Final
 from isvc.kube.objects import Object
 from isvc.serving import annotations as names
 from isvc.serving.config import MetricsAggregatorConfig
-from isvc.serving.containers import QUEUE_PROXY, listed, merge_env, named, variable
+from isvc.serving.containers import QUEUE_PROXY, ensure_list, find_by_name, merge_env, variable
 
 METRICS_PATH: Final = "/metrics"
 MODEL_SERVER_PORT: Final = "8080"
@@ -42,6 +42,6 @@ def _aggregate(queue_proxy: Object, annotations: dict[str, str]) -> None:
             variable("AGGREGATE_PROMETHEUS_METRICS_PORT", AGGREGATE_PORT),
         ],
     )
-    ports = listed(queue_proxy, "ports")
-    if named(ports, AGGREGATE_PORT_NAME) is None:
+    ports = ensure_list(queue_proxy, "ports")
+    if find_by_name(ports, AGGREGATE_PORT_NAME) is None:
         ports.append({"name": AGGREGATE_PORT_NAME, "containerPort": int(AGGREGATE_PORT), "protocol": "TCP"})

@@ -46,7 +46,7 @@ def is_ours(pod: Object) -> bool:
 
 
 def mutate_pod(pod: Object, facts: PodFacts) -> Object:
-    """The pod to run; raises `Refused` with what is wrong, or `NotLookedUp` with what else has to be known."""
+    """Returns the pod to run; raises `Refused` with what is wrong, or `NotLookedUp` with what else has to be known."""
     if not is_ours(pod):
         return pod
     pod = deep_copy(pod)
@@ -109,7 +109,7 @@ def _storage_spec(annotations: dict[str, str]) -> StorageSpec | None:
 
 
 def _provide_image(pod: Object, facts: PodFacts) -> None:
-    """An OCI image comes last, so that the agent copies the model server as its author wrote it."""
+    """Provides an OCI image last, so that the agent copies the model server as its author wrote it."""
     uri = annotations_of(pod).get(names.SOURCE_URI)
     image = parse_oci(uri) if uri is not None else None
     config = facts.config.storage_initializer

@@ -8,16 +8,16 @@ from typing import Final
 from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.patch import strategic
 from isvc.kube.schemas import definition
-from isvc.serving.containers import named
+from isvc.serving.containers import find_by_name
 from isvc.serving.refused import Refused
 
 INIT_CONTAINER: Final = "initContainer"
 
 
 def choose_storage_container(uri: str, containers: Sequence[Object], name: str = "") -> Object | None:
-    """The spec of the storage container of that name, or else of the first by name that supports the URI, if any."""
+    """Returns the spec of the storage container of that name, or of the first that supports the URI, if any."""
     if name:
-        return _named(uri, containers, name)
+        return _require(uri, containers, name)
     for container in sorted(containers, key=name_of):
         if not container.get("disabled") and _workload(container) == INIT_CONTAINER and supports(container, uri):
             return _spec(container)
@@ -36,13 +36,13 @@ def supports(container: Object, uri: str) -> bool:
 
 
 def merge_container(base: Object, overlay: Object) -> Object:
-    """The overlay laid over the base as `kubectl patch` would; a variable keeps only one kind of value."""
+    """Returns the overlay laid over the base as `kubectl patch` would; a variable keeps only one kind of value."""
     schema = definition("io.k8s.api.core.v1.Container")
     assert schema is not None
     merged = deep_copy(strategic.apply(base, overlay, schema))
     merged["name"] = merged.get("name") or base["name"]
     for entry in merged.get("env") or ():
-        given = named(overlay.get("env"), entry["name"])
+        given = find_by_name(overlay.get("env"), entry["name"])
         if not given or not entry.get("value") or not entry.get("valueFrom"):
             continue
         if given.get("valueFrom"):
@@ -52,7 +52,7 @@ def merge_container(base: Object, overlay: Object) -> Object:
     return merged
 
 
-def _named(uri: str, containers: Sequence[Object], name: str) -> Object:
+def _require(uri: str, containers: Sequence[Object], name: str) -> Object:
     container = next((candidate for candidate in containers if name_of(candidate) == name), None)
     if container is None:
         raise Refused(f'ClusterStorageContainer "{name}" does not exist')

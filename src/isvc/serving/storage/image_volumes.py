@@ -11,12 +11,12 @@ CONDITION: Final = "OciImageVolumeCompatible"
 
 
 def image_volume_problem(config: StorageInitializerConfig, version: tuple[str, str] | None) -> tuple[str, str] | None:
-    """Reason and message of what a version, major and minor, lacks; None where images are no volumes."""
+    """Returns reason and message of what a version, major and minor, lacks; None where images are no volumes."""
     return _problem(*version) if version and config.oci_mode == "native" else None
 
 
 def _problem(major: str, minor: str) -> tuple[str, str] | None:
-    """None from 1.35 on, and for versions that cannot be read."""
+    """Returns None from 1.35 on, and for versions that cannot be read."""
     if not minor.removesuffix("+").isdigit() or (number := int(minor.removesuffix("+"))) >= 35:
         return None
     cluster = f"Cluster K8s {major}.{minor}"

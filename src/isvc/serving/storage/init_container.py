@@ -10,11 +10,11 @@ from isvc.serving.containers import (
     add_missing_env,
     add_mount,
     add_volume,
+    ensure_list,
+    find_by_name,
     find_container,
     find_init_container,
-    listed,
     mount,
-    named,
     resources,
     variable,
 )
@@ -58,9 +58,9 @@ def mount_model(
 
 
 def ca_bundle(container: Object, config: StorageInitializerConfig, in_system_namespace: bool) -> tuple[str, str] | None:
-    """The ConfigMap with extra CA certificates and where to mount it; the container's S3 variables decide first."""
+    """Returns the ConfigMap with extra CAs and where to mount it; the container's S3 variables decide first."""
     env = container.get("env") or []
-    from_s3 = named(env, CA_BUNDLE_CONFIG_MAP)
+    from_s3 = find_by_name(env, CA_BUNDLE_CONFIG_MAP)
     if not config.ca_bundle_config_map_name and from_s3 is None:
         return None
     # A controller copies the certificates under this name into every namespace but its own.
@@ -79,8 +79,8 @@ def mount_ca_bundle(spec: Object, container: Object, config_map: str, path: str)
         container,
         [variable("CA_BUNDLE_CONFIGMAP_NAME", config_map), variable("CA_BUNDLE_VOLUME_MOUNT_POINT", path)],
     )
-    listed(spec, "volumes").append({"name": CA_VOLUME, "configMap": {"name": config_map}})
-    listed(container, "volumeMounts").append(mount(CA_VOLUME, path, read_only=True))
+    ensure_list(spec, "volumes").append({"name": CA_VOLUME, "configMap": {"name": config_map}})
+    ensure_list(container, "volumeMounts").append(mount(CA_VOLUME, path, read_only=True))
 
 
 def add_hugging_face_defaults(container: Object) -> None:

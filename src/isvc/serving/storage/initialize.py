@@ -13,9 +13,9 @@ from isvc.serving.containers import (
     MODEL_SERVER,
     TRANSFORMER,
     WORKER,
+    ensure_list,
     find_container,
     find_init_container,
-    listed,
     set_env,
 )
 from isvc.serving.credentials import Lookup, add_service_account_credentials, add_storage_spec_credentials
@@ -68,7 +68,7 @@ def is_read_only(annotations: Mapping[str, str]) -> bool:
 
 
 def initialize(pod_spec: Object, request: StorageRequest) -> Object:
-    """The pod spec with its models; the given one is not changed. Doing it twice changes nothing more."""
+    """Returns the pod spec with its models; the given one is not changed. Doing it twice changes nothing more."""
     if annotation.PULLER in request.annotations or not request.sources:
         return pod_spec
     spec = deep_copy(pod_spec)
@@ -86,14 +86,14 @@ def initialize(pod_spec: Object, request: StorageRequest) -> Object:
 
 
 def _has_downloader(spec: Object, request: StorageRequest) -> bool:
-    """A storage container may give the init container its own name."""
+    """Whether the pod has one; a storage container may give the init container its own name."""
     container = (request.storage_container or {}).get("container") or {}
     given_names = {init_container.NAME, container.get("name") or init_container.NAME}
     return any(find_init_container(spec, name) for name in given_names)
 
 
 def model_container(spec: Object) -> Object:
-    """Who needs the model: the model server, or in the pods of other nodes the worker."""
+    """Returns who needs the model: the model server, or in the pods of other nodes the worker."""
     container = find_container(spec, MODEL_SERVER) or find_container(spec, WORKER)
     if container is None:
         raise Refused(f'the pod has no container "{MODEL_SERVER}" or "{WORKER}" for the model')
@@ -119,7 +119,7 @@ def _readers(spec: Object, target: Object) -> list[str]:
 
 
 def _bring_one(spec: Object, target: Object, request: StorageRequest) -> Object | None:
-    """A claim is mounted where the model is expected; everything else is downloaded there."""
+    """Mounts a claim where the model is expected; downloads everything else there."""
     source = request.sources[0]
     readers, read_only = _readers(spec, target), is_read_only(request.annotations)
     downloader = None
@@ -140,7 +140,7 @@ def _bring_one(spec: Object, target: Object, request: StorageRequest) -> Object 
 
 
 def _bring_several(spec: Object, target: Object, request: StorageRequest) -> Object | None:
-    """Each claim at its own path; one shared folder above the paths of all downloads."""
+    """Mounts each claim at its own path, and one shared folder above the paths of all downloads."""
     container = request.storage_container
     if container is not None and not container.get("supportsMultiModelDownload"):
         name = (container.get("container") or {}).get("name", "")
@@ -167,12 +167,12 @@ def _bring_several(spec: Object, target: Object, request: StorageRequest) -> Obj
 def _add_downloader(spec: Object, sources: list[Source], request: StorageRequest) -> Object:
     arguments = [argument for source in sources for argument in source]
     downloader = init_container.init_container(request.config, arguments)
-    listed(spec, "initContainers").append(downloader)
+    ensure_list(spec, "initContainers").append(downloader)
     return downloader
 
 
 def _complete(spec: Object, downloader: Object, request: StorageRequest) -> None:
-    """Credentials, then the storage container's own wishes, then what must not override them."""
+    """Adds credentials, then the storage container's own wishes, then what must not override them."""
     _add_credentials(spec, downloader, request)
     bundle = init_container.ca_bundle(downloader, request.config, request.in_system_namespace)
     if request.storage_container:

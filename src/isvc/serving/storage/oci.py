@@ -18,11 +18,11 @@ from isvc.serving.containers import (
     TRANSFORMER,
     add_mount,
     add_volume,
+    ensure_list,
+    find_by_name,
     find_container,
     find_init_container,
-    listed,
     mount,
-    named,
     resources,
     set_env,
     variable,
@@ -96,13 +96,13 @@ def _fetch(
     downloader = find_init_container(spec, init_container.NAME)
     if downloader is None:
         downloader = init_container.init_container(config, arguments)
-        listed(spec, "initContainers").append(downloader)
+        ensure_list(spec, "initContainers").append(downloader)
         _mount_docker_config(spec, downloader)
         bundle = init_container.ca_bundle(downloader, config, in_system_namespace)
-        if bundle and named(spec.get("volumes"), init_container.CA_VOLUME) is None:
+        if bundle and find_by_name(spec.get("volumes"), init_container.CA_VOLUME) is None:
             init_container.mount_ca_bundle(spec, downloader, *bundle)
         if config.oci_insecure_registry:
-            listed(downloader, "env").append(variable("KSERVE_OCI_INSECURE_REGISTRY", "true"))
+            ensure_list(downloader, "env").append(variable("KSERVE_OCI_INSECURE_REGISTRY", "true"))
     else:
         given: list[str] = downloader.setdefault("args", [])
         if not any(given[start : start + 2] == arguments for start in range(0, len(given), 2)):
@@ -113,15 +113,15 @@ def _fetch(
 
 
 def _mount_docker_config(spec: Object, downloader: Object) -> None:
-    """The first image pull secret is how the registry knows us; others would have to be merged into one file."""
+    """Mounts the first image pull secret, by which registries know us; others would have to be merged into one file."""
     secrets = spec.get("imagePullSecrets") or []
-    if not secrets or named(spec.get("volumes"), DOCKER_CONFIG_VOLUME):
+    if not secrets or find_by_name(spec.get("volumes"), DOCKER_CONFIG_VOLUME):
         return
     file: Object = {"key": ".dockerconfigjson", "path": "config.json"}
     source: Object = {"secretName": secrets[0]["name"], "defaultMode": 0o400, "items": [file]}
-    listed(spec, "volumes").append({"name": DOCKER_CONFIG_VOLUME, "secret": source})
-    listed(downloader, "volumeMounts").append(mount(DOCKER_CONFIG_VOLUME, DOCKER_CONFIG_FOLDER, read_only=True))
-    listed(downloader, "env").append(variable("KSERVE_OCI_DOCKER_CONFIG", f"{DOCKER_CONFIG_FOLDER}/config.json"))
+    ensure_list(spec, "volumes").append({"name": DOCKER_CONFIG_VOLUME, "secret": source})
+    ensure_list(downloader, "volumeMounts").append(mount(DOCKER_CONFIG_VOLUME, DOCKER_CONFIG_FOLDER, read_only=True))
+    ensure_list(downloader, "env").append(variable("KSERVE_OCI_DOCKER_CONFIG", f"{DOCKER_CONFIG_FOLDER}/config.json"))
 
 
 def _modelcar(spec: Object, container: Object, image: Image, config: StorageInitializerConfig) -> None:
@@ -139,9 +139,9 @@ def _modelcar(spec: Object, container: Object, image: Image, config: StorageInit
         car["volumeMounts"] = [mount(volume, parent(image.path))]
         if user:
             car["securityContext"] = user
-        listed(spec, "containers").append(car)
+        ensure_list(spec, "containers").append(car)
         prefetch = _car(f"modelcar-init{suffix}", image, _check_command(image.source.image), config)
-        listed(spec, "initContainers").append(prefetch)
+        ensure_list(spec, "initContainers").append(prefetch)
     spec["shareProcessNamespace"] = True
 
 

@@ -38,7 +38,7 @@ def parse_pvc(uri: str) -> tuple[str, str]:
 
 
 def cached_uri(uri: str, source: str, claim: str) -> str:
-    """Where the node cache keeps a model: under the hash of the URI that was cached, then the rest of this one."""
+    """Returns where the node cache keeps a model: under the hash of the cached URI, then the rest of this one."""
     rest = uri.removeprefix(source)
     storage_key = hashlib.sha256(source.encode()).hexdigest()[:16]
     return f"{PVC}{claim}/models/{storage_key}{'' if rest.startswith('/') else '/'}{rest}"
@@ -49,19 +49,19 @@ def volume_name(path: str) -> str:
 
 
 def folder_of(path: str) -> str:
-    """The folder that holds a path, without trailing or doubled slashes; `.` for a bare name."""
+    """Returns the folder that holds a path, without trailing or doubled slashes; `.` for a bare name."""
     folder = posixpath.normpath(path[: path.rfind("/") + 1] or ".")
     return folder[1:] if folder.startswith("//") else folder
 
 
 def parent(path: str) -> str:
-    """The folder to mount so that a path can be made in it."""
+    """Returns the folder to mount so that a path can be made in it."""
     folder = folder_of(path)
     return "/" if folder == "." else folder
 
 
 def common_parent(paths: list[str]) -> str:
-    """The deepest folder that holds all paths; a single path is its own."""
+    """Returns the deepest folder that holds all paths; a single path is its own."""
     if len(paths) == 1:
         return paths[0]
     split = [path.strip("/").split("/") if path.strip("/") else [] for path in paths]

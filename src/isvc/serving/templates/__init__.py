@@ -14,10 +14,10 @@ from typing import Any
 
 from isvc.serving.templates import nodes
 from isvc.serving.templates.errors import TemplateError
-from isvc.serving.templates.execution import Execution, escaped
+from isvc.serving.templates.execution import Execution, escape_html
 from isvc.serving.templates.functions import BUILTIN, Function
 from isvc.serving.templates.parser import parse
-from isvc.serving.templates.values import Fields, Value, typed
+from isvc.serving.templates.values import Fields, Value, typed_value
 
 __all__ = ["Fields", "TemplateError", "fill", "is_template", "render"]
 
@@ -26,10 +26,10 @@ _FIELD = re.compile(r"\{\{ *\.([A-Za-z]\w*) *\}\}", re.ASCII)
 
 def render(template: str, values: Mapping[str, Any], *, missing: str = "<no value>", escape: bool = False) -> str:
     """Fill the template in. `missing` stands for absent map keys; `escape` escapes values as Go's html/template."""
-    if (text := _joined(template, values, escape=escape)) is not None:
+    if (text := _fill_plain(template, values, escape=escape)) is not None:
         return text
-    parsed = _parsed(template)
-    return Execution(parsed, BUILTIN, strict=False, missing=missing, escape=escape).run(typed(values))
+    parsed = _parse(template)
+    return Execution(parsed, BUILTIN, strict=False, missing=missing, escape=escape).run(typed_value(values))
 
 
 def fill(template: str, root: Value, functions: Mapping[str, Function], *, strict: bool = True) -> str:
@@ -38,37 +38,37 @@ def fill(template: str, root: Value, functions: Mapping[str, Function], *, stric
     An absent map key is an error, unless `strict` is False: then it is the empty text.
     """
     known = {**BUILTIN, **functions}
-    parsed = _parsed(template, frozenset(functions))
+    parsed = _parse(template, frozenset(functions))
     return Execution(parsed, known, strict=strict, missing="<no value>" if strict else "", escape=False).run(root)
 
 
 def is_template(text: str, functions: Iterable[str]) -> bool:
     """Whether the text is a template by itself: no block begins or ends elsewhere."""
     try:
-        _parsed(text, frozenset(functions))
+        _parse(text, frozenset(functions))
     except TemplateError:
         return False
     return True
 
 
-def _joined(template: str, values: Mapping[str, Any], *, escape: bool) -> str | None:
-    """A template of nothing but text and fields that hold text, filled in; None for any other."""
+def _fill_plain(template: str, values: Mapping[str, Any], *, escape: bool) -> str | None:
+    """Returns a template of nothing but text and fields that hold text, filled in; None for any other."""
     pieces = list(_pieces(template))
     for index in range(1, len(pieces), 2):
         value = values.get(pieces[index])
         if type(value) is not str:
             return None
-        pieces[index] = escaped(value) if escape else value
+        pieces[index] = escape_html(value) if escape else value
     return "".join(pieces) if pieces else None
 
 
 @lru_cache(maxsize=256)
 def _pieces(template: str) -> tuple[str, ...]:
-    """Text and names of fields in turn; nothing if the template holds more than that."""
+    """Returns text and names of fields in turn; nothing if the template holds more than that."""
     pieces = tuple(_FIELD.split(template))
     return () if any("{{" in text for text in pieces[::2]) else pieces
 
 
 @lru_cache(maxsize=256)
-def _parsed(template: str, functions: frozenset[str] = frozenset()) -> nodes.Template:
+def _parse(template: str, functions: frozenset[str] = frozenset()) -> nodes.Template:
     return parse(template, {*BUILTIN, *functions})

@@ -9,7 +9,7 @@ from typing import Any
 from isvc.serving.templates import nodes
 from isvc.serving.templates.errors import TemplateError
 from isvc.serving.templates.functions import Function, Html, Unfit, html_escaped
-from isvc.serving.templates.printing import shown
+from isvc.serving.templates.printing import to_text
 from isvc.serving.templates.values import (
     ANY,
     BOOL,
@@ -23,7 +23,7 @@ from isvc.serving.templates.values import (
     Value,
     indirect,
     is_true,
-    untyped,
+    untyped_value,
 )
 
 _MOST_STEPS = 50_000
@@ -47,8 +47,8 @@ _ABSENT = _Absent()
 _Piped = Value | None | _Absent
 
 
-def escaped(text: str) -> str:
-    """The text as html/template writes it."""
+def escape_html(text: str) -> str:
+    """Returns the text as html/template writes it."""
     return html_escaped(text).replace("+", "&#43;")
 
 
@@ -111,9 +111,9 @@ class Execution:
         value = self.pipeline(dot, node.pipeline)
         if node.pipeline.declares:
             return
-        text = shown(value, self.missing)
+        text = to_text(value, self.missing)
         done = not self.escape or (value is not None and isinstance(value.data, Html))
-        self.write(text if done else escaped(text))
+        self.write(text if done else escape_html(text))
 
     def branch(self, dot: Maybe, node: nodes.Branch) -> None:
         mark = len(self.variables)
@@ -156,7 +156,7 @@ class Execution:
                 raise self.fault(f"can't use {value.data} to iterate over more than one variable")
             return ((None, Value(value.type, number)) for number in range(max(value.data, 0)))
         if value.type.kind not in ("map", "slice"):
-            raise self.fault(f"range can't iterate over {shown(value)}")
+            raise self.fault(f"range can't iterate over {to_text(value)}")
         return value.items()
 
     def set_loop_variables(self, pipeline: nodes.Pipeline, index: Maybe, elem: Maybe) -> None:
@@ -228,7 +228,7 @@ class Execution:
         return self.operand(dot, first)
 
     def operand(self, dot: Maybe, node: nodes.Operand) -> Maybe:
-        """An operand where any type will do."""
+        """Returns an operand where any type will do."""
         self.at = node.at
         match node:
             case nodes.Dot():
@@ -316,7 +316,7 @@ class Execution:
             return None
         elem = value.type.elem
         assert elem is not None
-        return untyped(data[name]) if elem is ANY else Value(elem, data[name])
+        return untyped_value(data[name]) if elem is ANY else Value(elem, data[name])
 
     def call_method(self, value: Value, found: Any, name: str, has_arguments: bool) -> Maybe:
         way, method = found
@@ -379,7 +379,7 @@ class Execution:
         return self.fitting(self.operand(dot, node), kind)
 
     def fitting(self, value: Maybe, kind: Type) -> Maybe:
-        """The value as an argument of a type, through a pointer if that is what it takes."""
+        """Returns the value as an argument of a type, through a pointer if that is what it takes."""
         if kind is ANY or kind is REFLECTED:
             return value
         if value is None:

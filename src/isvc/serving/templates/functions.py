@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
-from isvc.serving.templates.printing import plain, shown, sprint, sprintf
+from isvc.serving.templates.printing import plain, sprint, sprintf, to_text
 from isvc.serving.templates.values import (
     ANY,
     BASIC,
@@ -54,7 +54,7 @@ def _text(values: Sequence[Maybe]) -> str:
     if len(values) == 1 and values[0] is not None and values[0].type.kind == "string":
         return str(values[0].data)
     return sprint(
-        [Value(STRING, shown(each)) if each is None or each.type.kind == "pointer" else each for each in values]
+        [Value(STRING, to_text(each)) if each is None or each.type.kind == "pointer" else each for each in values]
     )
 
 

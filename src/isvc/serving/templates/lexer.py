@@ -94,7 +94,7 @@ class _Action:
             raise TemplateError("unclosed action", at)
         first = template[at]
         if first in _SPACE:
-            return self._matched("space", _SPACES)
+            return self._match("space", _SPACES)
         if first in _SIGNS:
             return Token(_SIGNS[first], first, at)
         if first == ":":
@@ -102,7 +102,7 @@ class _Action:
                 raise TemplateError("expected :=", at)
             return Token(":=", ":=", at)
         if first in _LITERALS:
-            return self._matched(*_LITERALS[first])
+            return self._match(*_LITERALS[first])
         if first == "$" or (first == "." and not template[at + 1 : at + 2].isdigit()):
             return self._name("variable" if first == "$" else "field", first)
         if first in "+-." or first in "0123456789":
@@ -113,7 +113,7 @@ class _Action:
             return Token("character sign", first, at)
         raise TemplateError(f"unrecognized character in action: {first!r}", at)
 
-    def _matched(self, kind: str, pattern: re.Pattern[str]) -> Token:
+    def _match(self, kind: str, pattern: re.Pattern[str]) -> Token:
         match = pattern.match(self.template, self.position)
         if match is None:
             raise TemplateError(f"unterminated {kind}", self.position)
@@ -138,7 +138,7 @@ class _Action:
         return Token(kind, text, self.position)
 
     def _number(self) -> Token:
-        token = self._matched("number", _NUMBER)
+        token = self._match("number", _NUMBER)
         end = self.position + len(token.text)
         following = self.template[end : end + 1]
         if _is_word(following) or following in ("+", "-"):

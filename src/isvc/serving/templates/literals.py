@@ -45,17 +45,17 @@ def _floating(text: str, at: int) -> Constant:
 
 
 def character(text: str, at: int) -> Constant:
-    content = _unescaped(text[1:-1], at, other_quote='"')
+    content = _unescape(text[1:-1], at, other_quote='"')
     if len(content) != 1:
         raise TemplateError(f"malformed character constant: {text}", at)
     return Constant(ord(content), float(ord(content)), False)
 
 
 def string(text: str, at: int) -> str:
-    return text[1:-1].replace("\r", "") if text[0] == "`" else _unescaped(text[1:-1], at, other_quote="'")
+    return text[1:-1].replace("\r", "") if text[0] == "`" else _unescape(text[1:-1], at, other_quote="'")
 
 
-def _unescaped(content: str, at: int, other_quote: str) -> str:
+def _unescape(content: str, at: int, other_quote: str) -> str:
     def plain(match: re.Match[str]) -> str:
         short, two, four, eight, octal, _ = match.groups()
         if short and short != other_quote:

@@ -14,7 +14,7 @@ _LITERALS = (nodes.Bool, nodes.Dot, nodes.Nil, nodes.Number, nodes.String)
 
 
 def parse(template: str, functions: Collection[str]) -> nodes.Template:
-    """The tree of a template that may call these functions."""
+    """Returns the tree of a template that may call these functions."""
     parser = _Parser(tokens(template), functions)
     try:
         body = parser.body(None)
@@ -68,7 +68,7 @@ class _Parser:
     # -- text and actions
 
     def body(self, opened: Token | None) -> tuple[nodes.Node, ...]:
-        """Everything up to the `else` or `end` of what was opened, or else to the end of the template."""
+        """Returns everything up to the `else` or `end` of what was opened, or else to the end of the template."""
         found: list[nodes.Node] = []
         while (token := self.next_word()).kind != "end of template":
             if token.kind == "text":
@@ -155,7 +155,7 @@ class _Parser:
         return nodes.Call(word.at, name, pipeline)
 
     def define(self, word: Token, name: str) -> None:
-        """What a defined template sees is its own: no variables from around it."""
+        """Parses a defined template, which sees what is its own: no variables from around it."""
         at, around, ranges = word.at, self.variables, self.ranges
         self.variables, self.ranges = ["$"], 0
         body = self.body(word)

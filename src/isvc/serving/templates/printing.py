@@ -16,8 +16,8 @@ _SHORT = {c: "\\" + letter for c, letter in zip('\a\b\f\n\r\t\v"\\', 'abfnrtv"\\
 _VERB = re.compile(r"%(?P<flags>[-+# 0]*)(?P<width>\*|\d*)(?:\.(?P<precision>\*|\d*))?(?P<verb>.|\Z)", re.DOTALL)
 
 
-def shown(value: Maybe, missing: str = "<no value>") -> str:
-    """What an action prints: pointers are followed."""
+def to_text(value: Maybe, missing: str = "<no value>") -> str:
+    """Returns what an action prints: pointers are followed."""
     if value is None:
         return missing
     end = indirect(value) if value.type.kind == "pointer" else value
@@ -52,7 +52,7 @@ def plain(value: Maybe, depth: int = 0) -> str:
 
 
 def scalar(value: Value) -> str:
-    """A struct that JSON writes as one value. A time that is not set is the first of the first year."""
+    """Returns a struct that JSON writes as one value. A time that is not set is the first of the first year."""
     if value.data is None:
         return {"time": "0001-01-01 00:00:00 +0000 UTC", "quantity": "0", "number or text": "0"}.get(
             value.type.scalar, ""
@@ -99,7 +99,7 @@ def sprintf(template: str, values: Sequence[Maybe]) -> str:
         given = rest.pop(0) if rest else None
         return given.data if given is not None and given.type.kind == "int" else 0
 
-    def filled(match: re.Match[str]) -> str:
+    def fill(match: re.Match[str]) -> str:
         nonlocal unused
         width, precision = number(match["width"]) or 0, number(match["precision"])
         verb, flags = match["verb"], match["flags"]
@@ -110,51 +110,51 @@ def sprintf(template: str, values: Sequence[Maybe]) -> str:
         unused -= 1
         if abs(width) > _WIDEST or (precision or 0) > _WIDEST:
             return "%!(BADWIDTH)"
-        text = _formatted(verb, rest.pop(0), precision, flags)
+        text = _format(verb, rest.pop(0), precision, flags)
         if "-" in flags or width < 0:
             return text.ljust(abs(width))
         zeros = "0" in flags and re.fullmatch(r"[-+]?[\d.]+", text)
         return text.zfill(width) if zeros else text.rjust(width)
 
-    text = _VERB.sub(filled, template)
+    text = _VERB.sub(fill, template)
     if rest:
-        text += f"%!(EXTRA {', '.join(f'{_named(each)}={plain(each)}' if each else '<nil>' for each in rest)})"
+        text += f"%!(EXTRA {', '.join(f'{_type_name(each)}={plain(each)}' if each else '<nil>' for each in rest)})"
     return text
 
 
-def _named(value: Value) -> str:
+def _type_name(value: Value) -> str:
     return value.type.name
 
 
-def _formatted(verb: str, value: Maybe, precision: int | None, flags: str) -> str:
+def _format(verb: str, value: Maybe, precision: int | None, flags: str) -> str:
     if verb == "T":
         return "<nil>" if value is None else value.type.name
     if value is None:
         return "<nil>" if verb == "v" else f"%!{verb}(<nil>)"
     if verb == "v":
-        return _signed(plain(value), value, flags)
+        return _add_sign(plain(value), value, flags)
     if value.type.kind in ("slice", "map") and value.type.elem is not None:
-        pairs = [(key, _formatted(verb, each, precision, flags)) for key, each in value.items()]
+        pairs = [(key, _format(verb, each, precision, flags)) for key, each in value.items()]
         if value.type.kind == "slice":
             return f"[{' '.join(text for _, text in pairs)}]"
-        return f"map[{' '.join(f'{_formatted(verb, key, precision, flags)}:{text}' for key, text in pairs)}]"
+        return f"map[{' '.join(f'{_format(verb, key, precision, flags)}:{text}' for key, text in pairs)}]"
     if value.type.scalar:
         value = Value(STRING, scalar(value))
     if value.type.kind == "struct":
-        return f"{{{' '.join(_formatted(verb, value.field(each), precision, flags) for each in value.type.fields)}}}"
+        return f"{{{' '.join(_format(verb, value.field(each), precision, flags) for each in value.type.fields)}}}"
     form = _FORMS.get(value.type.kind, {}).get(verb)
     if form is None:
-        return f"%!{verb}({_named(value)}={plain(value)})"
-    return _signed(form(value.data, precision), value, flags)
+        return f"%!{verb}({_type_name(value)}={plain(value)})"
+    return _add_sign(form(value.data, precision), value, flags)
 
 
-def _signed(text: str, value: Value, flags: str) -> str:
+def _add_sign(text: str, value: Value, flags: str) -> str:
     is_number = value.type.kind in ("int", "float")
     return "+" + text if "+" in flags and is_number and not text.startswith("-") else text
 
 
-def _quoted(text: str, _: int | None) -> str:
-    return f'"{"".join(_SHORT.get(c) or (c if c.isprintable() else _numbered(c)) for c in text)}"'
+def _quote(text: str, _: int | None) -> str:
+    return f'"{"".join(_SHORT.get(c) or (c if c.isprintable() else _escape(c)) for c in text)}"'
 
 
 def _character(code: int) -> str:
@@ -162,7 +162,7 @@ def _character(code: int) -> str:
     return chr(code) if is_valid else "\ufffd"
 
 
-def _numbered(character: str) -> str:
+def _escape(character: str) -> str:
     code = ord(character)
     return rf"\x{code:02x}" if code < 128 else rf"\u{code:04x}"
 
@@ -183,12 +183,12 @@ _INTEGERS: dict[str, _Form] = {
     "x": lambda number, _: f"{number:x}",
     "X": lambda number, _: f"{number:X}",
     "c": lambda number, _: _character(number),
-    "q": lambda number, _: f"'{_quoted(_character(number), None)[1:-1]}'",
+    "q": lambda number, _: f"'{_quote(_character(number), None)[1:-1]}'",
 }
 _FORMS: dict[str, dict[str, _Form]] = {
     "string": {
         "s": lambda text, precision: text if precision is None else text[:precision],
-        "q": _quoted,
+        "q": _quote,
         "x": lambda text, _: text.encode().hex(),
         "X": lambda text, _: text.encode().hex().upper(),
     },

@@ -54,29 +54,29 @@ class Type:
         return {} if self.kind == "struct" and not self.scalar else _ZEROS.get(self.kind)
 
     def find(self, name: str) -> tuple[Field, ...]:
-        """The way to a field, through embedded structs: the nearest one, unless two are equally near."""
-        way = self.ways.get(name) or self._searched(name)
+        """Returns the way to a field, through embedded structs: the nearest one, unless two are equally near."""
+        way = self.ways.get(name) or self._search(name)
         if way:
             self.ways[name] = way
         return way
 
-    def _searched(self, name: str) -> tuple[Field, ...]:
+    def _search(self, name: str) -> tuple[Field, ...]:
         level: list[tuple[tuple[Field, ...], Type]] = [((), self)]
         while level:
             found = [(*way, each) for way, struct in level for each in struct.fields if each.name == name]
             if found:
                 return found[0] if len(found) == 1 else ()
-            level = list(_embedded(level))
+            level = list(_embedded_types(level))
         return ()
 
     def all_fields(self) -> Iterator[Field]:
-        """Its own fields and those of embedded structs."""
+        """Yields its own fields and those of embedded structs."""
         yield from self.fields
-        for _, inner in _embedded([((), self)]):
+        for _, inner in _embedded_types([((), self)]):
             yield from inner.all_fields()
 
     def method(self, name: str) -> tuple[tuple[Field, ...], Method] | None:
-        """A method and the way to it, through embedded structs: the nearest one."""
+        """Returns a method and the way to it, through embedded structs: the nearest one."""
         if self.reached is None:
             self.reached = self._methods()
         return self.reached.get(name)
@@ -87,11 +87,11 @@ class Type:
         while level:
             for way, struct in level:
                 found = {name: (way, method) for name, method in struct.methods.items()} | found
-            level = list(_embedded(level))
+            level = list(_embedded_types(level))
         return found
 
 
-def _embedded(level: list[tuple[tuple[Field, ...], Type]]) -> Iterator[tuple[tuple[Field, ...], Type]]:
+def _embedded_types(level: list[tuple[tuple[Field, ...], Type]]) -> Iterator[tuple[tuple[Field, ...], Type]]:
     for way, struct in level:
         for each in struct.fields:
             if each.embedded:
@@ -120,7 +120,7 @@ class Value:
         return self.data is None and self.type.kind in ("pointer", "map", "slice")
 
     def target(self) -> Value:
-        """What a pointer that is not nil points to."""
+        """Returns what a pointer that is not nil points to."""
         assert self.type.elem is not None
         return Value(self.type.elem, self.data, ("*", self.place))
 
@@ -137,7 +137,7 @@ class Value:
         return value
 
     def items(self) -> Iterator[tuple[Value, Value]]:
-        """Keys and elements of a map in order of its keys, or indices and elements of a slice."""
+        """Yields keys and elements of a map in order of its keys, or indices and elements of a slice."""
         elem, data = self.type.elem, self.data or ()
         assert elem is not None
         if isinstance(data, Mapping):
@@ -153,12 +153,12 @@ Maybe: TypeAlias = Value | None
 
 def element(kind: Type, data: Any, place: Hashable = None) -> Value:
     if kind is ANY:
-        return untyped(data, place)
+        return untyped_value(data, place)
     return Value(kind, kind.zero() if data is None else data, place)
 
 
 def indirect(value: Value) -> Value:
-    """The end of pointers, which is a nil pointer when there is one."""
+    """Returns the end of pointers, which is a nil pointer when there is one."""
     while value.type.kind == "pointer" and value.data is not None:
         value = value.target()
     return value
@@ -176,17 +176,17 @@ class Fields(dict[str, Any]):
     """A Go struct made of Python values: unlike a map, asking it for a field that it does not have is an error."""
 
 
-def typed(value: Any, place: Hashable = None) -> Value:
-    """A Python value with the type Go would have for it."""
+def typed_value(value: Any, place: Hashable = None) -> Value:
+    """Returns a Python value with the type Go would have for it."""
     return Value(_type_of(value), value, place)
 
 
-def untyped(value: Any, place: Hashable = None) -> Value:
-    """A Python value as Go reads YAML without a type: maps and slices whose elements may be anything."""
+def untyped_value(value: Any, place: Hashable = None) -> Value:
+    """Returns a Python value as Go reads YAML without a type: maps and slices whose elements may be anything."""
     if isinstance(value, float):
         return Value(FLOAT64, value, place)
     if isinstance(value, str | bool | int):
-        return typed(value, place)
+        return typed_value(value, place)
     return Value(_collection("slice" if isinstance(value, list) else "map", ANY), value, place)
 
 

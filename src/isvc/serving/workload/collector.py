@@ -18,7 +18,7 @@ _STATEMENTS: Final = tuple(
 
 
 def collector(component: Component, config: Config) -> Child | None:
-    """A collector for the metrics that the component scales on, if it scales on any of its own."""
+    """Returns a collector for the metrics that the component scales on, if it scales on any of its own."""
     scaling = component.spec.auto_scaling
     metrics = [
         name

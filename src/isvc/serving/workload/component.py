@@ -39,7 +39,7 @@ class Component:
         return self.annotations.get(AUTOSCALER_CLASS, "hpa")
 
     def metadata(self, labels: Mapping[str, str] | None = None, name: str = "") -> Object:
-        """Fresh metadata for a child, with the component's labels unless others are given."""
+        """Makes metadata for a child, with the component's labels unless others are given."""
         metadata: Object = {
             "name": name or self.name,
             "namespace": self.namespace,

@@ -79,7 +79,7 @@ def _manifest(metadata: Object, app: str, pod: Object, own: ComponentExtensionSp
 
 
 def _rollout(deploy: DeployConfig) -> Object:
-    """The configured rollout, which only counts where Standard is the default mode."""
+    """Returns the configured rollout, which only counts where Standard is the default mode."""
     rollout: Object = {"maxUnavailable": "25%", "maxSurge": "25%"}
     strategy = deploy.deployment_rollout_strategy
     configured = strategy.default_rollout if strategy else None
@@ -92,12 +92,12 @@ def _rollout(deploy: DeployConfig) -> Object:
 
 
 def _count_or_share(text: str) -> int | str:
-    """The settings hold text; Kubernetes wants a number of pods as a number."""
+    """Turns the text of a setting into a number where it is one: Kubernetes wants a number of pods as such."""
     return int(text) if text.isdigit() else text
 
 
 def with_defaults(pod: Object) -> Object:
-    """The pod spec with what the API server would fill in, and a readiness probe for containers that serve."""
+    """Returns the pod spec with what the API server would fill in, and a readiness probe for containers that serve."""
     missing = {key: value for key, value in _POD_DEFAULTS.items() if pod.get(key) in (None, "")}
     return {**pod, **missing, "containers": [_container(container) for container in pod.get("containers") or ()]}
 

@@ -23,7 +23,7 @@ _ABSENT = Readiness("")
 
 
 def readiness(deployments: Sequence[Object]) -> Readiness:
-    """By weight: a failure to create pods, then unavailability, then how the rollout is going."""
+    """Decides by weight: a failure to create pods, then unavailability, then how the rollout is going."""
     failure = _condition(deployments, REPLICA_FAILURE)
     if failure.status == "True":
         return failure._replace(status="False")

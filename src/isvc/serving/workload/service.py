@@ -9,7 +9,7 @@ from isvc.engine.policies import SERVICE_PORTS
 from isvc.kube.objects import Object
 from isvc.kube.resource import SERVICES
 from isvc.serving import names
-from isvc.serving.containers import TRANSFORMER, named
+from isvc.serving.containers import TRANSFORMER, find_by_name
 from isvc.serving.workload.component import Component, Worker
 from isvc.serving.workload.deployment import DEFAULT_PORT
 
@@ -33,7 +33,7 @@ def is_grpc(port: Object) -> bool:
 
 
 def http_target_port(service: Object) -> int:
-    """The port that the server itself listens on for HTTP; a headless Service does not translate ports."""
+    """Returns the port that the server itself listens on for HTTP; a headless Service does not translate ports."""
     for port in service.get("spec", {}).get("ports") or ():
         target = port.get("targetPort")
         if not is_grpc(port) and isinstance(target, int) and target > 0:
@@ -56,13 +56,13 @@ def _ports(component: Component) -> list[Object]:
     containers = component.pod.get("containers") or []
     if not containers:
         return []
-    container = named(containers, TRANSFORMER) or containers[0]
+    container = find_by_name(containers, TRANSFORMER) or containers[0]
     if not container.get("ports"):
         return [{"name": component.name, "port": PORT, "targetPort": DEFAULT_PORT, "protocol": "TCP"}]
-    return [_port(port, PORT if first else port["containerPort"]) for first, port in _marked(container["ports"])]
+    return [_port(port, PORT if first else port["containerPort"]) for first, port in _mark_first(container["ports"])]
 
 
-def _marked(ports: list[Object]) -> list[tuple[bool, Object]]:
+def _mark_first(ports: list[Object]) -> list[tuple[bool, Object]]:
     return [(index == 0, port) for index, port in enumerate(ports)]
 
 

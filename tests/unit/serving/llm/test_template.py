@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from isvc.api import DecodeError
 from isvc.kube import gojson as go
 from isvc.serving.llm.functions import FUNCTIONS
-from isvc.serving.llm.gojson import written
+from isvc.serving.llm.gojson import write
 from isvc.serving.llm.gotypes import go_type
 from isvc.serving.llm.template import Template
 from isvc.serving.templates import TemplateError, fill
-from isvc.serving.templates.values import typed
+from isvc.serving.templates.values import typed_value
 
 CONFIG = go_type("llm.LLMInferenceServiceConfig")
 PIECES = ("{{ .Name }}", "{{ if .Name }}x{{ end }}", "{{ if .Name }}", "{{ end }}", 'said "so"', "a\\b", "text", "")
@@ -24,11 +24,11 @@ def config(*args: str, image: str = "vllm") -> dict[str, object]:
 
 
 def filled_in(template: Template, name: str) -> str:
-    return fill(template.text, typed({"Name": name}), FUNCTIONS)
+    return fill(template.text, typed_value({"Name": name}), FUNCTIONS)
 
 
 def as_go_writes(filled: str) -> str:
-    return go.dumps(written(orjson.loads(filled), CONFIG))
+    return go.dumps(write(orjson.loads(filled), CONFIG))
 
 
 @given(st.lists(st.lists(st.sampled_from(PIECES)).map("".join), max_size=4), st.text('ab"\\,[]', max_size=8))

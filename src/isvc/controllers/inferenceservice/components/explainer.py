@@ -13,7 +13,7 @@ from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as annotation
 from isvc.serving import names
-from isvc.serving.containers import MODEL_SERVER, named
+from isvc.serving.containers import MODEL_SERVER, find_by_name
 from isvc.serving.refused import Refused
 from isvc.serving.server_defaults import MODEL_DIR
 from isvc.serving.storage.schemes import check_storage_uri
@@ -48,7 +48,7 @@ def build(observed: Observed, spec: ExplainerSpec, service: Object) -> Component
 def _storage_uri(spec: ExplainerSpec) -> str | None:
     if spec.art is not None:
         return spec.art.storage_uri or None
-    variable = named(spec.pod["containers"][0].get("env"), STORAGE_URI)
+    variable = find_by_name(spec.pod["containers"][0].get("env"), STORAGE_URI)
     return str(variable.get("value", "")) if variable is not None else None
 
 

@@ -18,7 +18,7 @@ from isvc.kube.objects import Object, dig, labels_of
 from isvc.kube.quantity import Quantity
 from isvc.serving import annotations as annotation
 from isvc.serving import names
-from isvc.serving.containers import MODEL_SERVER, WORKER, find_container, named, set_env
+from isvc.serving.containers import MODEL_SERVER, WORKER, find_by_name, find_container, set_env
 from isvc.serving.podspec import merge_containers, merge_pods
 from isvc.serving.refused import Refused
 from isvc.serving.runtimes import Runtime
@@ -125,7 +125,7 @@ def _worker_pod(theirs: RuntimeWorkerSpec, mine: WorkerSpec) -> Object:
     if not containers:
         message = "No workerSpec container configuration found in selected serving runtime"
         raise WorkersRefused(message, summary=message)
-    base = named(containers, WORKER)
+    base = find_by_name(containers, WORKER)
     if base is None:
         message = f"failed to find {WORKER} in ServingRuntime containers"
         raise WorkersRefused(message, summary=message)

@@ -15,7 +15,7 @@ from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as annotation
 from isvc.serving import names
-from isvc.serving.containers import MODEL_SERVER, TRANSFORMER, named, set_env
+from isvc.serving.containers import MODEL_SERVER, TRANSFORMER, find_by_name, set_env
 from isvc.serving.endpoints import is_multi_model
 from isvc.serving.podspec import fill_placeholders, merge_containers, merge_pods, tagged_image
 from isvc.serving.refused import Refused
@@ -92,8 +92,8 @@ def build(observed: Observed, variant: Variant) -> Component:
 def storage_uri(spec: PredictorSpec) -> str | None:
     if spec.model is not None:
         return spec.model.storage_uri
-    container = named(spec.pod.get("containers"), MODEL_SERVER) or {}
-    variable = named(container.get("env"), STORAGE_URI)
+    container = find_by_name(spec.pod.get("containers"), MODEL_SERVER) or {}
+    variable = find_by_name(container.get("env"), STORAGE_URI)
     return str(variable.get("value", "")) if variable is not None else None
 
 
@@ -130,12 +130,12 @@ def _model_pod(model: ModelSpec, spec: PredictorSpec, runtime: Runtime, service:
     mine: list[Object] = spec.pod.get("containers") or []
     if not theirs:
         raise invalid_spec("no container configuration found in selected serving runtime")
-    base = named(theirs, MODEL_SERVER)
+    base = find_by_name(theirs, MODEL_SERVER)
     if base is None:
         raise invalid_spec(f"failed to find {MODEL_SERVER} in ServingRuntime containers")
     server = _filled(merge_containers(base, model.container), runtime, service)
     containers = [tagged_image(server, model.runtime_version, runtime.server_type)]
-    transformer, overlay = named(theirs, TRANSFORMER), named(mine, TRANSFORMER)
+    transformer, overlay = find_by_name(theirs, TRANSFORMER), find_by_name(mine, TRANSFORMER)
     if transformer is not None and overlay is not None:
         transformer = merge_containers(transformer, overlay)
     if beside := transformer or overlay:

@@ -14,7 +14,7 @@ from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as annotation
 from isvc.serving import names
-from isvc.serving.containers import named, set_env
+from isvc.serving.containers import find_by_name, set_env
 from isvc.serving.refused import Refused
 from isvc.serving.storage.schemes import check_storage_uri
 from isvc.serving.workload.component import Component
@@ -27,7 +27,7 @@ def build(observed: Observed, spec: TransformerSpec, service: Object) -> Compone
     if not containers:
         raise Refused("the transformer has no container: set spec.transformer.containers")
     annotations = {**observed.annotations}
-    variable = named(containers[0].get("env"), STORAGE_URI)
+    variable = find_by_name(containers[0].get("env"), STORAGE_URI)
     if variable is not None:
         annotations[annotation.SOURCE_URI] = source = str(variable.get("value", ""))
         check_storage_uri(source, observed.storage_containers)

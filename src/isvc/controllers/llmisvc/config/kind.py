@@ -23,7 +23,7 @@ from isvc.kube.conditions import FALSE, TRUE, ConditionSet, is_true
 from isvc.kube.objects import Key, Object, dig, finalizers_of
 from isvc.kube.patch import merge_patch
 from isvc.serving.environment import Environment
-from isvc.serving.llm.spelling import spelled
+from isvc.serving.llm.gojson import rewrite_spec
 from isvc.toolkit.cache import Reader
 
 FINALIZER: Final = f"{GROUP}/llmisvcconfig-finalizer"
@@ -56,7 +56,7 @@ def llm_inference_service_configs(reader: Reader, environment: Environment) -> K
             return Observed(raw, found, now=now)
         spec = raw.get("spec") or {}
         try:
-            return Observed(raw, found, spelled(spec, LLMInferenceServiceConfig), now=now)
+            return Observed(raw, found, rewrite_spec(spec, LLMInferenceServiceConfig), now=now)
         except DecodeError as error:
             return Observed(raw, found, problem=str(error), now=now)
 

@@ -18,7 +18,7 @@ from isvc.engine.plan import Child
 from isvc.engine.policies import SPEC
 from isvc.kube.objects import Object, annotations_of, dig
 from isvc.kube.resource import RESOURCE_CLAIM_TEMPLATES
-from isvc.serving.containers import find_container, listed, named
+from isvc.serving.containers import ensure_list, find_by_name, find_container
 from isvc.serving.names import child
 from isvc.serving.refused import Refused
 
@@ -45,8 +45,8 @@ def claim(observed: Observed, pod: Object) -> None:
     annotations = annotations_of(observed.raw)
     if DEVICE_CLASS not in annotations:
         return
-    claims = listed(pod, "resourceClaims")
-    if named(claims, _CLAIM) is None:
+    claims = ensure_list(pod, "resourceClaims")
+    if find_by_name(claims, _CLAIM) is None:
         claims.append({"name": _CLAIM, "resourceClaimTemplateName": _name(observed, _spec(annotations))})
     wanted = annotations.get(DEVICE_CONTAINER, "").strip()
     containers = pod.get("containers") or []
@@ -54,7 +54,7 @@ def claim(observed: Observed, pod: Object) -> None:
     if target is not None:
         target["resources"] = dict(target.get("resources") or {})
         given = target["resources"].get("claims") or []
-        if named(given, _CLAIM) is None:
+        if find_by_name(given, _CLAIM) is None:
             target["resources"]["claims"] = [*given, {"name": _CLAIM}]
 
 

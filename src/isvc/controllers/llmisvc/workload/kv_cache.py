@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isvc.kube.objects import Object, dig
 from isvc.kube.quantity import Quantity
-from isvc.serving.containers import find_container, listed, mount
+from isvc.serving.containers import ensure_list, find_container, mount
 
 
 def attach_tiers(workload: Object, pod: Object, container_name: str) -> None:
@@ -16,11 +16,11 @@ def attach_tiers(workload: Object, pod: Object, container_name: str) -> None:
         if source is None:
             continue
         name = f"kv-cache-secondary-{index}"
-        listed(pod, "volumes").append({"name": name, **source})
+        ensure_list(pod, "volumes").append({"name": name, **source})
         if container is None:
             continue
         folder = dig(disk, "pvc", "ref", "path") if "persistentVolumeClaim" in source else ""
-        listed(container, "volumeMounts").append(mount(name, f"/mnt/kv-cache-{index}", sub_path=folder or ""))
+        ensure_list(container, "volumeMounts").append(mount(name, f"/mnt/kv-cache-{index}", sub_path=folder or ""))
         if size := dig(disk, "emptyDir", "size"):
             _request_disk(container, size)
 

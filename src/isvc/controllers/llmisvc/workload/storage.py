@@ -18,7 +18,7 @@ from isvc.controllers.llmisvc.workload.lora import Adapter
 from isvc.controllers.llmisvc.workload.phases import CONTAINER
 from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of
 from isvc.serving.config import StorageInitializerConfig
-from isvc.serving.containers import add_missing_env, find_init_container, listed, set_env, variable
+from isvc.serving.containers import add_missing_env, ensure_list, find_init_container, set_env, variable
 from isvc.serving.credentials import add_service_account_credentials
 from isvc.serving.refused import MissingSecret, Refused
 from isvc.serving.storage import Source, init_container, oci
@@ -135,7 +135,7 @@ def _download(
     """One init container for all of them; its folder is shared with the target, which may only read."""
     deployed = find_init_container(live or {}, init_container.NAME)
     container = _initializer(observed, sources, customized, deployed)
-    listed(pod, "initContainers").append(container)
+    ensure_list(pod, "initContainers").append(container)
     folder = common_parent([source.path for source in sources])
     alone = len(sources) == 1 and sources[0].path == MODEL_PATH
     init_container.mount_model(pod, init_container.NAME, folder, oci.PROVISION_VOLUME, read_only=False)
