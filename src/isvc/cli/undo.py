@@ -41,7 +41,7 @@ def command(cluster: Cluster, name: str, to_revision: int | None, dry_run: bool)
 
 
 def _difference(history: History, revision: Object) -> str:
-    from isvc.insight.operations.text import difference
+    from isvc.insight.operations.history import difference
 
     before, after = history.service.get("spec") or {}, revision["data"].get("spec") or {}
     return difference({"spec": before}, {"spec": after}, "now", f"revision {revision['revision']}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from isvc.api.annotations import AUTOSCALER_CLASS, AutoscalerClass
 from isvc.api.completion import complete
@@ -15,16 +15,17 @@ from isvc.api.implementations import (
     implementations,
     named_models,
 )
-from isvc.api.inferenceservice import InferenceService, PredictorSpec
-from isvc.api.modes import DEPLOYMENT_MODE, current_name
+from isvc.api.inferenceservice import CanarySpec, InferenceService, InferenceServiceSpec, PredictorSpec
+from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, current_name
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
-from isvc.api.validation.canary import canaries
 from isvc.api.validation.components import blocked_variables, component_problems
 from isvc.api.validation.containers import KNOWN_GPUS, parallel_env, parallel_sizes, unknown_gpus
 from isvc.api.validation.scaling import autoscaler_class, scaling
 from isvc.api.validation.storage import confidential, confidential_warnings, storage_uris
 from isvc.kube.names import DNS_1035_LABEL
 from isvc.kube.objects import Object
+
+_SCALING = ("scaleTarget", "scaleMetric", "autoScaling")
 
 
 def validate_service(new: Object, old: Object | None = None, gpus: Iterable[str] = KNOWN_GPUS) -> Verdict:
@@ -133,3 +134,54 @@ def _uri(predictor: PredictorSpec) -> str:
     if predictor.model is not None and predictor.model.storage_uri is not None:
         return predictor.model.storage_uri
     return (chosen[0].storage_uri or "") if chosen else ""
+
+
+def canaries(spec: InferenceServiceSpec, annotations: Mapping[str, str]) -> Iterator[Problem]:
+    if not spec.canary:
+        return
+    if annotations.get(DEPLOYMENT_MODE) != DeploymentMode.STANDARD:
+        yield Problem("spec.canary", f"is for Standard mode only; set the annotation {DEPLOYMENT_MODE}: Standard")
+    chosen = implementations(spec.predictor)
+    if spec.predictor.model is None and not (chosen and chosen[0].storage_uri is not None):
+        yield Problem("spec.canary", "needs a predictor with a model: multi-model servers have no canaries")
+    names = [canary.predictor.name for canary in spec.canary]
+    for index, canary in enumerate(spec.canary):
+        path = f"spec.canary[{index}]"
+        yield from _name(names, index, spec.predictor, path)
+        yield from _one(canary, spec.predictor, path)
+    total = sum(canary.traffic_percent for canary in spec.canary)
+    if total > 100:
+        yield Problem("spec.canary", f"the trafficPercent of all canaries must not exceed 100 together, got {total}")
+
+
+def _name(names: list[str], index: int, stable: PredictorSpec, path: str) -> Iterator[Problem]:
+    name = names[index]
+    if not name:
+        yield Problem(f"{path}.predictor.name", "is required")
+    elif name in names[:index]:
+        yield Problem(f"{path}.predictor.name", f"{name!r} is already the name of another canary")
+    elif name == stable.name:
+        yield Problem(f"{path}.predictor.name", f"{name!r} is already the name of the predictor")
+
+
+def _one(canary: CanarySpec, stable: PredictorSpec, path: str) -> Iterator[Problem]:
+    predictor = canary.predictor
+    if not 0 <= canary.traffic_percent <= 100:
+        yield Problem(f"{path}.trafficPercent", f"must be from 0 to 100, got {canary.traffic_percent}")
+    path = f"{path}.predictor"
+    yield from component_problems(predictor, path)
+    if predictor.worker_spec is not None:
+        yield Problem(f"{path}.workerSpec", "is not for canaries: they run on one node")
+    if predictor.max_replicas > 0:
+        yield Problem(f"{path}.maxReplicas", "is not for canaries: they have a fixed number of replicas (minReplicas)")
+    for field, value in zip(
+        _SCALING, (predictor.scale_target, predictor.scale_metric, predictor.auto_scaling), strict=True
+    ):
+        if value is not None:
+            yield Problem(f"{path}.{field}", "is not for canaries: they have a fixed number of replicas (minReplicas)")
+    most = 1 if stable.min_replicas is None else stable.min_replicas
+    if predictor.min_replicas is not None and predictor.min_replicas > most:
+        yield Problem(
+            f"{path}.minReplicas",
+            f"must not exceed the predictor's minReplicas ({most}), got {predictor.min_replicas}",
+        )

@@ -7,32 +7,21 @@ from typing import Final
 
 from isvc.apiserver.builtin.base import BuiltIn, Claims
 from isvc.apiserver.builtin.kind import Kind
-from isvc.apiserver.builtin.kinds import (
-    access,
-    apps,
-    autoscaling,
-    batch,
-    cluster,
-    core,
-    devices,
-    extensions,
-    network,
-    storage,
-)
+from isvc.apiserver.builtin.kinds import access, cluster, core, extensions, network, storage, workloads
 from isvc.apiserver.resources.description import Description, Scale
 
 KINDS: Final[tuple[Kind, ...]] = (
     *core.KINDS,
     *extensions.KINDS,
-    *apps.KINDS,
+    *workloads.APPS,
     *access.REVIEWS,
-    *autoscaling.KINDS,
-    *batch.KINDS,
+    *workloads.AUTOSCALING,
+    *workloads.BATCH,
     *cluster.KINDS,
     *network.KINDS,
     *access.KINDS,
-    *devices.KINDS,
-    *storage.KINDS,
+    *storage.DEVICES,
+    *storage.STORAGE,
 )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isvc.dashboard.views.secrets import mask
-from isvc.insight.operations.history import History, summary
-from isvc.insight.operations.text import difference
+from isvc.insight.operations.history import History, difference, summary
 from isvc.kube.objects import dig
 from isvc.serving.revisions import generation_of
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import Any
 
 from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 from isvc.insight.operations import NotPossible, kinds
 from isvc.kube.equality import changed_fields
+from isvc.kube.go_yaml import dump
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, Resource
 from isvc.serving.revisions import HISTORY_LABEL, revisions_of
@@ -79,3 +81,11 @@ async def undo(client: Client, history: History, revision: Object) -> None:
     await client.patch(
         history.resource, name_of(service), undo_patch(history, revision), namespace_of(service), kind=PatchKind.JSON
     )
+
+
+def difference(before: Any, after: Any, name_before: str, name_after: str) -> str:
+    """Returns the unified diff of two values as YAML."""
+    lines = difflib.unified_diff(
+        dump(before).splitlines(keepends=True), dump(after).splitlines(keepends=True), name_before, name_after
+    )
+    return "".join(lines)

@@ -33,9 +33,8 @@ from isvc.kube.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from isvc.local.install.config import config_map, with_port
+from isvc.local.install.config import config_map, knative_objects, with_port
 from isvc.local.install.gateway import at_port, gateway, gateway_class
-from isvc.local.install.knative import knative_objects
 from isvc.local.install.shipped import local_presets, local_runtimes
 from isvc.local.install.third_party import third_party_crds
 from isvc.programs import registration

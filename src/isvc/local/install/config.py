@@ -1,13 +1,22 @@
-"""The inferenceservice-config ConfigMap of a laptop, on this machine's own domain and port."""
+"""Settings that a laptop starts with: the inferenceservice-config on this machine's domain and port, and Knative's."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Final
 
 import orjson
 
 from isvc.kube.objects import Object
+from isvc.kube.resource import CONFIG_MAPS, NAMESPACES, Resource
+from isvc.local.knative.kinds import LOCAL_GATEWAY
+from isvc.local.knative.settings import CONFIG_NAME, DEFAULTS
+from isvc.serving.environment import KNATIVE_NAMESPACE
+from isvc.serving.hosts import service_host
 from isvc.serving.shipped import laptop_config
+
+LOCAL_GATEWAY_HOST: Final = service_host(LOCAL_GATEWAY.name, LOCAL_GATEWAY.namespace)
 
 
 def config_map(namespace: str, gateway_port: int) -> Object:
@@ -29,3 +38,10 @@ def with_port(ingress: str, gateway_port: int) -> str | None:
     if not re.fullmatch(r"localhost(:\d+)?", before) or before == domain(gateway_port):
         return None
     return orjson.dumps({**section, "ingressDomain": domain(gateway_port)}).decode()
+
+
+def knative_objects() -> Iterable[tuple[Resource, Object]]:
+    """Yields objects that are created once; what a user changes in them stays."""
+    yield NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KNATIVE_NAMESPACE}}
+    metadata = {"name": CONFIG_NAME, "namespace": KNATIVE_NAMESPACE}
+    yield CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(DEFAULTS)}

@@ -16,7 +16,6 @@ from yarl import URL
 from isvc.pods.router.execution import Answer, RoutingError, run
 from isvc.pods.router.gjson.documents import is_json
 from isvc.pods.router.graph import Graph
-from isvc.pods.router.mesh import Mesh
 
 log = logging.getLogger("isvc.pods.router")
 
@@ -24,6 +23,8 @@ _MAX_BODY = 1 << 30
 _MAX_REDIRECTS = 10
 # A client writes these itself, from the body and the URL that it is given.
 _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "trailer"})
+_SIDECAR = URL("http://localhost:15000")
+_PATIENCE = aiohttp.ClientTimeout(total=3)
 
 
 class Router:
@@ -124,3 +125,28 @@ def _content_type(body: bytes) -> str:
     except UnicodeDecodeError:
         return "application/octet-stream"
     return "text/plain"
+
+
+class Mesh:
+    """Whether the router's pod is part of an Istio mesh, where the sidecar and not the router speaks TLS.
+
+    Asks once, at the first request over TLS: at the start the sidecar may not be there yet.
+    """
+
+    def __init__(self) -> None:
+        self._joined: bool | None = None
+
+    async def target(self, url: URL, session: aiohttp.ClientSession) -> URL:
+        if url.scheme != "https":
+            return url
+        if self._joined is None:
+            self._joined = await _sidecar_answers(session)
+        return url.with_scheme("http") if self._joined else url
+
+
+async def _sidecar_answers(session: aiohttp.ClientSession) -> bool:
+    try:
+        async with session.get(_SIDECAR, timeout=_PATIENCE) as response:
+            return response.status == 200
+    except (aiohttp.ClientError, OSError):
+        return False

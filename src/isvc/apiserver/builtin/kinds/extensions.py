@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from isvc.apiserver.builtin import prepare
 from isvc.apiserver.builtin.kind import Kind
-from isvc.apiserver.builtin.validation import access as rules
-from isvc.apiserver.builtin.validation import policies
+from isvc.apiserver.builtin.validation import extensions as rules
 from isvc.apiserver.crd.definition import Definitions
 from isvc.apiserver.tables import access
 from isvc.kube.resource import API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS, Resource
@@ -26,13 +25,13 @@ KINDS: Final = (
         "ValidatingAdmissionPolicy",
         columns=access.POLICIES,
         status=True,
-        check=policies.policy,
+        check=rules.policy,
     ),
     _admission(
         "validatingadmissionpolicybindings",
         "ValidatingAdmissionPolicyBinding",
         columns=access.POLICY_BINDINGS,
-        check=policies.binding,
+        check=rules.binding,
     ),
     _admission("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", **_WEBHOOKS),
     Kind(

@@ -1,4 +1,4 @@
-"""storage.k8s.io: storage classes, CSI drivers and volume attachments."""
+"""storage.k8s.io and resource.k8s.io: storage classes, CSI drivers, and devices that pods claim."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 from isvc.apiserver.builtin import prepare
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.validation import storage as rules
-from isvc.apiserver.tables import storage
+from isvc.apiserver.tables import cluster, storage
 from isvc.kube.resource import Resource
 
 
@@ -15,7 +15,7 @@ def _kind(plural: str, name: str, *, namespaced: bool = False, **record: Any) ->
     return Kind(resource=Resource("storage.k8s.io", "v1", plural, name, namespaced), **record)
 
 
-KINDS: Final = (
+STORAGE: Final = (
     _kind("csidrivers", "CSIDriver", columns=storage.DRIVERS, version_required=True, returns_deleted=True),
     _kind("csinodes", "CSINode", columns=storage.DRIVER_NODES, version_required=True, returns_deleted=True),
     _kind(
@@ -48,5 +48,31 @@ KINDS: Final = (
         columns=storage.ATTRIBUTES_CLASSES,
         returns_deleted=True,
         on_create=prepare.attributes_class,
+    ),
+)
+
+
+def _device(plural: str, name: str, *, namespaced: bool = True, **record: Any) -> Kind:
+    resource = Resource("resource.k8s.io", "v1", plural, name, namespaced)
+    return Kind(resource=resource, returns_deleted=True, **record)
+
+
+DEVICES: Final = (
+    _device("deviceclasses", "DeviceClass", namespaced=False, generation=True),
+    _device(
+        "resourceclaims",
+        "ResourceClaim",
+        columns=cluster.RESOURCE_CLAIMS,
+        status=True,
+        check_update=rules.resource_claim_update,
+    ),
+    _device("resourceclaimtemplates", "ResourceClaimTemplate", check_update=rules.resource_claim_update),
+    _device(
+        "resourceslices",
+        "ResourceSlice",
+        namespaced=False,
+        columns=cluster.RESOURCE_SLICES,
+        selectable=("spec.driver", "spec.nodeName"),
+        generation=True,
     ),
 )

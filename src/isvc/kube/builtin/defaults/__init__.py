@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from isvc.kube.builtin.defaults import access, devices, pods, services, storage, workloads
+from isvc.kube.builtin.defaults import access, pods, services, storage, workloads
 from isvc.kube.objects import Object
 
 Default = Callable[[Object], None]
@@ -45,8 +45,8 @@ DEFAULTS: dict[tuple[str, str], Default] = {
     ("networking.k8s.io", "NetworkPolicy"): services.network_policy,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): access.role_binding,
     ("rbac.authorization.k8s.io", "RoleBinding"): access.role_binding,
-    ("resource.k8s.io", "ResourceClaim"): devices.claim,
-    ("resource.k8s.io", "ResourceClaimTemplate"): devices.claim_template,
+    ("resource.k8s.io", "ResourceClaim"): storage.resource_claim,
+    ("resource.k8s.io", "ResourceClaimTemplate"): storage.resource_claim_template,
     ("scheduling.k8s.io", "PriorityClass"): access.priority_class,
     ("storage.k8s.io", "CSIDriver"): storage.driver,
     ("storage.k8s.io", "StorageClass"): storage.storage_class,

@@ -1,11 +1,13 @@
-"""Defaults of ConfigMaps, Secrets, volumes, claims, storage classes, CSI drivers and LimitRanges."""
+"""Defaults of ConfigMaps, Secrets, volumes, claims of them and of devices, storage classes and LimitRanges."""
 
 from __future__ import annotations
 
 import base64
 
 from isvc.kube.builtin.defaults.pods import round_up
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, dig
+
+_EXACT_COUNT = "ExactCount"
 
 
 def config_map(obj: Object) -> None:
@@ -63,3 +65,20 @@ def limit_range(obj: Object) -> None:
                 limit["default"] = default
             if request:
                 limit["defaultRequest"] = request
+
+
+def resource_claim(obj: Object) -> None:
+    _default_requests(obj["spec"])
+
+
+def resource_claim_template(obj: Object) -> None:
+    _default_requests(obj["spec"]["spec"])
+
+
+def _default_requests(claim: Object) -> None:
+    for request in dig(claim, "devices", "requests") or ():
+        for wanted in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if wanted is not None:
+                wanted.setdefault("allocationMode", _EXACT_COUNT)
+                if wanted["allocationMode"] == _EXACT_COUNT:
+                    wanted.setdefault("count", 1)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from isvc.local.node.containers.translate import Translation
 from isvc.local.node.environment import Sources, container_env, expand, inherited_variables
 from isvc.local.node.processes.process import CannotStart, Reaper
 from isvc.local.node.programs.images import ImageTable, Program
-from isvc.local.node.programs.stand_in import in_place_of, put_on_path
 from isvc.local.node.programs.warm import WarmServers
 from isvc.local.node.sandbox.policy import Policy
 from isvc.local.node.volumes.folders import mounts
@@ -131,3 +131,28 @@ def _conveniences(spec: Object, context: PodContext, translation: Translation) -
         threads = str(max(1, -int(-float(Quantity.parse(cpus)) // 1)))
         env |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
     return env
+
+
+def in_place_of(program: Program, command: Sequence[str]) -> list[str]:
+    """Returns what to run for a pod's own command, where that starts the program of the image by its name.
+
+    Pods start vLLM as `vllm serve …`, as `python -m vllm.entrypoints.openai.api_server …`, or at the end of a shell
+    script that first looks around. A script is left as it is: the name leads to the local program.
+    """
+    if not program.command or not (program.stands_for and command):
+        return list(program.command or command)
+    if os.path.basename(command[0]) == program.stands_for:
+        return [*program.command, *command[1:]]
+    if command[1:2] == ["-m"] and command[2:] and command[2].partition(".")[0] == program.stands_for:
+        return [*program.command, *command[3:]]
+    return list(command)
+
+
+def put_on_path(program: Program, folder: Path) -> Path:
+    """Returns a folder with a script that has the image's name for the program."""
+    path = folder / "bin"
+    path.mkdir(exist_ok=True)
+    script = path / program.stands_for
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(program.command)} "$@"\n')
+    script.chmod(0o755)
+    return path

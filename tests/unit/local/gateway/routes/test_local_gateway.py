@@ -10,7 +10,7 @@ from aiohttp import web
 from isvc.controllers.inferenceservice.ingress.virtual_service import Exposure, Gateways, virtual_service
 from isvc.kube.objects import Object
 from isvc.local.gateway.routes.table import RouteTable
-from isvc.local.install.knative import LOCAL_GATEWAY_HOST
+from isvc.local.install.config import LOCAL_GATEWAY_HOST
 
 EXPOSURE = Exposure(
     name="iris",
