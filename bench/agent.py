@@ -43,23 +43,22 @@ class Plain(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self.left = 0
+        self.head, self.left = b"", 0
 
     def data_received(self, data: bytes) -> None:
-        if self.left:  # of an upload
-            self.left -= len(data)
-            if self.left <= 0:
-                self.answer(ANSWER)
+        if not self.left:
+            self.head, _, data = (self.head + data).partition(b"\r\n\r\n")
+            length = self.head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
+            self.left = int(length or 0)
+        self.left -= len(data)
+        if self.left:
             return
-        head, _, rest = data.partition(b"\r\n\r\n")
-        if head.startswith(b"POST /upload"):
-            self.left = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]) - len(rest)
-            if not self.left:
-                self.answer(ANSWER)
-        elif b" /download/" in head:
-            asyncio.get_running_loop().create_task(self.send(int(head.partition(b" /download/")[2].split(b" ")[0])))
+        if b" /download/" in self.head:
+            size = int(self.head.partition(b" /download/")[2].split(b" ")[0])
+            asyncio.get_running_loop().create_task(self.send(size))
         else:
             self.answer(ANSWER)
+        self.head = b""
 
     def answer(self, body: bytes) -> None:
         self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
@@ -68,7 +67,7 @@ class Plain(asyncio.Protocol):
         self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
         for _ in range(size // len(PIECE)):
             self.transport.write(PIECE)
-            while self.transport.get_write_buffer_size() > 4 * len(PIECE):  # noqa: ASYNC110 - a protocol without flow control
+            while self.transport.get_write_buffer_size() > 4 * len(PIECE):  # noqa: ASYNC110
                 await asyncio.sleep(0)
 
 

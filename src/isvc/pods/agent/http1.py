@@ -232,10 +232,12 @@ async def copy_body(source: Peer, body: Body, target: Peer, keep: Callable[[byte
         await target.drain()
 
 
-def copy_waiting(source: Peer, body: Body, target: Peer, keep: Callable[[bytes], None] | None) -> None:
-    """Passes on what has arrived of a body, which often is all of it."""
+def copy_head(head: Head, source: Peer, body: Body, target: Peer, keep: Callable[[bytes], None] | None) -> None:
+    """Passes on a head, and with it what has arrived of its body, which often is all of it."""
+    pieces = [head.raw]
     while source.waiting and not body.done:
-        target.write(_scan(source, body, keep))
+        pieces.append(_scan(source, body, keep))
+    target.write(b"".join(pieces) if len(pieces) > 1 else head.raw)
 
 
 def _scan(peer: Peer, body: Body, keep: Callable[[bytes], None] | None) -> bytes:

@@ -158,8 +158,7 @@ class Relay:
 
     async def _forward(self, request: Head, body: Body, recording: Recording | None) -> bool:
         server = await self._connect()
-        server.write(request.raw)
-        http1.copy_waiting(self._client, body, server, recording.keep_request if recording else None)
+        http1.copy_head(request, self._client, body, server, recording.keep_request if recording else None)
         upload = asyncio.create_task(self._upload(server, body, recording)) if not body.done else None
         if recording is not None and upload is None:
             recording.end_request()
@@ -196,11 +195,13 @@ class Relay:
             if raw is None:
                 raise http1.Cut("it closed the connection")
             answer, body = http1.parse_response(raw, request.method)
-            self._client.write(raw)
             if answer.status >= 200 or answer.status == 101:
                 break
+            self._client.write(raw)
+        keep = recording.keep_answer if recording else None
         try:
-            await http1.copy_body(server, body, self._client, recording.keep_answer if recording else None)
+            http1.copy_head(answer, server, body, self._client, keep)
+            await http1.copy_body(server, body, self._client, keep)
         except (http1.Cut, http1.Malformed) as error:
             log.error("%s %s: the answer was cut: %s", request.method, request.target, error)
             self._client.abort()
