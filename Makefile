@@ -33,7 +33,7 @@ run: .venv ## run everything on this machine: API server, controllers, node, gat
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
 lock: ## renew requirements.lock from pyproject.toml, that of the image, and that of KServe's SDK
 	$(COMPILE) --all-extras --group dev --group docs pyproject.toml --output-file requirements.lock
-	$(COMPILE) --extra s3 --extra gcs --extra azure --extra huggingface --extra oci --extra parquet pyproject.toml --constraint requirements.lock --output-file requirements-image.lock
+	$(COMPILE) --extra s3 --extra gcs --extra azure --extra huggingface --extra oci --extra git --extra confidential --extra parquet pyproject.toml --constraint requirements.lock --output-file requirements-image.lock
 	$(COMPILE) tests/kserve-sdk.in --output-file tests/kserve-sdk.lock
 	$(COMPILE) tests/kserve-e2e.in --output-file tests/kserve-e2e.lock
 
@@ -162,6 +162,14 @@ $(SDK)/complete: tests/kserve-sdk.lock | .venv
 
 test-sdk: .venv $(SDK)/complete ## isvc up with KServe's own Python SDK, in an environment of its own
 	ISVC_SDK_PYTHON=$(SDK)/bin/python $(BIN)/pytest tests/sdk
+
+KDC := $(CACHE)/kdc
+$(KDC)/complete:
+	tools/unpack-kdc $(KDC)
+
+.PHONY: test-kerberos
+test-kerberos: .venv $(KDC)/complete ## models of an HDFS behind Kerberos, with a real key distribution centre (Debian's, unpacked)
+	ISVC_KDC=$(KDC) $(BIN)/pytest tests/kerberos
 
 docs: .venv ## build the documentation site in build/site; dead links and anchors fail it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

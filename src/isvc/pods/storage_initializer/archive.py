@@ -22,11 +22,13 @@ def is_archive(name: str) -> bool:
     return mimetypes.guess_type(name)[0] in ("application/x-tar", "application/zip")
 
 
-def unpack_single(folder: Path) -> None:
-    """Puts what is in an archive in its place, if it is the only file in the folder."""
+def unpack_single(folder: Path) -> bool:
+    """Puts what is in an archive in its place, if it is the only file in the folder; returns whether it was one."""
     entries = list(folder.iterdir())
-    if len(entries) == 1 and entries[0].is_file() and is_archive(entries[0].name):
-        unpack(entries[0], folder)
+    if len(entries) != 1 or not entries[0].is_file() or not is_archive(entries[0].name):
+        return False
+    unpack(entries[0], folder)
+    return True
 
 
 def unpack(archive: Path, folder: Path) -> None:

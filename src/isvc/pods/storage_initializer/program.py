@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 
 from isvc.pods.storage_initializer import schemes
 from isvc.pods.storage_initializer.archive import unpack_single
+from isvc.pods.storage_initializer.confidential import decrypt_folder
 from isvc.pods.storage_initializer.placement import stage
 from isvc.pods.storage_initializer.redaction import RedactingFormatter, Redaction
 from isvc.pods.stores.errors import NoSpace, StorageError
@@ -46,8 +47,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     redact = Redaction.of(arguments, environment)
     try:
         settings = Settings.read(environment)
-        for source, destination in zip(arguments[::2], arguments[1::2], strict=True):
-            bring(source, Path(destination), settings)
+        sources = arguments[::2]
+        for index, (source, destination) in enumerate(zip(sources, arguments[1::2], strict=True)):
+            bring(source, Path(destination), settings, sources[index + 1 :])
     except StorageError as error:
         return _fail(redact(str(error)), error.exit_status, environment)
     except OSError as error:
@@ -60,12 +62,15 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     return 0
 
 
-def bring(source: str, destination: Path, settings: Settings) -> None:
+def bring(source: str, destination: Path, settings: Settings, others: Sequence[str] = ()) -> None:
+    """Brings one model; `others` are those that follow."""
     log.info("bringing %s to %s", source, destination)
     started = time.monotonic()
-    with stage(destination) as folder:
+    with stage(destination, source, others) as folder:
         schemes.fetch(source, folder, settings)
-        unpack_single(folder)
+        decrypt_folder(folder, settings)
+        if unpack_single(folder):
+            decrypt_folder(folder, settings)
     log.info("%s is in %s after %.1f s", source, destination, time.monotonic() - started)
 
 
@@ -81,10 +86,14 @@ def _fail(message: str, status: int, environment: Mapping[str, str]) -> int:
 
 
 def _log_without_secrets() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    redact = Redaction.of(sys.argv[1:], os.environ)
-    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(message)s", redact))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    """Progress is for standard output, what goes wrong for standard error."""
+    form = RedactingFormatter("%(asctime)s %(levelname)s %(message)s", Redaction.of(sys.argv[1:], os.environ))
+    progress, problems = logging.StreamHandler(sys.stdout), logging.StreamHandler(sys.stderr)
+    progress.addFilter(lambda record: record.levelno < logging.WARNING)
+    problems.setLevel(logging.WARNING)
+    for handler in (progress, problems):
+        handler.setFormatter(form)
+    logging.basicConfig(level=logging.INFO, handlers=[progress, problems])
     logging.captureWarnings(True)
 
 

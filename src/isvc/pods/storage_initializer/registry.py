@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-from isvc.pods.storage_initializer.transfer import Digest, RemoteFile
+from isvc.pods.storage_initializer.remote import Digest, RemoteFile
 from isvc.pods.storage_initializer.web import Web, WebFile, tls_context
 from isvc.pods.storage_initializer.web_policy import origin
 from isvc.pods.stores.errors import Damaged, Denied
@@ -96,7 +96,7 @@ class Registry:
     def file(self, blob: Blob) -> RemoteFile:
         digest = Digest.sha256(bytes.fromhex(blob.digest.removeprefix("sha256:")))
         file = WebFile(self.web, f"{self.base}/blobs/{blob.digest}", self.headers, digest)
-        return RemoteFile("layer", file.open, blob.size)
+        return RemoteFile("layer", file.open, blob.size, digest.expected.hex())
 
     def _get_token(self, refused: Denied) -> bool:
         """Gets a token, also as a stranger: most registries refuse at first and say where to get one."""

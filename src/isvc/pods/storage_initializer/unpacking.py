@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
-from isvc.pods.storage_initializer.transfer import CHUNK
+from isvc.pods.storage_initializer.remote import CHUNK
 from isvc.pods.stores.errors import Damaged
 
 log = logging.getLogger("isvc.storage-initializer")

@@ -11,20 +11,23 @@ import http.client
 import json
 import re
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.message import Message
-from typing import IO, Any, Final
+from typing import Any, Final
 
-from isvc.pods.storage_initializer.transfer import CHUNK, Body, Digest
+from isvc.pods.storage_initializer.remote import CHUNK, Body, Digest
 from isvc.pods.storage_initializer.web_policy import opener
 from isvc.pods.stores.errors import Damaged, Denied, Interrupted, StorageError, from_http_status
 from isvc.pods.stores.settings import Settings
 
 TIMEOUT: Final = 30.0
 LARGEST_JSON: Final = 64 << 20
+SLOW_SECONDS = 60.0
+LEAST_SPEED: Final = 1024  # bytes a second
 
 
 class Web:
@@ -39,9 +42,12 @@ class Web:
         return cls(tls_context(settings), float(settings.get("HTTP_TIMEOUT", str(TIMEOUT))))
 
     @contextmanager
-    def get(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[http.client.HTTPResponse]:
+    def get(
+        self, url: str, headers: Mapping[str, str] | None = None, data: bytes | None = None
+    ) -> Iterator[http.client.HTTPResponse]:
         """Yields a response with a good status; anything else is one of our errors."""
-        request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", **(headers or {})})  # noqa: S310
+        given = {"Accept-Encoding": "identity", **(headers or {})}
+        request = urllib.request.Request(url, data, given)  # noqa: S310
         if request.type not in ("http", "https"):
             raise StorageError(f"{url} is not an HTTP address")
         try:
@@ -60,17 +66,27 @@ class Web:
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
             raise Interrupted(f"{url}: {error or type(error).__name__}") from error
 
-    def read(self, url: str, headers: Mapping[str, str] | None = None, limit: int = LARGEST_JSON) -> bytes:
+    def read(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        limit: int = LARGEST_JSON,
+        data: bytes | None = None,
+    ) -> bytes:
         """Returns a whole answer, for those that have to be small."""
-        with self.get(url, headers) as response:
-            content = response.read(limit + 1)
-        if len(content) > limit:
-            raise Damaged(f"{url}: the server answered with more than {limit} bytes")
-        return content
+        content = bytearray()
+        with self.get(url, headers, data) as response:
+            for chunk in chunks(response):
+                content += chunk
+                if len(content) > limit:
+                    raise Damaged(f"{url}: the server answered with more than {limit} bytes")
+        return bytes(content)
 
-    def json(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
+    def json(self, url: str, headers: Mapping[str, str] | None = None, asked: Any = None) -> Any:
+        """Returns what a GET answers, or a POST of what is asked."""
+        data = None if asked is None else json.dumps(asked).encode()
         try:
-            return json.loads(self.read(url, headers))
+            return json.loads(self.read(url, headers, data=data))
         except (ValueError, RecursionError) as error:
             raise Damaged(f"{url}: the server's answer is no JSON") from error
 
@@ -85,20 +101,20 @@ class WebFile:
         self, web: Web, url: str, headers: Mapping[str, str] | None = None, digest: Digest | None = None
     ) -> None:
         self.web, self.url, self.headers, self.digest = web, url, dict(headers or {}), digest
-        self._validator = ""
 
     @contextmanager
-    def open(self, offset: int) -> Iterator[Body]:
+    def open(self, start: int, end: int | None, version: str) -> Iterator[Body]:
         headers = dict(self.headers)
-        if offset and (self._validator or self.digest):
-            headers["Range"] = f"bytes={offset}-"
+        if version and (start or end is not None):
+            headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
             if not self.digest:
-                headers["If-Range"] = self._validator
+                headers["If-Range"] = version
         with self.web.get(self.url, headers) as response:
-            start, size = _extent(response)
-            self._validator = _validator(response.headers)
+            begin, size = _extent(response)
+            ranges = response.status == 206 or response.headers.get("Accept-Ranges") == "bytes"
+            known = self.digest.expected.hex() if self.digest else _validator(response.headers)
             self.check(response.headers)
-            yield Body(chunks(response), start, size, self.digest or _digest(response.headers))
+            yield Body(chunks(response), begin, size, self.digest or _digest(response.headers), known, ranges)
 
     def check(self, headers: Message) -> None:
         """Accepts any headers; overridden by those who know what to expect."""
@@ -117,11 +133,27 @@ def tls_context(settings: Settings) -> ssl.SSLContext:
     return context
 
 
-def chunks(stream: IO[bytes] | http.client.HTTPResponse) -> Iterator[bytes]:
-    """Yields content piece by piece; a connection that breaks in between is worth another try."""
+class Pace:
+    """Tells a connection that hardly moves, however alive each single byte makes it look."""
+
+    def __init__(self) -> None:
+        self._since, self._count = time.monotonic(), 0
+
+    def take(self, count: int) -> None:
+        self._count += count
+        if (elapsed := time.monotonic() - self._since) > SLOW_SECONDS:
+            if self._count < elapsed * LEAST_SPEED:
+                raise Interrupted(f"only {self._count} bytes came in {elapsed:.0f} s")
+            self._since, self._count = time.monotonic(), 0
+
+
+def chunks(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Yields content as it comes; a connection that breaks in between is worth another try."""
+    pace, empty = Pace(), True
+    until_close = response.length is None and not response.chunked
     while True:
         try:
-            chunk = stream.read(CHUNK)
+            chunk = response.read1(CHUNK)
         except http.client.IncompleteRead as error:
             if error.partial:
                 yield error.partial
@@ -129,8 +161,12 @@ def chunks(stream: IO[bytes] | http.client.HTTPResponse) -> Iterator[bytes]:
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
             raise Interrupted(f"the connection broke: {error or type(error).__name__}") from error
         if not chunk:
+            if empty and until_close:  # the library takes a head that was cut off for a whole one
+                raise Interrupted("the connection broke before any content")
             return
+        empty = False
         yield chunk
+        pace.take(len(chunk))
 
 
 def _extent(response: http.client.HTTPResponse) -> tuple[int, int | None]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
+import socket
 import ssl
+import threading
 import urllib.request
 from email.message import Message
 from typing import IO, Any, Final
@@ -17,6 +19,7 @@ from urllib.parse import urlsplit
 
 from isvc.pods.stores.errors import Denied
 
+HEAD_SECONDS = 60.0
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 # Services of clouds for their machines that are not on link-local addresses.
 _METADATA: Final = frozenset(map(ipaddress.ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200")))
@@ -77,6 +80,16 @@ class _Checked(http.client.HTTPConnection):
     def __init__(self, host: str, *, checked: str = "", **options: Any) -> None:
         super().__init__(host, **options)
         self._checked = checked
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        """A head that comes byte by byte would keep every timeout from running out: it has one time for all of it."""
+        sock = self.sock
+        timer = threading.Timer(HEAD_SECONDS, lambda: sock.shutdown(socket.SHUT_RDWR))
+        timer.start()
+        try:
+            return super().getresponse()
+        finally:
+            timer.cancel()
 
     def connect(self) -> None:
         if self._checked and (literal := _address(self.host)) is not None:

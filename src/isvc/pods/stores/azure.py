@@ -57,6 +57,13 @@ class _Token:
         return need("azure.core.credentials", "azure").AccessToken(self._token, self._expires_on)
 
 
+def extent(start: int, end: int | None) -> dict[str, int]:
+    """The options for a part; Azure has no range that starts where a blob ends."""
+    if end is not None:
+        return {"offset": start, "length": end - start}
+    return {"offset": start} if start else {}
+
+
 def chunks(stream: Any, where: str) -> Iterator[bytes]:
     """Content in pieces of a size that is good for writing."""
     with explain_errors(where):

@@ -26,6 +26,7 @@ PREFIXES: Final = (
     "oci+native://",
     "oci+fetch://",
     "hf://",
+    "modelscope://",
 )
 _AZURE_HOST: Final = "blob.core.windows.net"
 _AZURE: Final = re.compile(r"https://(.+?).blob.core.windows.net/(.+)")

@@ -45,19 +45,21 @@ class Answer(BaseHTTPRequestHandler):
     def give(self, content: bytes, *, cut_after: int | None = None) -> None:
         """Answer with the content, or the part of it that was asked for; break the connection after some bytes."""
         tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        start = int(asked[1]) if asked and self.headers.get("If-Range") in (None, tag) else 0
-        self.send_response(206 if start else 200)
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        self.send_header("Content-Length", str(len(content) - start))
+        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        start, end, size = 0, len(content), len(content)
+        if asked and self.headers.get("If-Range") in (None, tag):
+            start, end = int(asked[1]), min(int(asked[2]) + 1, size) if asked[2] else size
+        self.send_response(206 if (start, end) != (0, size) else 200)
+        if (start, end) != (0, size):
+            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
+        self.send_header("Content-Length", str(end - start))
         self.send_header("ETag", tag)
         for name, value in {"Content-Type": "application/octet-stream", **self.site.headers}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command == "HEAD":
             return
-        self.wfile.write(content[start:] if cut_after is None else content[start : start + cut_after])
+        self.wfile.write(content[start : end if cut_after is None else min(start + cut_after, end)])
         self.wfile.flush()
         if cut_after is not None:
             self.close_connection = True
@@ -88,6 +90,14 @@ def site(context: ssl.SSLContext | None = None) -> Iterator[Site]:
     with serving(type("Bound", (Answer,), {"site": made}), context) as address:
         made.address = address
         yield made
+
+
+def refusing(code: int) -> Callable[[Answer], bool]:
+    def refuse(answer: Answer) -> bool:
+        answer.send_error(code)
+        return True
+
+    return refuse
 
 
 def private_ca(folder: Path) -> ssl.SSLContext:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.pods.storage_initializer.sites import Answer, Site, private_ca, site
+from tests.unit.pods.storage_initializer.sites import Answer, Site, private_ca, refusing, site
 
 from isvc.pods.storage_initializer.program import run
 from isvc.pods.storage_initializer.schemes.http import file_name, headers_for
@@ -23,14 +22,6 @@ def bring(uri: str, dest: Path, **environment: str) -> tuple[int, str]:
     message.unlink(missing_ok=True)
     status = run([uri, str(dest)], {"TERMINATION_MESSAGE_PATH": str(message), **environment})
     return status, message.read_text() if message.exists() else ""
-
-
-def refusing(code: int) -> Callable[[Answer], bool]:
-    def refuse(answer: Answer) -> bool:
-        answer.send_error(code)
-        return True
-
-    return refuse
 
 
 def test_a_file(web: Site, tmp_path: Path) -> None:

@@ -19,9 +19,11 @@ from tests.unit.pods.storage_initializer.sites import Answer, site
 from tests.waiting import wait_until
 
 from isvc.pods.storage_initializer.archive import unpack_single
+from isvc.pods.storage_initializer.fetching import Patience
 from isvc.pods.storage_initializer.placement import PREFIX, stage
 from isvc.pods.storage_initializer.program import run
-from isvc.pods.storage_initializer.transfer import Body, Patience, RemoteFile, download, place
+from isvc.pods.storage_initializer.remote import Body, RemoteFile
+from isvc.pods.storage_initializer.transfer import download, place
 from isvc.pods.stores.errors import Damaged, NoSpace
 
 PROGRAM = [sys.executable, "-m", "isvc.pods.storage_initializer"]
@@ -87,9 +89,9 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     def broken() -> None:
         with stage(dest) as folder:
             (folder / "m").write_bytes(b"half")
-            raise KeyboardInterrupt
+            raise NoSpace
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(NoSpace):
         broken()
     assert contents(tmp_path) == {"model/m": b"old"}
 
@@ -186,7 +188,7 @@ def test_names_from_a_store_stay_inside(tmp_path: Path, name: str) -> None:
 
 def test_a_model_that_cannot_fit_is_refused_at_once(tmp_path: Path) -> None:
     asked = []
-    too_big = RemoteFile("m", lambda offset: asked.append(offset), size=1 << 60)  # type: ignore[arg-type, return-value]
+    too_big = RemoteFile("m", lambda *_: asked.append(1), size=1 << 60)  # type: ignore[arg-type]
     with pytest.raises(NoSpace, match="TiB"):
         download("m", [too_big], tmp_path)
     assert not asked
@@ -235,8 +237,7 @@ def test_a_process_that_is_killed_leaves_no_model(tmp_path: Path, number: signal
         over.set()
         assert process.wait(60) == (-9 if number == signal.SIGKILL else 143)
         left = [path.name for path in tmp_path.iterdir()]
-        assert all(name.startswith(PREFIX) for name in left)
-        assert bool(left) == (number == signal.SIGKILL)
+        assert [name.startswith(PREFIX) for name in left] == [True]
         web.spoil, web.files["/model.bin"] = None, b"whole"
         assert run(arguments, {}) == 0
     assert contents(tmp_path) == {"model/model.bin": b"whole"}
@@ -246,9 +247,9 @@ def test_a_connection_that_breaks_is_opened_again_at_the_offset(tmp_path: Path) 
     opened = []
 
     class Opening:
-        def __init__(self, offset: int) -> None:
-            opened.append(offset)
-            self.body = Body(iter([b"abc"]), 0 if len(opened) == 3 else offset, 6)
+        def __init__(self, start: int, end: int | None, version: str) -> None:
+            opened.append(start)
+            self.body = Body(iter([b"abc"]), start, 6)
 
         def __enter__(self) -> Body:
             return self.body

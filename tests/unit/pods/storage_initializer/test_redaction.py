@@ -24,6 +24,8 @@ SOURCES = {
     "s3": [f"s3://{USER}b/iris?{SAS}"],
     "webhdfs": [f"hdfs://{USER}models/iris?{SAS}"],
     "huggingface": [f"hf://{USER}org/iris?{SAS}", f"hf://org/iris:{'{host}'}"],
+    "modelscope": [f"modelscope://{USER}org/iris?{SAS}", "modelscope://org/iris:v1"],
+    "git": [f"http://{USER}{'{host}'}/org/model.git", "http://{host}/redirected/model.git"],
     "oci": [f"oci://{USER}{'{host}'}/org/model?{SAS}", "oci://{host}/org/model:v1"],
     "azure_blob": [f"https://account.blob.core.windows.net/models/iris?{SAS}"],
     "azure_file": [f"https://account.file.core.windows.net/models/iris?{SAS}"],
@@ -76,13 +78,16 @@ def test_all_output(store: Site, tmp_path: Path, source: str) -> None:
         "HDFS_SECRET_DIR": str(secrets),
         "HF_ENDPOINT": store.address,
         "HF_TOKEN": SECRET,
+        "MODELSCOPE_ENDPOINT": store.address,
+        "MODELSCOPE_API_TOKEN": SECRET,
+        "GIT_PASSWORD": SECRET,
         "KSERVE_OCI_INSECURE_REGISTRY": "true",
         "KSERVE_OCI_DOCKER_CONFIG": str(login),
     }
     program = [sys.executable, "-m", "isvc.pods.storage_initializer", source.format(host=host), str(tmp_path / "model")]
     ended = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=120)
     assert ended.returncode not in (0, 2)
-    assert "bringing" in ended.stderr
+    assert "bringing" in ended.stdout
     written = ended.stdout + ended.stderr + message.read_text()
     assert SECRET not in written
 

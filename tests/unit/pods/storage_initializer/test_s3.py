@@ -12,8 +12,8 @@ import pytest
 from tests.unit.pods.storage_initializer.sites import Answer, site
 
 from isvc.pods.storage_initializer.program import run
+from isvc.pods.storage_initializer.remote import Body
 from isvc.pods.storage_initializer.schemes import s3
-from isvc.pods.storage_initializer.transfer import Body
 from isvc.pods.stores.errors import StorageError
 from isvc.pods.stores.s3 import _config, _verify
 from isvc.pods.stores.s3 import client as store_client
@@ -146,7 +146,7 @@ def test_reads_from_an_offset(store: Any, endpoint: str) -> None:
     settings = Settings.read({**KEYS, "AWS_ENDPOINT_URL": endpoint})
     client = store_client(settings)
     found = next(s3._objects(client, "models", "single.bin"))
-    with s3._open(client, "models", found, len(PARTS) - 3) as body:
+    with s3._open(client, "models", found, len(PARTS) - 3, None, "") as body:
         assert isinstance(body, Body)
         assert b"".join(body.chunks) == PARTS[-3:]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from tests.unit.pods.storage_initializer.sites import Answer, Site, private_ca, site
+from tests.unit.pods.storage_initializer.sites import Answer, Site, private_ca, refusing, site
 
 from isvc.pods.storage_initializer.program import run
 
@@ -111,9 +111,19 @@ def test_the_storage_config_secret_over_tls(tmp_path: Path, monkeypatch: pytest.
     assert contents(tmp_path / "model") == {"config.json": b"{}"}
 
 
+def test_a_namenode_that_stands_by_is_passed_over(namenode: Namenode, tmp_path: Path) -> None:
+    with site() as standby:
+        standby.spoil = refusing(403)
+        nodes = f"{standby.address};{namenode.site.address};http://127.0.0.1:1"
+        variables = secret(tmp_path / "secret", HDFS_NAMENODE=nodes)
+        assert run(["hdfs://models/iris/deep", str(tmp_path / "model")], variables) == 0
+        assert len(standby.requests) == 1
+    assert contents(tmp_path / "model") == {"config.json": b"{}"}
+
+
 @pytest.mark.parametrize(
     ("options", "uri", "status"),
-    [({}, "hdfs://nothing", 3), ({"KERBEROS_PRINCIPAL": "p"}, "hdfs://models", 8)],
+    [({}, "hdfs://nothing", 3), ({"KERBEROS_PRINCIPAL": "p"}, "hdfs://models", 1)],
 )
 def test_refusals(namenode: Namenode, tmp_path: Path, options: dict[str, str], uri: str, status: int) -> None:
     variables = secret(tmp_path / "secret", HDFS_NAMENODE=namenode.site.address, **options)

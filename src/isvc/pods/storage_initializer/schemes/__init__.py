@@ -18,9 +18,11 @@ MODULES: Final = (
     (r"s3://", "s3", "s3"),
     (r"(web)?hdfs://", "webhdfs", "hdfs, webhdfs"),
     (r"hf://", "huggingface", "hf"),
+    (r"modelscope://", "modelscope", "modelscope"),
     (r"oci://", "oci", "oci"),
     (r"https://[^/]+\.blob\.(core\.windows\.net|storage\.azure\.net)/", "azure_blob", "Azure's blobs"),
     (r"https://[^/]+\.file\.(core\.windows\.net|storage\.azure\.net)/", "azure_file", "Azure's file shares"),
+    (r"https?://[^?#]+\.git/?(#.*)?$", "git", "git over http and https"),
     (r"https?://", "http", "http, https"),
 )
 

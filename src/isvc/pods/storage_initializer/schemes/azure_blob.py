@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isvc.pods.storage_initializer.transfer import Body, Digest, RemoteFile, download
+from isvc.pods.storage_initializer.remote import Body, Digest, RemoteFile
+from isvc.pods.storage_initializer.transfer import download
 from isvc.pods.stores import azure
 from isvc.pods.stores.errors import NotFound, need
 from isvc.pods.stores.settings import Settings
@@ -24,7 +25,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
         container = service.get_container_client(place.container)
         found = [item for item in container.list_blobs(name_starts_with=place.prefix or None) if item.size]
     files = [
-        RemoteFile(path, partial(_open, container, item), item.size)
+        RemoteFile(path, partial(_open, container, item), item.size, item.etag)
         for item in found
         if (path := _relative(item.name, place.prefix)) and settings.wants(path)
     ]
@@ -42,11 +43,11 @@ def _relative(name: str, prefix: str) -> str:
 
 
 @contextmanager
-def _open(container: Any, item: Any, offset: int) -> Iterator[Body]:
+def _open(container: Any, item: Any, start: int, end: int | None, version: str) -> Iterator[Body]:
     with azure.explain_errors(item.name):
         unchanged = need("azure.core", "azure").MatchConditions.IfNotModified
-        # Azure has no range that starts where a blob ends.
-        options = {"offset": offset} if offset else {}
-        stream = container.download_blob(item.name, etag=item.etag, match_condition=unchanged, **options)
+        part = azure.extent(start, end)
+        stream = container.download_blob(item.name, etag=item.etag, match_condition=unchanged, **part)
     md5 = item.content_settings.content_md5
-    yield Body(azure.chunks(stream, item.name), offset, item.size, Digest.md5(bytes(md5)) if md5 else None)
+    digest = Digest.md5(bytes(md5)) if md5 else None
+    yield Body(azure.chunks(stream, item.name), start, item.size, digest, item.etag, ranges=True)

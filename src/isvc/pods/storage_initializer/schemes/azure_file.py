@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isvc.pods.storage_initializer.transfer import Body, Digest, RemoteFile, download
+from isvc.pods.storage_initializer.remote import Body, Digest, RemoteFile
+from isvc.pods.storage_initializer.transfer import download
 from isvc.pods.stores import azure
 from isvc.pods.stores.errors import NotFound, need
 from isvc.pods.stores.settings import Settings
@@ -45,8 +46,9 @@ def _walk(share: Any, folder: str) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def _open(share: Any, path: str, offset: int) -> Iterator[Body]:
+def _open(share: Any, path: str, start: int, end: int | None, version: str) -> Iterator[Body]:
     with azure.explain_errors(path):
-        stream = share.get_file_client(path).download_file(**({"offset": offset} if offset else {}))
-    md5 = stream.properties.content_settings.content_md5
-    yield Body(azure.chunks(stream, path), offset, None, Digest.md5(bytes(md5)) if md5 else None)
+        stream = share.get_file_client(path).download_file(**azure.extent(start, end))
+    md5, tag = stream.properties.content_settings.content_md5, stream.properties.etag or ""
+    digest = Digest.md5(bytes(md5)) if md5 else None
+    yield Body(azure.chunks(stream, path), start, None, digest, tag, ranges=bool(tag))

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from isvc.pods.storage_initializer.progress import reaching
-from isvc.pods.storage_initializer.transfer import CHUNK, Body, Digest, RemoteFile, download
+from isvc.pods.storage_initializer.remote import CHUNK, Body, Digest, RemoteFile
+from isvc.pods.storage_initializer.transfer import download
 from isvc.pods.stores.errors import NotFound, need
 from isvc.pods.stores.gcs import client, explain_errors, host_of
 from isvc.pods.stores.settings import Settings
@@ -33,7 +34,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
             found = [blob for blob in (bucket.get_blob(prefix, **patience),) if blob]
             inside = prefix[: -len(prefix.rpartition("/")[2])] if prefix else ""
     files = [
-        RemoteFile(path, partial(_open, blob), blob.size)
+        RemoteFile(path, partial(_open, blob), blob.size, str(blob.generation))
         for blob in found
         if (path := blob.name.removeprefix(inside)) and settings.wants(path)
     ]
@@ -49,13 +50,13 @@ def _patience() -> dict[str, Any]:
 
 
 @contextmanager
-def _open(blob: Any, offset: int) -> Iterator[Body]:
+def _open(blob: Any, start: int, end: int | None, version: str) -> Iterator[Body]:
     where = f"gs://{blob.bucket.name}/{blob.name}"
     with explain_errors(where):
         stream = blob.open("rb", chunk_size=8 * CHUNK, if_generation_match=blob.generation)
-        stream.seek(offset)
+        stream.seek(start)
     with stream:
-        yield Body(_chunks(stream, where), offset, blob.size, _digest(blob))
+        yield Body(_chunks(stream, where), start, blob.size, _digest(blob), str(blob.generation), ranges=True)
 
 
 def _chunks(stream: Any, where: str) -> Iterator[bytes]:

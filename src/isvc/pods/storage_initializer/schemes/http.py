@@ -8,7 +8,8 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from isvc.pods.storage_initializer.archive import is_archive
-from isvc.pods.storage_initializer.transfer import RemoteFile, download
+from isvc.pods.storage_initializer.remote import RemoteFile
+from isvc.pods.storage_initializer.transfer import download
 from isvc.pods.storage_initializer.web import Web, WebFile
 from isvc.pods.stores.errors import Denied, StorageError
 from isvc.pods.stores.settings import Settings

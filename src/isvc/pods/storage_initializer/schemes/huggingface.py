@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from isvc.pods.storage_initializer.fetching import expect_room
+from isvc.pods.storage_initializer.placement import notes_of
 from isvc.pods.storage_initializer.progress import reaching, watch_size
-from isvc.pods.storage_initializer.transfer import place
+from isvc.pods.storage_initializer.transfer import place, remove_others
 from isvc.pods.stores.errors import (
     Damaged,
     Denied,
@@ -59,7 +61,10 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
         hub.utils.disable_progress_bars()
         wanted = [sibling for sibling in info.siblings if settings.wants(sibling.rfilename)]
         targets = [place(folder, sibling.rfilename) for sibling in wanted]  # the library would write anywhere
-        with watch_size(folder, uri, sum(sibling.size or 0 for sibling in wanted)):
+        size = sum(sibling.size or 0 for sibling in wanted)
+        expect_room(folder, size)
+        notes_of(folder).mkdir(exist_ok=True)  # it goes on by itself where another process stopped
+        with watch_size(folder, uri, size):
             download = partial(
                 hub.hf_hub_download,
                 model.repository,
@@ -69,6 +74,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
             )
             _in_parallel(download, [each.rfilename for each in wanted], settings.number("HF_MAX_FILE_CONCURRENCY", 4))
     shutil.rmtree(folder / ".cache", ignore_errors=True)
+    remove_others(folder, [sibling.rfilename for sibling in wanted])
     if not wanted:
         raise NotFound(f"{uri}: there is no file")
     for target, sibling in zip(targets, wanted, strict=True):

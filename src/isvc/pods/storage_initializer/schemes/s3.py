@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from isvc.pods.storage_initializer.transfer import CHUNK, Body, Digest, RemoteFile, download
+from isvc.pods.storage_initializer.remote import CHUNK, Body, Digest, RemoteFile
+from isvc.pods.storage_initializer.transfer import download
 from isvc.pods.stores.errors import NotFound
 from isvc.pods.stores.s3 import client, explain_errors
 from isvc.pods.stores.settings import Settings
@@ -24,7 +25,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
         objects = list(_objects(s3, bucket, prefix))
     exact = [found for found in objects if found["Key"] == prefix]
     files = [
-        RemoteFile(path, partial(_open, s3, bucket, found), found["Size"])
+        RemoteFile(path, partial(_open, s3, bucket, found), found["Size"], found["ETag"])
         for found in exact or objects
         if (path := _relative(found["Key"], prefix)) and (exact or settings.wants(path))
     ]
@@ -49,14 +50,14 @@ def _objects(s3: Any, bucket: str, prefix: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _open(s3: Any, bucket: str, found: Any, offset: int) -> Iterator[Body]:
+def _open(s3: Any, bucket: str, found: Any, start: int, end: int | None, version: str) -> Iterator[Body]:
     where = f"s3://{bucket}/{found['Key']}"
     # A range of an empty object cannot be satisfied.
-    part = {"Range": f"bytes={offset}-"} if offset else {}
+    part = {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end else {}
     with explain_errors(where):
         answer = s3.get_object(Bucket=bucket, Key=found["Key"], IfMatch=found["ETag"], **part)
     with closing(answer["Body"]) as stream:
-        yield Body(_chunks(stream, where), offset, found["Size"], _digest(answer))
+        yield Body(_chunks(stream, where), start, found["Size"], _digest(answer), found["ETag"], ranges=True)
 
 
 def _chunks(stream: Any, where: str) -> Iterator[bytes]:
