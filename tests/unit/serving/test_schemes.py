@@ -20,6 +20,7 @@ def test_every_prefix_has_a_downloader(prefix: str) -> None:
 def test_every_downloader_is_accepted(module: str) -> None:
     uris = {"local": "file:///models/a", "gcs": "gs://b/m", "s3": "s3://b/m", "webhdfs": "webhdfs://h/m"}
     uris |= {"huggingface": "hf://org/m", "oci": "oci://host/m", "http": "https://host/m"}
+    uris |= {"modelscope": "modelscope://org/m", "git": "https://host/m.git"}
     uris |= {"azure_blob": "https://a.blob.core.windows.net/c/m", "azure_file": "https://a.file.core.windows.net/s/m"}
     check_storage_uri(uris[module], ())
 

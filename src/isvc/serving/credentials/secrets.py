@@ -62,6 +62,9 @@ def grant_of(secret: Object, config: CredentialsConfig) -> Grant:
         return Grant(env=_http_headers(secret))
     if "HDFS_NAMENODE" in keys:
         return _mount_secret(secret, "hdfs-secrets", HDFS_FOLDER)
+    if "GIT_PASSWORD" in keys:
+        known = [key for key in ("GIT_USERNAME", "GIT_PASSWORD") if key in keys]
+        return Grant(env=[secret_variable(key, name_of(secret), key) for key in known])
     for token in TOKENS:
         if token in keys:
             return Grant(env=[secret_variable(token, name_of(secret), token)])

@@ -117,6 +117,7 @@ def test_google_keys_are_mounted() -> None:
     ("data", "expected"),
     [
         ({"HF_TOKEN": "t"}, {"HF_TOKEN": ("s", "HF_TOKEN")}),
+        ({"GIT_PASSWORD": "p"}, {"GIT_PASSWORD": ("s", "GIT_PASSWORD")}),
         ({"MODELSCOPE_API_TOKEN": "t"}, {"MODELSCOPE_API_TOKEN": ("s", "MODELSCOPE_API_TOKEN")}),
         ({"AZURE_STORAGE_ACCESS_KEY": "k"}, {"AZURE_STORAGE_ACCESS_KEY": ("s", "AZURE_STORAGE_ACCESS_KEY")}),
         (
