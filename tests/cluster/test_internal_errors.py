@@ -9,9 +9,11 @@ from tests.waiting import until
 from isvc.api.annotations import FINALIZER
 from isvc.api.codec import DecodeError
 from isvc.api.resources import INFERENCE_SERVICES
-from isvc.controllers.inferenceservice import reconcile
+from isvc.controllers.inferenceservice import kind
 from isvc.controllers.inferenceservice.observe import Observer
+from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
+from isvc.controllers.inferenceservice.planned import Planned
 from isvc.kube.conditions import find
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object
@@ -25,7 +27,11 @@ def panics(controller: Running) -> float:
 
 
 async def test_a_bug_is_reported(cluster, client, namespace, monkeypatch) -> None:
-    def broken(observed: object) -> None:
+    is_mended = False
+
+    def broken(observed: Observed) -> Planned:
+        if is_mended:
+            return plan(observed)
         raise TypeError("'NoneType' object is not subscriptable")
 
     async def ready() -> Object:
@@ -45,7 +51,7 @@ async def test_a_bug_is_reported(cluster, client, namespace, monkeypatch) -> Non
             return False
 
     await set_up(client, namespace, "Standard")
-    monkeypatch.setattr(reconcile, "plan", broken)
+    monkeypatch.setattr(kind, "plan", broken)
     async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, running(own, namespace) as controller:
         await client.create(INFERENCE_SERVICES, service(namespace))
         await until(reported, "the status says that the fault is ours")
@@ -53,7 +59,7 @@ async def test_a_bug_is_reported(cluster, client, namespace, monkeypatch) -> Non
         condition = await ready()
         assert condition["status"] == "Unknown"
         assert "TypeError: 'NoneType' object is not subscriptable" in condition["message"]
-        monkeypatch.setattr(reconcile, "plan", plan)
+        is_mended = True
         await until(deployed, "the service is deployed once the bug is gone")
         await until(withdrawn, "the status speaks of it no longer")
 
@@ -75,10 +81,10 @@ async def test_an_unreadable_service_can_be_deleted(cluster, client, namespace, 
         return False
 
     await set_up(client, namespace, "Standard")
+    monkeypatch.setattr(Observer, "observe", unreadable)
     async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, running(own, namespace):
         created = service(namespace)
         created["metadata"]["finalizers"] = [FINALIZER]
-        monkeypatch.setattr(Observer, "observe", unreadable)
         await client.create(INFERENCE_SERVICES, created)
         await until(refused, "the status names the field")
         await client.delete(INFERENCE_SERVICES, "life", namespace)

@@ -21,7 +21,7 @@ from tests.waiting import until
 
 from isvc.api.annotations import STOP
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc import reconcile
+from isvc.controllers.llmisvc.status import fold
 from isvc.controllers.llmisvc.watches import controller
 from isvc.kube.errors import AlreadyExists, Conflict, NotFound
 from isvc.kube.objects import Key, Object, dig, name_of
@@ -304,7 +304,7 @@ async def test_an_edit_of_a_schedulers_configuration_is_noticed_although_nobody_
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ConfigMaps without our label are not watched; they are read again every few minutes, here at once."""
-    monkeypatch.setattr(reconcile, "REREAD", 0.2)
+    monkeypatch.setattr(fold, "REREAD", 0.2)
     metadata = {"name": "picking", "namespace": stage.namespace}
     config = {
         "apiVersion": "v1",

@@ -27,6 +27,7 @@ from isvc.kube.conditions import TRUE
 from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import CONFIG_MAP
+from isvc.serving.environment import Environment
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
 
@@ -115,7 +116,7 @@ class Memory(MemoryReader):
         absent = {
             RESOURCES[CRDS[name]] for name in load_profile(state.profile).get("withoutCrds") or () if name in CRDS
         }
-        super().__init__(reads=reads("kserve") if declared is None else declared, absent=absent)
+        super().__init__(reads=reads(Environment()) if declared is None else declared, absent=absent)
         metadata = {"name": CONFIG_MAP, "namespace": "kserve"}
         self._add({"kind": "ConfigMap", "metadata": metadata, "data": configuration(state.profile)})
         for kind in (CLUSTER_SERVING_RUNTIMES.kind, CLUSTER_STORAGE_CONTAINERS.kind):

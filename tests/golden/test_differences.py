@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.answers import answers
 from tests.golden.player import read_case, read_recording
 from tests.unit.controllers.inferenceservice.test_components import CONTAINER, SKLEARN, child, planned
 
 from isvc.api.annotations import FINALIZER
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import DEPLOYMENTS
-from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime
 from isvc.webhooks.inferenceservice import finalized
 
@@ -97,8 +97,8 @@ class TestStandard:
     def test_a_canary_downloads_its_storage_uris(self) -> None:
         uris = [{"uri": "gs://stock/next", "mountPath": "/mnt/models/next"}]
         canary = {"predictor": {"name": "next", "model": FORMAT, "storageUris": uris}, "trafficPercent": 10}
-        lookup = Lookup("ns", {"default": None}, {})
-        done = planned({"predictor": {"model": SKLEARN}, "canary": [canary]}, "Standard", lookup=lookup)
+        known = answers("ns", {"default": None})
+        done = planned({"predictor": {"model": SKLEARN}, "canary": [canary]}, "Standard", answers=known)
         spec = child(done, DEPLOYMENTS, "iris-next-predictor").manifest["spec"]["template"]["spec"]
         assert "gs://stock/next" in str(spec["initContainers"])
 
@@ -110,7 +110,7 @@ class TestStandard:
         server = Runtime.of({"metadata": {"name": "server"}, "spec": spec}, cluster=True)
         done = planned({"predictor": {"model": SKLEARN, "workerSpec": {}}}, "Standard", server=server)
         assert done.stop is None
-        wanted = {name_of(each.manifest) for each in done.plan.wanted()}
+        wanted = {name_of(each.manifest) for each in done.wanted()}
         assert {"iris-predictor-worker", "iris-predictor"} <= wanted
         assert any("head" in name for name in wanted), wanted
 

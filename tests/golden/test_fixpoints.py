@@ -9,17 +9,16 @@ import re
 from typing import Any
 
 import pytest
+from tests.answers import answers
 from tests.golden.recorded import Memory, State, differences, states
 from tests.recordings import FOLDER
 
-from isvc.api.annotations import DISABLE_AUTO_UPDATE
-from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_SERVICES
-from isvc.controllers.inferenceservice.observe import Observer
-from isvc.controllers.inferenceservice.plan import plan
-from isvc.controllers.inferenceservice.status.fold import fold, unplanned
+from isvc.controllers.inferenceservice.kind import inference_services
 from isvc.engine.apply import Engine
-from isvc.kube.objects import Object, annotations_of
+from isvc.engine.outcome import Outcome
+from isvc.kube.objects import Object, namespace_of
+from isvc.serving.environment import Environment
 
 # Steps after which the reference has not looked yet; we would do the same as it does at the next change.
 NOT_LOOKED_AT = {
@@ -58,16 +57,12 @@ class NoWrites:
 @pytest.mark.parametrize("state", STATES, ids=str)
 async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
     memory = Memory(state)
-    observer = Observer(memory, "kserve")
-    config = observer.configuration()
+    kind = inference_services(memory, Environment())
     for service in memory.list(INFERENCE_SERVICES):
-        observed = observer.observe(service, config, "2026-01-01T00:00:00Z")
-        if annotations_of(service).get(DISABLE_AUTO_UPDATE) == "true":
-            continue
-        if observed.mode == DeploymentMode.MODEL_MESH:
-            status = unplanned(observed)
-        else:
-            planned = plan(observed)
-            outcome = await Engine(NoWrites(), memory).apply(observed.raw, planned.plan)
-            status = fold(observed, planned, outcome)
-        assert list(differences(state, service, status)) == []
+        observed = kind.observe(service, answers(namespace_of(service)), "2026-01-01T00:00:00Z")
+        planned = kind.plan(observed)
+        outcome = Outcome()
+        if not planned.suspended:
+            outcome = await Engine(NoWrites(), memory).apply(observed.raw, planned)
+        folded = kind.fold(observed, planned, outcome)
+        assert list(differences(state, service, folded.status)) == []

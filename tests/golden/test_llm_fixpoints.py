@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,19 +22,16 @@ from tests.golden.recorded import (
 from tests.recordings import FOLDER, load
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.observe import Observer
-from isvc.controllers.llmisvc.observed import CertificateNeeded, Observed
-from isvc.controllers.llmisvc.plan import plan
-from isvc.controllers.llmisvc.planned import Planned
-from isvc.controllers.llmisvc.presets import NotCombined, pins
-from isvc.controllers.llmisvc.status.fold import begun, combined, fold
+from isvc.controllers.llmisvc.kind import llm_inference_services
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.plan import Planned
 from isvc.controllers.llmisvc.watches import reads
 from isvc.engine.apply import Engine
-from isvc.kube.objects import Key, Object, name_of, namespace_of
+from isvc.engine.kind import Kind
+from isvc.engine.needs import UNKNOWN, Answers, DryRun, Need, Needs, SelfSigned, ServerVersion, Stored
+from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.patch import merge_patch
-from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Resource
-from isvc.serving.config import Config
-from isvc.serving.credentials import NotLookedUp
+from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving.environment import Environment
 from isvc.serving.llm import names
 from isvc.wire.x509.issue import issue_self_signed
@@ -93,7 +89,7 @@ class Cluster(Memory):
     """A recorded state, with the presets and the objects of its profile around it."""
 
     def __init__(self, state: State) -> None:
-        super().__init__(state, reads("kserve", Environment()))
+        super().__init__(state, reads(Environment()))
         for resource in (LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS):
             for obj in self.list(resource):
                 _complete(obj["spec"], _written(state, obj).get("spec") or {})
@@ -102,7 +98,7 @@ class Cluster(Memory):
         for obj in (*shared(LLM_INFERENCE_SERVICE_CONFIGS.kind), *(load_profile(state.profile).get("objects") or ())):
             self._add(obj)
 
-    def certify(self, service: Object, needed: CertificateNeeded) -> None:
+    def certify(self, service: Object, needed: SelfSigned) -> None:
         """Recordings leave certificates out: put one in place that is good for what is asked."""
         pair = issue_self_signed(needed.hosts, datetime.fromisoformat(NOW).astimezone(UTC), needed.life)
         data = {"tls.key": pair.key, "tls.crt": pair.certificate, "ca.crt": pair.certificate}
@@ -121,38 +117,37 @@ def test_there_is_a_service_in_most_recorded_states() -> None:
 @pytest.mark.parametrize("state", STATES, ids=str)
 async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
     cluster = Cluster(state)
-    observer = Observer(cluster, "kserve", Environment())
-    config = observer.configuration.in_force()
-    assert config is not None
+    kind = llm_inference_services(cluster, Environment())
     for service in cluster.list(LLM_INFERENCE_SERVICES):
-        edit = begun(service, NOW, pins(service.get("status") or {}, observer.sources(observer.reads(Key.of(service)))))
-        try:
-            observed, planned = _planned(cluster, observer, service, config)
-        except NotCombined as error:
-            edit.mark("PresetsCombined", "False", error.reason, error.message)
-        else:
-            outcome = await Engine(NoWrites(state), cluster).apply(service, planned.plan)
-            combined(edit, observed.merged)
-            fold(edit, observed, planned, outcome)
-        assert list(differences(state, service, edit.result())) == []
-        assert unexplained(edit.result()) == []
+        observed, planned = _planned(cluster, kind, service)
+        outcome = await Engine(NoWrites(state), cluster).apply(service, planned)
+        status = kind.fold(observed, planned, outcome).status
+        assert list(differences(state, service, status)) == []
+        assert unexplained(status) == []
 
 
-def _planned(cluster: Cluster, observer: Observer, service: Object, config: Config) -> tuple[Observed, Planned]:
-    reads = observer.reads(Key.of(service))
+def _planned(cluster: Cluster, kind: Kind[Observed, Planned], service: Object) -> tuple[Observed, Planned]:
+    answers = Answers(recall=lambda need: _recall(cluster, need))
     while True:
         try:
-            observed = observer.observe(service, config, observer.merge(service, config, reads), reads, NOW)
-            return observed, plan(observed)
-        except CertificateNeeded as needed:
+            observed = kind.observe(service, answers, NOW)
+            return observed, kind.plan(observed)
+        except Needs as missing:
+            (needed,) = missing.needs
+            assert isinstance(needed, SelfSigned)
             cluster.certify(service, needed)
-        except NotLookedUp as missing:
-            found = {name: cluster.get(missing.resource, name, namespace_of(service)) for name in missing.names}
-            maps = {Key(namespace_of(service), name): obj for name, obj in found.items()}
-            if missing.resource == CONFIG_MAPS:
-                reads = replace(reads, config_maps={**reads.config_maps, **maps})
-            else:
-                reads = replace(reads, lookup=reads.lookup.knowing(missing.resource, found))
+
+
+def _recall(cluster: Cluster, need: Need[Any]) -> Any:
+    """Whatever is not recorded does not exist, and what was merged was never refused."""
+    match need:
+        case Stored(resource, name, namespace):
+            return cluster.get(resource, name, namespace)
+        case DryRun():
+            return None
+        case ServerVersion():
+            return "1", "35"
+    return UNKNOWN
 
 
 def _written(state: State, service: Object) -> Object:

@@ -1,4 +1,4 @@
-"""Writes to the owner itself: status (only if changed), finalizers, labels; and to shared ConfigMaps."""
+"""Writes to the owner itself: status (only if changed), finalizers, labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from isvc.kube.equality import equivalent
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Object, finalizers_of, labels_of, name_of, namespace_of, resource_version_of, uid_of
+from isvc.kube.objects import Object, finalizers_of, labels_of, name_of, namespace_of, resource_version_of
 from isvc.kube.resource import Resource
 
 STATUS_PATIENCE = 1.0  # children of other services go first
@@ -22,8 +22,6 @@ class Patcher(Protocol):
     async def update(
         self, resource: Resource, obj: Object, *, subresource: str = "", patience: float = 0.0
     ) -> Object: ...
-
-    async def delete(self, resource: Resource, name: str, namespace: str = "", *, uid: str | None = None) -> Object: ...
 
 
 class Noted(Protocol):
@@ -75,24 +73,7 @@ class Commit:
         self._memory.note(resource, written, owner=written)
         return written
 
-    async def add_finalizer(self, resource: Resource, owner: Object, finalizer: str) -> Object:
-        """The owner with the finalizer, which is written unless it is there."""
-        present = finalizers_of(owner)
-        if finalizer in present:
-            return owner
-        return await self.metadata(resource, owner, finalizers=[*present, finalizer]) or owner
-
     async def remove_finalizer(self, resource: Resource, owner: Object, finalizer: str) -> None:
         others = [other for other in finalizers_of(owner) if other != finalizer]
         with suppress(NotFound):
             await self.metadata(resource, owner, finalizers=others)
-
-    async def data(self, resource: Resource, obj: Object, data: Mapping[str, str]) -> None:
-        """Change entries of a ConfigMap that others write to as well: a Conflict is raised if one of them just did."""
-        patch = {"metadata": {"resourceVersion": resource_version_of(obj)}, "data": dict(data)}
-        await self._client.patch(resource, name_of(obj), patch, namespace_of(obj))
-
-    async def deletion(self, resource: Resource, obj: Object) -> None:
-        """Delete this very object, if it is still there."""
-        with suppress(NotFound):
-            await self._client.delete(resource, name_of(obj), namespace_of(obj), uid=uid_of(obj))

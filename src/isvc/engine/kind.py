@@ -90,7 +90,8 @@ class Kind(Generic[O, P]):
     """A kind of object, as a value. Nothing of it waits or writes: `observe` reads memory, and the rest is pure.
 
     `api_type`          the object, typed
-    `conditions`        the first dependent also says what is wrong with an object as such
+    `conditions`        the first dependent also says what is wrong with an object as such; None for a kind whose
+                        status has none, of which an event says it
     `finalizer`         empty for a kind whose end the garbage collector sees to
     `observe`           returns everything that a decision is based on; raises `DecodeError`, `Needs` or `Wait`
     `claim`             returns what the object has to carry; None for one that is not ours to care for
@@ -111,14 +112,14 @@ class Kind(Generic[O, P]):
 
     resource: Resource
     api_type: type[APIType]
-    conditions: ConditionSet
+    conditions: ConditionSet | None
     finalizer: str = ""
     observe: Callable[[Object, Answers, str], O]
     claim: Callable[[O], Claim | None] = lambda observed: Claim()
     plan: Callable[[O], P]
     fold: Callable[[O, P, Outcome], Folded]
     finalize: Callable[[Object, Answers, str], Plan | Folded] = lambda raw, answers, now: Plan()
-    edit_status: Callable[[Object, str], StatusEditor] | None = None
+    edit_status: Callable[[ConditionSet, Object, str], StatusEditor] = StatusEditor
     passes: int = 1
     patience: float = 0.0
     reports_children: bool = False
@@ -126,7 +127,3 @@ class Kind(Generic[O, P]):
     readiness_events: Callable[[Object, Object, Object], Iterable[Event]] = lambda owner, before, after: ()
     sources: Callable[[O, P], Iterable[Reference]] = lambda observed, planned: ()
     doubts: Callable[[O, P], Iterable[Stop]] = lambda observed, planned: ()
-
-    def edit(self, status: Object, now: str) -> StatusEditor:
-        """Opens a status of this kind for changes."""
-        return self.edit_status(status, now) if self.edit_status else StatusEditor(self.conditions, status, now)

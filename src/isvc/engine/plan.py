@@ -131,12 +131,14 @@ class Plan:
     """What should exist for an object. A kind extends it by what its status has to know of how it came about.
 
     `stop`        why there is not all of it
+    `suspended`   whether it is not to be applied, though it could be
     `pause`       seconds to wait before it is applied, from when such a plan is first made
     `references`  what else it depends on, there or not: a change of these brings the object back. None: not known
     """
 
     parts: tuple[Part, ...] = ()
     stop: Stop | None = None
+    suspended: bool = False
     pause: float = 0.0
     references: frozenset[Reference] | None = None
 

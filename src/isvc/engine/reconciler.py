@@ -50,7 +50,7 @@ class Reconciler(Generic[O, P]):
     def __init__(self, kind: Kind[O, P], context: Context) -> None:
         self.kind = kind
         self.dependents = Dependents()
-        self.engine = Engine(context.client, context.cache)
+        self._engine = Engine(context.client, context.cache)
         self._cache, self._clock = context.cache, context.clock
         self._gatherer = Gatherer(context.client, context.clock)
         self._commit = Commit(context.client, context.cache)
@@ -77,7 +77,7 @@ class Reconciler(Generic[O, P]):
             raise
         if not isinstance(report, Report):
             return report
-        result = await self._reporter.publish(report.owner, report.folded)
+        result = await self._reporter.publish(*report)
         self._pauses.begin(key, LOOK, report.folded.rest)
         return result
 
@@ -94,7 +94,7 @@ class Reconciler(Generic[O, P]):
             log.info("%s waits: %s", key, planned.stop.message)
         if pause := self._pauses.wait(key, APPLY, planned.pause):
             return Result(requeue_after=pause)
-        for later in reversed(range(kind.passes)):
+        for later in reversed(range(0 if planned.suspended else kind.passes)):
             outcome = await self._apply(raw, planned, outcome)
             if not later or not outcome.has_created or outcome.refusal:
                 break
@@ -122,14 +122,15 @@ class Reconciler(Generic[O, P]):
             finalizers = [*finalizers, kind.finalizer]
         write = partial(self._commit.metadata, kind.resource, raw, finalizers=finalizers, labels=claim.labels)
         try:
-            return await write(spec=claim.spec) or raw
+            written = await write(spec=claim.spec)
         except (BadRequest, Forbidden, Invalid):  # by rules that are younger than the object
             if not claim.spec:
                 raise
-            return await write() or raw
+            written = await write()
+        return raw if written is None else _with_sound_conditions(written)
 
     async def _apply(self, raw: Object, plan: Plan, before: Outcome) -> Outcome:
-        outcome = await self.engine.apply(raw, plan)
+        outcome = await self._engine.apply(raw, plan)
         if self.kind.reports_children:
             self._reporter.record(raw, *child_events(outcome))
         outcome.earlier = (*before.earlier, before) if before.results else ()
@@ -154,11 +155,13 @@ class Reconciler(Generic[O, P]):
     # -- what goes wrong --------------------------------------------------------------------------------------------
 
     def _report_problem(self, raw: Object, status: str, reason: str, message: str) -> Report:
-        kind = self.kind
-        edit = kind.edit(self._readable_status(raw), self._now())
+        before, events = self._readable_status(raw), (Event(WARNING, reason, message),)
+        if (conditions := self.kind.conditions) is None:
+            return Report(raw, Folded(before, events))
+        edit = self.kind.edit_status(conditions, before, self._now())
         edit.initialize()
-        edit.mark(next(iter(kind.conditions.dependents), kind.conditions.happy), status, reason, message)
-        return Report(raw, Folded(edit.result(), (Event(WARNING, reason, message),)))
+        edit.mark(next(iter(conditions.dependents), conditions.happy), status, reason, message)
+        return Report(raw, Folded(edit.result(), events))
 
     async def _report_bug(self, key: Key, error: Exception) -> None:
         if (raw := self._get(key)) is not None:
@@ -179,7 +182,8 @@ class Reconciler(Generic[O, P]):
     # -- the rest ---------------------------------------------------------------------------------------------------
 
     def _get(self, key: Key) -> Object | None:
-        return self._cache.get(self.kind.resource, key.name, key.namespace)
+        raw = self._cache.get(self.kind.resource, key.name, key.namespace)
+        return None if raw is None else _with_sound_conditions(raw)
 
     def _forget(self, key: Key) -> None:
         self.dependents.record(key, frozenset())
@@ -188,6 +192,14 @@ class Reconciler(Generic[O, P]):
 
     def _now(self) -> str:
         return timestamp(self._clock.now())
+
+
+def _with_sound_conditions(raw: Object) -> Object:
+    """The object; a status with conditions that are none starts over, so that nobody trips over them."""
+    status = raw.get("status") or {}
+    conditions = status.get("conditions") or [] if isinstance(status, dict) else None
+    is_sound = isinstance(conditions, list) and all(isinstance(each, dict) and each.get("type") for each in conditions)
+    return raw if is_sound else {**raw, "status": {}}
 
 
 def _look_again(folded: Folded, outcome: Outcome) -> Folded:

@@ -8,8 +8,10 @@ that; a wrong guess costs a request and decides nothing.
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Iterable
+from typing import Any, Final, Protocol, TypeAlias
 
+from isvc.engine.needs import Need, Stored
 from isvc.kube.errors import ApiError, InternalError, NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
@@ -23,79 +25,77 @@ class Getter(Protocol):
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 
 
-class Lookup(NamedTuple):
-    resource: Resource
-    namespace: str
-    names: tuple[str, ...]
+Question: TypeAlias = tuple[Need[Any], ...]
+"""What a decision asks for at once."""
 
 
 class LiveReads:
-    """What all decisions share: the client, reads under way, and which read followed which."""
+    """What all decisions share: the client, reads under way, and which question followed which."""
 
     def __init__(self, client: Getter) -> None:
         self._client = client
-        self._under_way: dict[tuple[Resource, str, str], asyncio.Task[Object | None]] = {}
-        self._followed: dict[Lookup, Lookup] = {}
+        self._under_way: dict[Need[Any], asyncio.Task[Object | None]] = {}
+        self._followed: dict[Question, Question] = {}
 
-    def begin(self, resource: Resource, namespace: str, name: str) -> asyncio.Task[Object | None]:
+    def begin(self, need: Need[Any]) -> asyncio.Task[Object | None]:
         """Pods of one workload come many at a time: they share a request that is under way."""
-        key = (resource, namespace, name)
-        task = self._under_way.get(key)
+        task = self._under_way.get(need)
         if task is None:
-            task = self._under_way[key] = asyncio.create_task(self._get(*key))
+            task = self._under_way[need] = asyncio.create_task(self._read(need))
 
             def ended(task: asyncio.Task[Object | None]) -> None:
-                self._under_way.pop(key, None)
+                self._under_way.pop(need, None)
                 if not task.cancelled():
                     task.exception()  # the error of a wrong guess is not looked at otherwise
 
             task.add_done_callback(ended)
         return task
 
-    def after(self, lookup: Lookup) -> Lookup | None:
-        """What was looked up after this, the last time."""
-        return self._followed.get(lookup)
+    def after(self, question: Question) -> Question | None:
+        """What was asked for after this, the last time."""
+        return self._followed.get(question)
 
-    def note(self, lookup: Lookup, then: Lookup | None) -> None:
+    def note(self, question: Question, then: Question | None) -> None:
         if then is None:
-            self._followed.pop(lookup, None)
+            self._followed.pop(question, None)
             return
-        self._followed[lookup] = then
+        self._followed[question] = then
         if len(self._followed) > MOST_REMEMBERED:
             del self._followed[next(iter(self._followed))]
 
-    async def _get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+    async def _read(self, need: Need[Any]) -> Object | None:
+        assert isinstance(need, Stored)  # a pod needs nothing else
         try:
-            return await self._client.get(resource, name, namespace)
+            return await self._client.get(need.resource, need.name, need.namespace)
         except NotFound:
             return None
         except ApiError as error:
-            raise InternalError(f'cannot read {resource.kind} "{name}": {error.message}') from error
+            raise InternalError(f'cannot read {need.resource.kind} "{need.name}": {error.message}') from error
 
 
 class ReadSequence:
     """The reads of one decision, one after another."""
 
-    def __init__(self, reads: LiveReads, namespace: str) -> None:
-        self._reads, self._namespace = reads, namespace
-        self._begun: dict[Lookup, list[asyncio.Task[Object | None]]] = {}
-        self._last: Lookup | None = None
+    def __init__(self, reads: LiveReads) -> None:
+        self._reads = reads
+        self._begun: dict[Question, list[asyncio.Task[Object | None]]] = {}
+        self._last: Question | None = None
 
-    async def read(self, resource: Resource, names: tuple[str, ...]) -> dict[str, Object | None]:
-        lookup = Lookup(resource, self._namespace, names)
-        self._note(lookup)
-        ahead: Lookup | None = lookup
+    async def ask(self, needs: Iterable[Need[Any]]) -> dict[Need[Any], Object | None]:
+        question = tuple(needs)
+        self._note(question)
+        ahead: Question | None = question
         while ahead is not None and ahead not in self._begun:
-            self._begun[ahead] = [self._reads.begin(ahead.resource, ahead.namespace, name) for name in ahead.names]
+            self._begun[ahead] = [self._reads.begin(need) for need in ahead]
             ahead = self._reads.after(ahead)
-        tasks = self._begun[lookup]
-        return {name: await asyncio.shield(task) for name, task in zip(names, tasks, strict=True)}
+        tasks = self._begun[question]
+        return {need: await asyncio.shield(task) for need, task in zip(question, tasks, strict=True)}
 
     def end(self) -> None:
-        """The decision is made; nothing follows the last lookup."""
+        """The decision is made; nothing follows the last question."""
         self._note(None)
 
-    def _note(self, lookup: Lookup | None) -> None:
+    def _note(self, question: Question | None) -> None:
         if self._last is not None:
-            self._reads.note(self._last, lookup)
-        self._last = lookup
+            self._reads.note(self._last, question)
+        self._last = question

@@ -6,14 +6,15 @@ when a pod needs them, so that the process never holds a cluster's secrets, nor 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
+from isvc.engine.needs import Answers, gather
 from isvc.kube.objects import Object, labels_of
 from isvc.serving import annotations as annotation
 from isvc.serving.config.current import Configuration
-from isvc.serving.credentials import Lookup, with_lookups
+from isvc.serving.credentials import Lookup
 from isvc.serving.pods import PodFacts, is_ours, mutate_pod
 from isvc.serving.refused import Refused
 from isvc.toolkit.cache import Reader
@@ -43,18 +44,16 @@ class PodMutator:
             return deny(error.message, 500)
 
     async def _mutated(self, pod: Object, namespace: str) -> Object:
-        facts, reads = self._facts(pod, namespace), ReadSequence(self._reads, namespace)
-        mutated = await with_lookups(
-            lambda lookup: mutate_pod(pod, replace(facts, lookup=lookup)), facts.lookup, reads.read
-        )
+        answers, reads = Answers(), ReadSequence(self._reads)
+        mutated = await gather(partial(mutate_pod, pod, self._facts(pod, namespace, answers)), answers, reads.ask)
         reads.end()
         return mutated
 
-    def _facts(self, pod: Object, namespace: str) -> PodFacts:
+    def _facts(self, pod: Object, namespace: str, answers: Answers) -> PodFacts:
         reader = self._reader
         return PodFacts(
             config=self._configuration(),
-            lookup=Lookup(namespace),
+            lookup=Lookup(namespace, answers),
             service=reader.get(INFERENCE_SERVICES, labels_of(pod)[annotation.SERVICE], namespace),
             storage_containers=reader.list(CLUSTER_STORAGE_CONTAINERS),
             system_namespace=self._system_namespace,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
+from isvc.engine.needs import Stored
 from isvc.kube.errors import Forbidden, InternalError, NotFound
 from isvc.kube.objects import GVK, Object
 from isvc.kube.patch import json_patch
@@ -17,7 +18,7 @@ from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving import annotations as names
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
-from isvc.webhooks.live_reads import MOST_REMEMBERED, LiveReads, Lookup
+from isvc.webhooks.live_reads import MOST_REMEMBERED, LiveReads
 from isvc.webhooks.pods import PodMutator
 
 SETTINGS: dict[str, Object] = {"storageInitializer": {}, "logger": {}, "batcher": {}, "agent": {}}
@@ -212,7 +213,7 @@ async def test_accounts_that_lead_to_each_other_end() -> None:
 async def test_what_is_remembered_is_bounded() -> None:
     reads = LiveReads(Server())
     for number in range(2 * MOST_REMEMBERED):
-        question = Lookup(SECRETS, "ns", (str(number),))
+        question = (Stored(SECRETS, str(number), "ns"),)
         reads.note(question, question)
-    assert reads.after(Lookup(SECRETS, "ns", ("0",))) is None
-    assert reads.after(Lookup(SECRETS, "ns", (str(2 * MOST_REMEMBERED - 1),))) is not None
+    assert reads.after((Stored(SECRETS, "0", "ns"),)) is None
+    assert reads.after((Stored(SECRETS, str(2 * MOST_REMEMBERED - 1), "ns"),)) is not None

@@ -13,8 +13,7 @@ from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.ingress import gateway, istio, kubernetes
 from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Planned
-from isvc.controllers.inferenceservice.readiness import Readiness
-from isvc.controllers.inferenceservice.status.edit import StatusEdit
+from isvc.controllers.inferenceservice.status.edit import Readiness, StatusEdit
 from isvc.controllers.inferenceservice.workloads import knative, standard
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Part
@@ -76,6 +75,7 @@ _MODES: Final[Mapping[DeploymentMode, tuple[Workload, Sequence[Ingress]]]] = {
     DeploymentMode.KNATIVE: (knative, (istio,)),
     DeploymentMode.MODEL_MESH: (knative, (istio,)),
 }
+WORKLOAD_KINDS: Final = frozenset(kind for workload, _ in _MODES.values() for kind in workload.KINDS)
 INGRESS_KINDS: Final = tuple(
     dict.fromkeys(kind for _, ingresses in _MODES.values() for ingress in ingresses for kind in ingress.KINDS)
 )

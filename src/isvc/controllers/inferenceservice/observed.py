@@ -8,13 +8,16 @@ from functools import cached_property
 from typing import TypeAlias
 
 from isvc.api import InferenceService
-from isvc.api.annotations import is_stopped
+from isvc.api.annotations import DISABLE_AUTO_UPDATE, is_stopped
 from isvc.api.modes import DeploymentMode, mode_of
-from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of, without
+from isvc.engine import kind as engine
+from isvc.kube.conditions import is_true
+from isvc.kube.objects import Object, annotations_of, dig, without
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
-from isvc.serving.environment import SYSTEM_NAMESPACE
+from isvc.serving.environment import Environment
+from isvc.serving.knative_settings import allows_zero_initial_scale, knative_domains
 from isvc.serving.runtimes import Runtimes
 
 Live: TypeAlias = Mapping[tuple[Resource, str], Object]
@@ -22,14 +25,13 @@ Live: TypeAlias = Mapping[tuple[Resource, str], Object]
 
 
 @dataclass(frozen=True)
-class Observed:
+class Observed(engine.Observed):
     """`raw` is the object and `service` the same, typed; `live` and `pods` are what runs for it.
 
-    `served` are the optional kinds that this cluster has. What planning reads of service accounts and secrets is in
-    `lookup`. `server_version` is (major, minor), known only where it matters.
+    `served` are the optional kinds that this cluster has. `server_version` is (major, minor), known only where it
+    matters.
     """
 
-    raw: Object
     service: InferenceService
     config: Config
     runtimes: Runtimes = field(default_factory=lambda: Runtimes((), ()))
@@ -38,30 +40,24 @@ class Observed:
     pods: Sequence[Object] = ()
     served: frozenset[Resource] = frozenset()
     ca_bundle: Object | None = None
-    lookup: Lookup = field(default_factory=lambda: Lookup(""))
-    system_namespace: str = SYSTEM_NAMESPACE
     server_version: tuple[str, str] | None = None
-    zero_initial_scale: bool = False
-    knative_domains: Sequence[str] = ()
-    now: str = ""
-
-    @cached_property
-    def name(self) -> str:
-        return name_of(self.raw)
-
-    @cached_property
-    def namespace(self) -> str:
-        return namespace_of(self.raw)
+    environment: Environment = field(default_factory=Environment)
 
     @property
-    def generation(self) -> int:
-        return int(dig(self.raw, "metadata", "generation") or 0)
+    def system_namespace(self) -> str:
+        return self.environment.system_namespace
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        return Lookup(self.namespace, self.answers)
 
     @property
-    def status(self) -> Object:
-        """The status as it was last written."""
-        status: Object = self.raw.get("status") or {}
-        return status
+    def zero_initial_scale(self) -> bool:
+        return allows_zero_initial_scale(self.answers, self.environment.knative_namespace)
+
+    @property
+    def knative_domains(self) -> tuple[str, ...]:
+        return knative_domains(self.answers, self.environment.knative_namespace)
 
     @cached_property
     def annotations(self) -> dict[str, str]:
@@ -81,3 +77,20 @@ class Observed:
     @cached_property
     def stopped(self) -> bool:
         return is_stopped(self.raw)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether ModelMesh's own controller deploys all of the service."""
+        return self.mode is DeploymentMode.MODEL_MESH and self.service.spec.transformer is None
+
+    @property
+    def awaits_predictor(self) -> bool:
+        """Whether the predictor that ModelMesh deploys has no address yet that a transformer could call."""
+        return self.mode is DeploymentMode.MODEL_MESH and not self.predictor_url
+
+    @property
+    def is_pinned(self) -> bool:
+        """A ready service whose owner asked for no automatic updates."""
+        return self.annotations.get(DISABLE_AUTO_UPDATE) == "true" and is_true(
+            self.status.get("conditions") or (), "Ready"
+        )

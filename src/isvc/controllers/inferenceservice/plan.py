@@ -1,28 +1,40 @@
 """From what was observed to what is wanted: components in the order in which requests depend on them, then ingress.
 
-What cannot be planned stops the plan there: what comes before it is applied, what comes after is left as it is, and
-nothing is pruned.
+What cannot be planned stops the plan there: what comes before it is applied, what comes after is held.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from isvc.api.annotations import asks_to_stop
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
-from isvc.controllers.inferenceservice.builders import Builders, builders_of
+from isvc.controllers.inferenceservice.builders import INGRESS_KINDS, WORKLOAD_KINDS, Builders, builders_of
 from isvc.controllers.inferenceservice.canary import canaries_of, with_fewer_replicas
 from isvc.controllers.inferenceservice.components import explainer, predictor, transformer
 from isvc.controllers.inferenceservice.components.multinode import WorkersRefused
 from isvc.controllers.inferenceservice.components.predictor import Variant
 from isvc.controllers.inferenceservice.components.storage import ModelsRefused
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.planned import Canary, Deployed, ModelFailure, Planned, Stage, Stop
-from isvc.controllers.inferenceservice.readiness import Readiness
-from isvc.controllers.inferenceservice.status.edit import StatusEdit
-from isvc.engine.plan import Child, Hold, Part, Plan, Retire, Want
+from isvc.controllers.inferenceservice.planned import (
+    CANARY,
+    CLEANUP,
+    INGRESS,
+    MODE,
+    SHARED,
+    Canary,
+    Deployed,
+    ModelFailure,
+    Planned,
+    ServiceStop,
+    silent_stop,
+    stop_at,
+)
+from isvc.controllers.inferenceservice.status.edit import Readiness, StatusEdit
+from isvc.engine.plan import Child, Hold, Part, Retire, Want
 from isvc.engine.policies import CREATE_ONLY
-from isvc.kube.objects import Object, labels_of
+from isvc.kube.objects import Object, dig, labels_of
 from isvc.kube.patch import PatchError
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
@@ -32,49 +44,62 @@ from isvc.serving.runtimes import ModelRefused, Runtime
 from isvc.serving.storage.ca_bundle import ca_bundle_copy
 from isvc.serving.workload.component import Component
 
+ALL_KINDS: Final = frozenset({*WORKLOAD_KINDS, *INGRESS_KINDS})
+RECOVERY: Final = 0.5
+
 
 def plan(observed: Observed) -> Planned:
+    if observed.is_foreign or observed.awaits_predictor:
+        return _held(observed, _model_mesh())
     builders = builders_of(observed)
     if builders is None:
         message = f"It is not possible to use {observed.mode} deployment mode when Knative Services are not available"
         remedy = f"install it, or create the service anew with the annotation {DEPLOYMENT_MODE}: Standard"
-        return Planned(observed.raw, stop=Stop(Stage.MODE, message, remedy=remedy))
+        return _held(observed, silent_stop(MODE, message, remedy, reason="KnativeNotInstalled"))
     draft = _Draft(observed, builders)
     steps = {
-        Stage.SHARED: draft.shared,
-        Stage.PREDICTOR: draft.predictor,
-        Stage.TRANSFORMER: draft.transformer,
-        Stage.EXPLAINER: draft.explainer,
-        Stage.INGRESS: draft.ingress,
+        SHARED: draft.shared,
+        names.PREDICTOR: draft.predictor,
+        names.TRANSFORMER: draft.transformer,
+        names.EXPLAINER: draft.explainer,
+        INGRESS: draft.ingress,
     }
-    for stage, step in steps.items():
-        draft.stage = stage
+    for part, step in steps.items():
+        draft.part = part
         try:
             step()
         except Refused as error:
-            draft.stop = _stop(draft.stage, error)
+            draft.stop = _stop(draft.part, error)
         except PatchError as error:
-            message = f"the {stage} cannot be merged with its runtime: {error}"
-            draft.stop = Stop(stage, message, reason="InvalidSpec")
+            draft.stop = stop_at(part, f"the {part} cannot be merged with its runtime: {error}", "InvalidSpec")
         if draft.stop is not None:
             break
-    return draft.finished()
+    return draft.finish()
 
 
-def _stop(stage: Stage, error: Refused) -> Stop:
+def _held(observed: Observed, stop: ServiceStop) -> Planned:
+    return Planned((Part(stop.part, stop.hold, ALL_KINDS),), stop, service=observed.raw)
+
+
+def _model_mesh() -> ServiceStop:
+    remedy = f"create it anew with the annotation {DEPLOYMENT_MODE}: Standard if ModelMesh is not installed"
+    message = "ModelMesh's own controller deploys this service"
+    return silent_stop(names.PREDICTOR, message, remedy, reason="DeployedByModelMesh")
+
+
+def _stop(part: str, error: Refused) -> ServiceStop:
     """What is reported about a refusal, which depends on what was refused."""
     match error:
         case ModelRefused():
             failure = ModelFailure(error.reason, error.summary)
-            return Stop(stage, error.message, failure=failure, remedy=error.remedy)
+            return silent_stop(part, error.message, error.remedy, error.reason, failure)
         case WorkersRefused():
             invalid = ModelFailure("InvalidPredictorSpec", error.summary) if error.summary else None
-            return Stop(stage, error.message, reason=error.reason, failure=invalid)
+            return replace(stop_at(part, error.message, error.reason), failure=invalid)
         case ModelsRefused():
-            message = f"fails to create NewRawKubeReconciler for {stage}: {error.message}"
-            return Stop(stage, message, reason="ReconcileFailed")
+            return stop_at(part, f"fails to create NewRawKubeReconciler for {part}: {error.message}")
         case _:
-            return Stop(stage, error.message, remedy=error.remedy)
+            return silent_stop(part, error.message, error.remedy)
 
 
 @dataclass(slots=True)
@@ -83,13 +108,13 @@ class _Draft:
 
     observed: Observed
     builders: Builders
-    stage: Stage = Stage.SHARED
+    part: str = SHARED
     service: Object = field(default_factory=dict)
     runtime: Runtime | None = None
     parts: list[Part] = field(default_factory=list)
     deployed: dict[str, Deployed] = field(default_factory=dict)
     canaries: tuple[Canary, ...] = ()
-    stop: Stop | None = None
+    stop: ServiceStop | None = None
 
     def __post_init__(self) -> None:
         self.service = self.observed.raw
@@ -100,7 +125,7 @@ class _Draft:
         """What the service needs beside its components: the CA bundle in its namespace, the list of its models."""
         children = [*_ca_bundle(self.observed), *_model_config(self.observed)]
         if children:
-            self.parts.append(Part(Stage.SHARED, Want(tuple(children)), frozenset()))
+            self.parts.append(Part(SHARED, Want(tuple(children))))
 
     def predictor(self) -> None:
         if self.observed.mode is DeploymentMode.MODEL_MESH:
@@ -116,15 +141,15 @@ class _Draft:
             self._deploy(names.PREDICTOR, component)
 
     def _canary(self, stable: Variant) -> None:
-        self.stage = Stage.CANARY
+        self.part = CANARY
         self.canaries = canaries_of(self.observed, stable, self.builders.workload)
         for canary in self.canaries:
-            self._add(canary.deployed, f"{Stage.CANARY} {canary.name}")
+            self._add(canary.deployed, f"{CANARY} {canary.name}")
             if canary.deployed.stop is not None:
                 message = f"fails to reconcile canary deployments: {canary.deployed.stop.message}"
-                self.stop = Stop(Stage.CANARY, message)
+                self.stop = silent_stop(CANARY, message)
                 return
-        self.stage = Stage.PREDICTOR
+        self.part = names.PREDICTOR
 
     def transformer(self) -> None:
         if (spec := self.observed.service.spec.transformer) is not None:
@@ -136,12 +161,11 @@ class _Draft:
 
     def ingress(self) -> None:
         """Planned on the readiness that this pass is going to report."""
-        ingress = self.builders.ingress
+        ingress, others = self.builders.ingress, self.builders.other_ingress_kinds
         parts = ingress.plan(self.observed, self._planned(), self._readiness())
         self.parts += parts
-        others = self.builders.other_ingress_kinds
-        if others and any(part.kinds >= ingress.KINDS and not isinstance(part.answer, Hold) for part in parts):
-            self.parts.append(Part(Stage.CLEANUP, Retire("the service has another ingress"), others))
+        if others and not any(isinstance(part.answer, Hold) and part.kinds >= ingress.KINDS for part in parts):
+            self.parts.append(Part(CLEANUP, Retire("the service has another ingress"), others))
 
     def _readiness(self) -> Readiness:
         edit = StatusEdit(self.observed.status, self.observed.now)
@@ -157,24 +181,40 @@ class _Draft:
 
     def _add(self, deployed: Deployed, part: str) -> None:
         if not self.observed.stopped:
-            self.parts.append(Part(part, Want(deployed.children), frozenset()))
+            self.parts.append(Part(part, Want(deployed.children)))
 
     # -- result -------------------------------------------------------------------------------------------------
 
     def _planned(self) -> Planned:
-        return Planned(self.service, Plan(tuple(self.parts)), self.runtime, self.deployed, self.canaries, self.stop)
+        return Planned(
+            tuple(self.parts),
+            self.stop,
+            self.observed.is_pinned,
+            self._pause(),
+            service=self.service,
+            runtime=self.runtime,
+            deployed=self.deployed,
+            canaries=self.canaries,
+        )
 
-    def finished(self) -> Planned:
-        """Only a plan that knows everything that is wanted may say that nothing else is.
+    def _pause(self) -> float:
+        """What was missing is often applied together with further edits; they are taken together."""
+        refused = dig(self.observed.status, "modelStatus", "transitionStatus") == "InvalidSpec"
+        return RECOVERY if refused and self.stop is None else 0.0
+
+    def finish(self) -> Planned:
+        """What could not be planned is held, so that nothing of its kinds goes.
 
         What runs can be stopped all the same, whether or not it could be planned.
         """
         if self.stop is not None and self.observed.stopped and self.observed.live:
             self.stop = None
             self.ingress()
-        if self.stop is None or self.observed.stopped:
-            answer = Retire("stopped") if self.observed.stopped else Want(())
-            self.parts.append(Part(Stage.CLEANUP, answer, self.builders.workload.KINDS))
+        kinds = self.builders.workload.KINDS
+        if self.stop is not None and not self.observed.stopped:
+            self.parts.append(Part(self.stop.part, self.stop.hold, kinds))
+        answer = Retire("stopped") if self.observed.stopped else Want(())
+        self.parts.append(Part(CLEANUP, answer, kinds))
         return self._planned()
 
 

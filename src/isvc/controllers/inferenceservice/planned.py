@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from isvc.engine.plan import Child, Plan
+from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, PREDICTOR_READY, READY_OF
+from isvc.engine.plan import Child, Plan, Stop
 from isvc.kube.objects import Object
 from isvc.serving.runtimes import Runtime
 from isvc.serving.workload.component import Component
 
-
-class Stage(StrEnum):
-    """The steps of a plan, in order; the parts of the plan are named after them."""
-
-    MODE = "mode"
-    SHARED = "shared"
-    PREDICTOR = "predictor"
-    CANARY = "canary"
-    TRANSFORMER = "transformer"
-    EXPLAINER = "explainer"
-    INGRESS = "ingress"
-    ALIAS = "ingress alias"
-    CLEANUP = "cleanup"
-
-    @classmethod
-    def of(cls, part: str) -> Stage:
-        """The stage of a part; a canary's part also has the canary's name."""
-        return cls.CANARY if part.startswith(f"{cls.CANARY} ") else cls(part)
+# Parts of a plan beside the components, after which theirs are called.
+MODE: Final = "mode"
+SHARED: Final = "shared"
+CANARY: Final = "canary"
+INGRESS: Final = "ingress"
+ALIAS: Final = "ingress alias"
+CLEANUP: Final = "cleanup"
 
 
 class ModelFailure(NamedTuple):
@@ -40,18 +29,30 @@ class ModelFailure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """Where planning or applying came to a halt, and what is reported about it.
+class ServiceStop(Stop):
+    """`failure` goes to the model status.
 
-    `reason` goes to the component's condition, `failure` to the model status; without either there is an event, and the
-    condition's explanation. `remedy` says there what would mend it.
+    Of a stop that `is_silent` KServe says nothing in the condition: there is an event, and the condition's explanation.
     """
 
-    stage: Stage
-    message: str
-    reason: str = ""
     failure: ModelFailure | None = None
-    remedy: str = ""
+    is_silent: bool = False
+
+
+def stop_at(part: str, message: str, reason: str = "ReconcileFailed") -> ServiceStop:
+    """A stop that the condition of its component reports."""
+    return ServiceStop(part, condition_of(part), reason, message)
+
+
+def silent_stop(
+    part: str, message: str, remedy: str = "", reason: str = "InvalidSpec", failure: ModelFailure | None = None
+) -> ServiceStop:
+    """A stop that only the explanation of its condition reports."""
+    return ServiceStop(part, condition_of(part), reason, message, remedy, failure=failure, is_silent=True)
+
+
+def condition_of(part: str) -> str:
+    return INGRESS_READY if part in (INGRESS, ALIAS) else READY_OF.get(part, PREDICTOR_READY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Deployed:
     component: Component
     children: tuple[Child, ...]
     url: str
-    stop: Stop | None = None
+    stop: ServiceStop | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,11 @@ class Canary:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """`service` is the service as its runtime completed it; `stop` is None when all of it could be planned."""
+class Planned(Plan):
+    """`service` is the service as its runtime completed it."""
 
-    service: Object
-    plan: Plan = field(default_factory=Plan)
+    stop: ServiceStop | None = None
+    service: Object = field(default_factory=dict)
     runtime: Runtime | None = None
     deployed: Mapping[str, Deployed] = field(default_factory=dict)
     canaries: tuple[Canary, ...] = ()
-    stop: Stop | None = None

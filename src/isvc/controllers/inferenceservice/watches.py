@@ -14,14 +14,14 @@ from isvc.api.resources import (
 )
 from isvc.controllers.inferenceservice.affected import Affected
 from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
+from isvc.controllers.inferenceservice.kind import inference_services
 from isvc.controllers.inferenceservice.observe import SERVICE_INDEX
-from isvc.controllers.inferenceservice.reconcile import Reconciler
+from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.serving.annotations import SERVICE
 from isvc.serving.config.current import Configuration
 from isvc.serving.environment import Environment
-from isvc.serving.knative_settings import KnativeSettings
 from isvc.serving.thirdparty import KNATIVE_SERVICES, OPENTELEMETRY_COLLECTORS, OPTIONAL, SCALED_OBJECTS
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.context import Context
@@ -32,26 +32,24 @@ WORKERS: Final = 192  # most of them wait for the API server
 
 
 def controller(context: Context, environment: Environment) -> Controller:
-    cache, system_namespace = context.cache, environment.system_namespace
-    knative = KnativeSettings(context.client, context.clock, environment.knative_namespace)
-    reconciler = Reconciler(context.client, cache, context.recorder, context.clock, system_namespace, knative)
-    watches = _watches(cache, Configuration(cache, system_namespace))
+    reconciler = Reconciler(inference_services(context.cache, environment), context)
+    watches = _watches(context.cache, Configuration(context.cache, environment.system_namespace))
     return Controller(
         "inferenceservice",
         reconciler.reconcile,
         watches,
         workers=WORKERS,
-        reads=reads(system_namespace),
+        reads=reads(environment),
         ignore_own_writes_for=INFERENCE_SERVICES,
         clock=context.clock,
     )
 
 
-def reads(system_namespace: str) -> tuple[Read, ...]:
+def reads(environment: Environment) -> tuple[Read, ...]:
     """What is read beyond what is watched, or not as it comes."""
     return (
         Read(PODS, labels=SERVICE, transform=_pod_status, indexers={SERVICE_INDEX: _service_of_pod}),
-        Read(CONFIG_MAPS, namespace=system_namespace),
+        Read(CONFIG_MAPS, namespace=environment.system_namespace),
         Read(HORIZONTAL_POD_AUTOSCALERS),  # repaired, but their changes trigger nothing
         Read(TRAINED_MODELS, optional=True),
     )

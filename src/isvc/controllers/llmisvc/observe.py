@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
+from weakref import WeakSet
 
-from isvc.api.resources import (
-    LLM_INFERENCE_SERVICE_CONFIGS,
-    LLM_INFERENCE_SERVICES,
-)
-from isvc.controllers.llmisvc.observed import Merged, Observed
+from isvc.api.annotations import is_stopped
+from isvc.api.llm.v1alpha2 import LLMInferenceService
+from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS
+from isvc.controllers.llmisvc.observed import Combination, Merged, Observed
 from isvc.controllers.llmisvc.plan import CHILDREN
-from isvc.controllers.llmisvc.presets import Sources, combine, pins
+from isvc.controllers.llmisvc.presets import NotCombined, Sources, combine, pins
+from isvc.controllers.llmisvc.rendered import ask_about, refusal, was_good
 from isvc.controllers.llmisvc.router.observe import observe_network
+from isvc.engine.needs import Answers, ServerVersion, Stored
+from isvc.kube.conditions import FALSE, UNKNOWN
+from isvc.kube.errors import ApiError, BadRequest, Invalid
 from isvc.kube.objects import Key, Object, labels_of, name_of, namespace_of, uid_of
-from isvc.kube.resource import CONFIG_MAPS, PODS, RESOURCE_CLAIM_TEMPLATES, SERVICE_ACCOUNTS, Resource
+from isvc.kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
+    CONFIG_MAPS,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
-from isvc.serving.credentials import Lookup, NotLookedUp
 from isvc.serving.environment import Environment
+from isvc.serving.llm import names
 from isvc.serving.llm.labels import NAME
 from isvc.serving.llm.presets import Settings
 from isvc.serving.thirdparty import (
@@ -48,65 +59,108 @@ OPTIONAL: Final = (
 _MERGES_KEPT: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
-    """What had to be read from the API server for one service, because no informer has it."""
-
-    lookup: Lookup
-    config_maps: Mapping[Key, Object | None] = field(default_factory=dict)
-
-
 class Observer:
     """Observes services through a reader; what is merged stays merged while nothing that went into it changes."""
 
-    def __init__(self, reader: Reader, system_namespace: str, environment: Environment) -> None:
-        self._reader = reader
-        self._system_namespace = system_namespace
-        self._environment = environment
+    def __init__(self, reader: Reader, environment: Environment) -> None:
+        self._reader, self._environment = reader, environment
+        self._system_namespace = environment.system_namespace
+        self._configuration = Configuration(reader, environment.system_namespace)
         self._merges: OrderedDict[Key, tuple[object, Merged]] = OrderedDict()
-        self.configuration = Configuration(reader, system_namespace)
+        self._checked: WeakSet[Merged] = WeakSet()
 
-    def service(self, key: Key) -> Object | None:
-        return self._reader.get(LLM_INFERENCE_SERVICES, key.name, key.namespace)
-
-    def reads(self, key: Key) -> Reads:
-        accounts = _Accounts(self._reader, key.namespace)
-        return Reads(Lookup(key.namespace, service_accounts=accounts))
-
-    def sources(self, reads: Reads) -> Sources:
-        def config_map(namespace: str, name: str) -> Object | None:
-            known = self._reader.get(CONFIG_MAPS, name, namespace)
-            if known is not None or namespace == self._system_namespace:
-                return known
-            if (key := Key(namespace, name)) not in reads.config_maps:
-                raise NotLookedUp(CONFIG_MAPS, (name,))
-            return reads.config_maps[key]
-
-        chosen = self._environment
-        return Sources(self.config, config_map, self._system_namespace, chosen.preset_prefix, chosen.pin_presets)
+    def observe(self, raw: Object, answers: Answers, now: str) -> Observed:
+        reader, environment, config = self._reader, self._environment, self._configuration.required()
+        combination, merged = self._combine(raw, config, answers)
+        settings, sources = Settings.of(config, self._system_namespace), self._sources(answers)
+        observed = Observed(
+            raw,
+            merged,
+            config,
+            settings,
+            combination,
+            pins(raw.get("status") or {}, sources),
+            environment=environment,
+            answers=answers,
+            now=now,
+        )
+        if not combination.is_planned:
+            return observed
+        served = frozenset(resource for resource in OPTIONAL if reader.serves(resource))
+        network = observe_network(reader, merged.spec, raw)
+        storage = config.storage_initializer
+        bundle = storage.ca_bundle_config_map_name
+        return replace(
+            observed,
+            live=dict(self._children(raw, served)),
+            bindings=self.bindings_of(raw),
+            network=replace(network, wildcard_label=environment.wildcard_label),
+            pods=reader.by_index(PODS, POD_INDEX, str(Key.of(raw))),
+            served=served,
+            ca_bundle=reader.get(CONFIG_MAPS, bundle, self._system_namespace) if bundle else None,
+            accounts=lambda name: reader.get(SERVICE_ACCOUNTS, name, namespace_of(raw)),
+            server_version=answers[ServerVersion()] if storage.oci_mode == "native" else None,
+            is_reread=self._is_unwatched(merged.scheduler_config_map),
+        )
 
     def config(self, namespace: str, name: str) -> Object | None:
         return self._reader.get(LLM_INFERENCE_SERVICE_CONFIGS, name, namespace)
 
-    def merge(self, raw: Object, config: Config, reads: Reads) -> Merged:
-        """Raises `NotCombined`, and `NotLookedUp` for a ConfigMap that has to be read first."""
-        settings = Settings.of(config, self._system_namespace)
+    def bindings_of(self, raw: Object) -> list[Object]:
+        """The service's ClusterRoleBinding: of that name there may be another service's, too."""
+        name = names.scheduler_cluster_role_binding(namespace_of(raw), name_of(raw))
+        live = self._reader.get(CLUSTER_ROLE_BINDINGS, name) if self._environment.cluster_wide else None
+        return [live] if live is not None and labels_of(live).get(NAME) == name_of(raw) else []
+
+    # -- configurations ---------------------------------------------------------------------------------------------
+
+    def _combine(self, raw: Object, config: Config, answers: Answers) -> tuple[Combination, Merged]:
+        """A service that is stopped needs no configurations to stay so."""
+        merged, status = Merged({}), FALSE
+        try:
+            merged = self._merge(raw, config, answers)
+            refused = self._refusal(raw, merged, answers)
+            if refused is None:
+                return Combination(applied=merged.applied), merged
+            error: str = refusal(refused, merged)
+            reason = "InvalidRenderedConfig"
+            if not isinstance(refused, Invalid | BadRequest):  # a webhook calls malformed what the schema calls invalid
+                status, reason = UNKNOWN, "ValidationUnavailable"
+        except NotCombined as problem:
+            error, reason = problem.message, problem.reason
+        if is_stopped(raw):
+            warning = f"Service is stopped with warning: {error}"
+            return Combination(FALSE, "Stopped", warning, applied=None), Merged(raw.get("spec") or {})
+        return Combination(status, reason, error, merged.applied, is_planned=False), merged
+
+    def _refusal(self, raw: Object, merged: Merged, answers: Answers) -> ApiError | None:
+        """What the API server says to a merged spec, unless it is known to have nothing against it."""
+        if merged in self._checked:
+            return None
+        error = None if was_good(raw, merged) else answers[ask_about(raw, merged)]
+        if error is None:
+            self._checked.add(merged)
+        return error
+
+    def _merge(self, raw: Object, config: Config, answers: Answers) -> Merged:
+        """Raises `NotCombined`, `DecodeError` for the service's own spec, and `Needs` for a ConfigMap."""
+        settings, sources = Settings.of(config, self._system_namespace), self._sources(answers)
         key = Key.of(raw)
         known = self._merges.get(key)
-        if known is not None and known[0] == self._ingredients(raw, settings, known[1], reads):
+        if known is not None and known[0] == self._ingredients(raw, settings, known[1], sources):
             return known[1]
-        merged = combine(raw, settings, self.sources(reads))
-        self._merges[key] = self._ingredients(raw, settings, merged, reads), merged
+        LLMInferenceService.decode({"metadata": raw["metadata"], "spec": raw.get("spec") or {}})
+        merged = combine(raw, settings, sources)
+        self._merges[key] = self._ingredients(raw, settings, merged, sources), merged
         if len(self._merges) > _MERGES_KEPT:
             self._merges.popitem(last=False)
         return merged
 
-    def _ingredients(self, raw: Object, settings: Settings, merged: Merged, reads: Reads) -> object:
+    def _ingredients(self, raw: Object, settings: Settings, merged: Merged, sources: Sources) -> object:
         """What a merge was made of: equal ingredients give an equal merge."""
         metadata = raw["metadata"]
         places = (namespace_of(raw), self._system_namespace)
         configs = [_edition(self.config(place, applied.name)) for applied in merged.applied for place in places]
-        sources = self.sources(reads)
         scheduler = merged.scheduler_config_map
         config_map = scheduler and sources.config_map(scheduler.namespace, scheduler.name)
         return (
@@ -120,25 +174,19 @@ class Observer:
             config_map and config_map.get("data"),
         )
 
-    def observe(self, raw: Object, config: Config, merged: Merged, reads: Reads, now: str) -> Observed:
-        reader = self._reader
-        served = frozenset(resource for resource in OPTIONAL if reader.serves(resource))
-        bundle = config.storage_initializer.ca_bundle_config_map_name
-        return Observed(
-            raw=raw,
-            merged=merged,
-            config=config,
-            settings=Settings.of(config, self._system_namespace),
-            live=dict(self._children(raw, served)),
-            network=replace(observe_network(reader, merged.spec, raw), wildcard_label=self._environment.wildcard_label),
-            pods=reader.by_index(PODS, POD_INDEX, str(Key.of(raw))),
-            served=served,
-            ca_bundle=reader.get(CONFIG_MAPS, bundle, self._system_namespace) if bundle else None,
-            lookup=reads.lookup,
-            system_namespace=self._system_namespace,
-            cluster_wide=self._environment.cluster_wide,
-            now=now,
-        )
+    def _sources(self, answers: Answers) -> Sources:
+        def config_map(namespace: str, name: str) -> Object | None:
+            """Read afresh unless it is watched: it is often edited together with the service that refers to it."""
+            known = self._reader.get(CONFIG_MAPS, name, namespace)
+            if known is not None or namespace == self._system_namespace:
+                return known
+            return answers[Stored(CONFIG_MAPS, name, namespace)]
+
+        chosen = self._environment
+        return Sources(self.config, config_map, self._system_namespace, chosen.preset_prefix, chosen.pin_presets)
+
+    def _is_unwatched(self, config_map: Key | None) -> bool:
+        return config_map is not None and self._reader.get(CONFIG_MAPS, config_map.name, config_map.namespace) is None
 
     def _children(self, raw: Object, served: frozenset[Resource]) -> Iterator[tuple[tuple[Resource, str], Object]]:
         for resource in CHILDREN:
@@ -156,22 +204,3 @@ def _edition(config: Object | None) -> tuple[str, int] | None:
 def service_of_pod(pod: Object) -> Iterable[Key]:
     if name := labels_of(pod).get(NAME):
         yield Key(namespace_of(pod), name)
-
-
-class _Accounts(Mapping[str, Object | None]):
-    """The service accounts of a namespace, read from memory when they are asked for."""
-
-    def __init__(self, reader: Reader, namespace: str) -> None:
-        self._reader, self._namespace = reader, namespace
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __getitem__(self, name: str) -> Object | None:
-        return self._reader.get(SERVICE_ACCOUNTS, name, self._namespace)
-
-    def __iter__(self) -> Iterator[str]:
-        return (key.name for key in self._reader.all_keys(SERVICE_ACCOUNTS, self._namespace))
-
-    def __len__(self) -> int:
-        return len(self._reader.all_keys(SERVICE_ACCOUNTS, self._namespace))

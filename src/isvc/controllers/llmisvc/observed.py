@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cached_property
+from typing import Final
 
 from isvc.api.annotations import is_stopped
-from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.engine import kind as engine
+from isvc.kube.conditions import TRUE
+from isvc.kube.objects import Key, Object
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
-from isvc.serving.environment import SYSTEM_NAMESPACE, WILDCARD_LABEL
+from isvc.serving.environment import WILDCARD_LABEL, Environment
 from isvc.serving.llm.presets import Settings
+
+SECRETS_MAX_AGE: Final = 30.0
+SECRETS_MAX_ABSENCE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,11 @@ class AppliedConfig:
 
     name: str
     namespace: str
-    source: str  # Preset or UserRef, as status.appliedConfigs says it
+    source: str  # Preset or UserRef
+
+    def report(self) -> Object:
+        """As the status has it."""
+        return {"name": self.name, "namespace": self.namespace, "source": self.source}
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -34,20 +43,19 @@ class Merged:
     scheduler_config_map: Key | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Certificate:
-    """A certificate and its key, both PEM."""
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """How combining the configurations went, in the words of the condition PresetsCombined.
 
-    certificate: bytes
-    key: bytes
+    `applied` are those that were; None leaves what was said before. A service `is_planned` where they could be
+    combined, or where they do not matter because it is stopped.
+    """
 
-
-class CertificateNeeded(Exception):
-    """Planning cannot go on without a certificate for these hosts: the caller makes one and plans again."""
-
-    def __init__(self, hosts: tuple[str, ...], life: timedelta) -> None:
-        super().__init__(f"a certificate for {', '.join(hosts)}")
-        self.hosts, self.life = hosts, life
+    status: str = TRUE
+    reason: str = ""
+    message: str = ""
+    applied: tuple[AppliedConfig, ...] | None = ()
+    is_planned: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,44 +74,41 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Observed:
-    raw: Object
+class Observed(engine.Observed):
+    """`accounts` finds service accounts of the namespace by name. `pins` are the names that presets keep.
+
+    `server_version` is (major, minor), known only where it matters. `is_reread` is set where something was read that no
+    watch reports edits of.
+    """
+
     merged: Merged
     config: Config
     settings: Settings
+    combination: Combination = field(default_factory=Combination)
+    pins: Mapping[str, str] = field(default_factory=dict)
     live: Mapping[tuple[Resource, str], Object] = field(default_factory=dict)
+    bindings: Sequence[Object] = ()  # ClusterRoleBindings of the service, which it cannot own
     network: Network = field(default_factory=Network)
     pods: Sequence[Object] = ()
     served: frozenset[Resource] = frozenset()
     ca_bundle: Object | None = None
-    lookup: Lookup = field(default_factory=lambda: Lookup(""))
-    certificate: Certificate | None = None  # made when planning asked for one
-    system_namespace: str = SYSTEM_NAMESPACE
-    cluster_wide: bool = True  # whether kinds that belong to no namespace may be read and written
-    kubernetes: tuple[str, str] | None = None  # its version, where that matters
-    now: str = ""
-
-    @property
-    def name(self) -> str:
-        return name_of(self.raw)
-
-    @property
-    def namespace(self) -> str:
-        return namespace_of(self.raw)
-
-    @property
-    def generation(self) -> int:
-        return int(dig(self.raw, "metadata", "generation") or 0)
+    accounts: Callable[[str], Object | None] = lambda name: None
+    environment: Environment = field(default_factory=Environment)
+    server_version: tuple[str, str] | None = None
+    is_reread: bool = False
 
     @property
     def spec(self) -> Object:
         """The merged spec."""
         return self.merged.spec
 
+    @property
+    def system_namespace(self) -> str:
+        return self.environment.system_namespace
+
     @cached_property
-    def status(self) -> Object:
-        status: Object = self.raw.get("status") or {}
-        return status
+    def lookup(self) -> Lookup:
+        return Lookup(self.namespace, self.answers, self.accounts, SECRETS_MAX_AGE, SECRETS_MAX_ABSENCE)
 
     @cached_property
     def stopped(self) -> bool:

@@ -6,14 +6,18 @@ because a route that cannot be changed still leads to the scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from isvc.controllers.llmisvc import router, scheduler, workload
-from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Area, Planned, Stop
-from isvc.engine.plan import Part, Plan, Retire, Want
+from isvc.controllers.llmisvc.area import Area
+from isvc.controllers.llmisvc.observed import Combination, Observed
+from isvc.controllers.llmisvc.router.plan import Router
+from isvc.controllers.llmisvc.status.conditions import PRESETS_COMBINED
+from isvc.controllers.llmisvc.workload.plan import Workload
+from isvc.engine.plan import Hold, Part, Plan, Reference, Retire, Stop, Want
 from isvc.kube.resource import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     RESOURCE_CLAIM_TEMPLATES,
@@ -32,11 +36,6 @@ from isvc.serving.thirdparty import (
     SCALED_OBJECTS,
 )
 
-AREAS: Final[dict[str, Callable[[Observed], Area]]] = {
-    "workload": workload.plan,
-    "scheduler": scheduler.plan,
-    "router": router.plan,
-}
 CHILDREN: Final[frozenset[Resource]] = frozenset(
     {
         DEPLOYMENTS,
@@ -57,16 +56,55 @@ CHILDREN: Final[frozenset[Resource]] = frozenset(
 """Every kind of which a service may own objects."""
 
 
+_PRESETS: Final = "correct the configuration that is named, or the service's baseRefs"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(Plan):
+    """Areas come one after the other; one after a stop is not planned."""
+
+    workload: Workload | None = None
+    scheduler: Area | None = None
+    router: Router | None = None
+
+    @property
+    def areas(self) -> tuple[Area, ...]:
+        return tuple(area for area in (self.workload, self.scheduler, self.router) if area is not None)
+
+
 def plan(observed: Observed) -> Planned:
-    areas: dict[str, Area] = {}
-    stop: Stop | None = None
-    for name, planner in AREAS.items():
-        areas[name] = planner(observed)
-        if stop := areas[name].stop:
-            break
-    parts = [part for area in areas.values() for part in area.parts]
-    complete = len(areas) == len(AREAS) and all(area.stop is None or area.complete for area in areas.values())
-    if complete:  # only who knows all that is wanted may say that nothing else is
+    if not observed.combination.is_planned:
+        return _uncombined(observed.combination)
+    servers = workload.plan(observed)
+    picker = scheduler.plan(observed) if servers.stop is None else None
+    entrance = router.plan(observed) if picker is not None and picker.stop is None else None
+    areas = [area for area in (servers, picker, entrance) if area is not None]
+    stop = next((area.stop for area in areas if area.stop), None)
+    parts = [part for area in areas for part in area.parts]
+    if stop is not None and picker is None:
+        parts.append(scheduler.hold(observed, stop))
+    if stop is not None and entrance is None:
+        parts.append(Part("router", stop.hold, frozenset({HTTP_ROUTES})))
+    if not any(isinstance(part.answer, Hold) for part in parts):
+        # Once everything is decided, what nothing asks for goes.
         answer = Retire("stopped") if observed.stopped else Want(())
         parts.append(Part("everything else", answer, CHILDREN))
-    return Planned(Plan(tuple(parts)), areas, stop, complete)
+    references = _references(observed)
+    return Planned(tuple(parts), stop, references=references, workload=servers, scheduler=picker, router=entrance)
+
+
+def _uncombined(combination: Combination) -> Planned:
+    stop = Stop(
+        "presets",
+        PRESETS_COMBINED,
+        combination.reason,
+        combination.message,
+        remedy=_PRESETS,
+        subject="presets cannot be combined",
+    )
+    return Planned((Part(stop.part, stop.hold, CHILDREN),), stop)
+
+
+def _references(observed: Observed) -> frozenset[Reference]:
+    config_map = observed.merged.scheduler_config_map
+    return observed.network.references | ({(CONFIG_MAPS, config_map)} if config_map else set())

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.controllers.llmisvc.kind import llm_inference_services
 from isvc.controllers.llmisvc.observe import POD_INDEX, service_of_pod
-from isvc.controllers.llmisvc.reconcile import Reconciler
 from isvc.controllers.llmisvc.router.group import traffic_changed
 from isvc.controllers.llmisvc.router.observe import (
     GROUP_INDEX,
@@ -19,6 +19,7 @@ from isvc.controllers.llmisvc.router.observe import (
 )
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, users_of
 from isvc.engine.dependents import Dependents
+from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import (
@@ -58,16 +59,13 @@ OURS: Final = f"{PART_OF}={LLM}"
 
 
 def controller(context: Context, environment: Environment) -> Controller:
-    dependencies, cache, system_namespace = Dependents(), context.cache, environment.system_namespace
-    reconciler = Reconciler(
-        context.client, cache, context.recorder, context.clock, system_namespace, environment, dependencies
-    )
+    reconciler = Reconciler(llm_inference_services(context.cache, environment), context)
     return Controller(
         "llminferenceservice",
         reconciler.reconcile,
-        _watches(cache, dependencies, system_namespace),
+        _watches(context.cache, reconciler.dependents, environment.system_namespace),
         workers=WORKERS,
-        reads=reads(system_namespace, environment),
+        reads=reads(environment),
         ignore_own_writes_for=LLM_INFERENCE_SERVICES,
         clock=context.clock,
     )
@@ -77,8 +75,9 @@ _OF_ALL_SERVICES: Final = (CONFIG_MAPS, LLM_INFERENCE_SERVICE_CONFIGS, SERVICES)
 """What lies in the system namespace for services of any: the configuration, presets, and the Services of gateways."""
 
 
-def reads(system_namespace: str, environment: Environment) -> tuple[Read, ...]:
+def reads(environment: Environment) -> tuple[Read, ...]:
     """What is read beyond what is watched, or not as it comes. Children of many owners are read by our label."""
+    system_namespace = environment.system_namespace
     services = {**INDEXERS, CONFIG_INDEX: config_indexer(environment.preset_prefix)}
     labelled = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, CLUSTER_ROLE_BINDINGS)
     return (
@@ -98,15 +97,15 @@ def _service_names_of_pod(pod: Object) -> Iterable[str]:
     return map(str, service_of_pod(pod))
 
 
-def _watches(cache: Memory, dependencies: Dependents, system_namespace: str) -> Sequence[Watch]:
+def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -> Sequence[Watch]:
     owner = owner_of(LLM_INFERENCE_SERVICES)
 
     def dependents(resource: Resource) -> Mapper:
-        return lambda obj: dependencies.of(resource, Key.of(obj))
+        return lambda obj: all_dependents.of(resource, Key.of(obj))
 
     def behind_gateway(service: Object) -> Iterable[Key]:
         gateways = (Key(*gateway.split("/")) for gateway in gateway_of(service))
-        return (key for gateway in gateways for key in dependencies.of(GATEWAYS, gateway))
+        return (key for gateway in gateways for key in all_dependents.of(GATEWAYS, gateway))
 
     def users(config: Object) -> Iterable[Key]:
         return users_of(config, cache, system_namespace)

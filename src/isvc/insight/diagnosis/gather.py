@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 from isvc.engine.apply import is_taken, whose
 from isvc.engine.plan import Child
 from isvc.insight.diagnosis.diagnose import diagnose
 from isvc.insight.diagnosis.dry_runs import DryRuns, outdated_children, outdated_pods, refusals
 from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Place
-from isvc.insight.diagnosis.intent import Intent, plan_for
-from isvc.insight.diagnosis.plans import inferenceservice, llmisvc
+from isvc.insight.diagnosis.intent import plan_for
 from isvc.insight.diagnosis.pods import pods_of
 from isvc.insight.diagnosis.snapshot import OWNED, Snapshot, take
 from isvc.insight.diagnosis.traffic_causes import parents
@@ -31,10 +29,6 @@ from isvc.toolkit.failure import ClusterError
 LOG_LINES: Final = 8
 LONGEST_LINE: Final = 2000
 RECENT: Final = timedelta(minutes=2)
-_INTENTS: Final[Mapping[str, Callable[[Client, Snapshot, Object], Awaitable[Intent]]]] = {
-    INFERENCE_SERVICES.kind: inferenceservice.intent,
-    LLM_INFERENCE_SERVICES.kind: llmisvc.intent,
-}
 
 
 async def examine(client: Client, service: Object, snapshot: Snapshot | None = None) -> list[Finding]:
@@ -55,8 +49,7 @@ async def explain(client: Client, evidence: Evidence) -> list[Finding]:
 async def gather(client: Client, service: Object, snapshot: Snapshot, dry_runs: DryRuns | None = None) -> Evidence:
     """`dry_runs` that remember spare the API server the same questions, where a service is looked at often."""
     dry_runs = dry_runs or DryRuns(client)
-    planned = _INTENTS.get(str(service.get("kind")), plan_for)
-    intent = await planned(client, snapshot, service)
+    intent = await plan_for(client, snapshot, service)
     evidence = Evidence(
         service=service,
         namespace=snapshot.namespace,

@@ -8,8 +8,12 @@ from functools import partial
 from typing import Any, Final
 
 from isvc.api.codec import DecodeError
-from isvc.api.resources import INFERENCE_GRAPHS, TRAINED_MODELS
+from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.controllers.inferencegraph.kind import inference_graphs
+from isvc.controllers.inferenceservice import watches as inferenceservice
+from isvc.controllers.inferenceservice.kind import inference_services
+from isvc.controllers.llmisvc import watches as llmisvc
+from isvc.controllers.llmisvc.kind import llm_inference_services
 from isvc.controllers.trainedmodel.kind import trained_models
 from isvc.engine.gatherer import Gatherer
 from isvc.engine.kind import Kind, Wait
@@ -28,10 +32,15 @@ from isvc.toolkit.clock import SystemClock, timestamp
 from isvc.toolkit.reads import Read
 
 KINDS: Final[Mapping[str, Callable[[Reader, Environment], Kind[Any, Any]]]] = {
+    INFERENCE_SERVICES.kind: inference_services,
+    LLM_INFERENCE_SERVICES.kind: llm_inference_services,
     INFERENCE_GRAPHS.kind: inference_graphs,
     TRAINED_MODELS.kind: trained_models,
 }
-READS: Final[Mapping[str, Callable[[Environment], tuple[Read, ...]]]] = {}
+READS: Final[Mapping[str, Callable[[Environment], tuple[Read, ...]]]] = {
+    INFERENCE_SERVICES.kind: inferenceservice.reads,
+    LLM_INFERENCE_SERVICES.kind: llmisvc.reads,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,30 +7,33 @@ configurations it refers to, and itself.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import orjson
 
-from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, LLM_INFERENCE_SERVICES, SERVING_RUNTIMES
-from isvc.controllers.llmisvc.observe import Observer
-from isvc.controllers.llmisvc.observed import Merged
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    LLM_INFERENCE_SERVICE_CONFIGS,
+    LLM_INFERENCE_SERVICES,
+    SERVING_RUNTIMES,
+)
+from isvc.controllers.llmisvc.kind import llm_inference_services
+from isvc.engine.gatherer import Gatherer
 from isvc.insight.rendering.live import load_cluster
 from isvc.insight.rendering.problems import unready
 from isvc.insight.rendering.sources import Field, Layer, fields
 from isvc.insight.simulation.kinds import KINDS
 from isvc.insight.simulation.simulation import Simulation
-from isvc.kube.errors import NotFound
 from isvc.kube.objects import LAST_APPLIED, Key, Object, annotations_of, dig, namespace_of, uid_of
-from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, Resource
+from isvc.kube.resource import DEPLOYMENTS, Resource
 from isvc.programs.options import Options
 from isvc.serving.containers import MODEL_SERVER
-from isvc.serving.credentials import NotLookedUp
-from isvc.serving.environment import Environment
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.client import Client
+from isvc.toolkit.clock import timestamp
 
 SERVICE, CONFIG, DEFAULT, CONTROLLER = "service", "config", "default", "controller"
 _PREDICTOR: Final = "predictor"
@@ -137,30 +140,17 @@ def _with_default(field: Field) -> Field:
 
 
 async def effective_llm(simulation: Simulation, service: Object) -> list[Field]:
-    observer = Observer(simulation.objects, simulation.options.system_namespace, Environment())
-    merged = await _merged(simulation, observer, service)
+    kind = llm_inference_services(simulation.objects, simulation.options.environment)
+    gatherer = Gatherer(simulation.client, simulation.clock)
+    answers = gatherer.answers()
+    observe = partial(kind.observe, service, answers, timestamp(simulation.clock.now()))
+    observed = await gatherer.gather(observe, answers)
+    if not observed.combination.is_planned:
+        raise Refused(observed.combination.message)
+    merged = observed.merged
     configs = [
         Layer(f"{'preset' if each.source == 'Preset' else 'config'} {each.name}", config.get("spec") or {})
         for each in reversed(merged.applied)
-        if (config := observer.config(each.namespace, each.name)) is not None
+        if (config := simulation.objects.get(LLM_INFERENCE_SERVICE_CONFIGS, each.name, each.namespace)) is not None
     ]
     return list(fields(merged.spec, [Layer(SERVICE, service.get("spec") or {}), *configs], DEFAULT))
-
-
-async def _merged(simulation: Simulation, observer: Observer, service: Object) -> Merged:
-    config = observer.configuration()
-    reads = observer.reads(Key.of(service))
-    while True:
-        try:
-            return observer.merge(service, config, reads)
-        except NotLookedUp as missing:
-            found = {name: await _config_map(simulation, name, namespace_of(service)) for name in missing.names}
-            maps = {Key(namespace_of(service), name): each for name, each in found.items()}
-            reads = replace(reads, config_maps={**reads.config_maps, **maps})
-
-
-async def _config_map(simulation: Simulation, name: str, namespace: str) -> Object | None:
-    try:
-        return await simulation.client.get(CONFIG_MAPS, name, namespace)
-    except NotFound:
-        return None

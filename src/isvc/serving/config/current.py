@@ -5,19 +5,15 @@ A ConfigMap that cannot be parsed leaves the last good configuration in force, s
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Final
 
 from isvc.engine.kind import Wait
 from isvc.kube.errors import InternalError
-from isvc.kube.objects import Key, resource_version_of
+from isvc.kube.objects import resource_version_of
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving.config.configmap import CONFIG_MAP, Config, ConfigError
 from isvc.toolkit.cache import Reader
-from isvc.toolkit.controller import Result
-
-log = logging.getLogger(__name__)
 
 RETRY: Final = 5.0
 
@@ -56,11 +52,6 @@ class Configuration:
         """Returns what is wrong with the newest one, or with there being none."""
         missing = f"there is no ConfigMap {CONFIG_MAP} in namespace {self._namespace}"
         return str(self._last_valid.error or missing)
-
-    def wait(self, key: Key) -> Result:
-        """Returns the result of reconciling while there is no configuration: try again soon."""
-        log.error("%s waits: %s", key, self.problem)
-        return Result(requeue_after=RETRY)
 
     def required(self) -> Config:
         """Raises `Wait` while there never was a good one: nothing can be reconciled then."""

@@ -6,15 +6,8 @@ their contents, except for HTTP headers, whose variable is named after a value i
 
 from __future__ import annotations
 
-from isvc.serving.credentials.lookup import Lookup, NotLookedUp, with_lookups
+from isvc.serving.credentials.lookup import Lookup
 from isvc.serving.credentials.service_account import add_service_account_credentials
 from isvc.serving.credentials.storage_spec import add_storage_entry, add_storage_spec_credentials
 
-__all__ = [
-    "Lookup",
-    "NotLookedUp",
-    "add_service_account_credentials",
-    "add_storage_entry",
-    "add_storage_spec_credentials",
-    "with_lookups",
-]
+__all__ = ["Lookup", "add_service_account_credentials", "add_storage_entry", "add_storage_spec_credentials"]

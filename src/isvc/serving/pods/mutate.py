@@ -46,7 +46,7 @@ def is_ours(pod: Object) -> bool:
 
 
 def mutate_pod(pod: Object, facts: PodFacts) -> Object:
-    """Returns the pod to run; raises `Refused` with what is wrong, or `NotLookedUp` with what else has to be known."""
+    """Returns the pod to run; raises `Refused` with what is wrong, or `Needs` with what else has to be known."""
     if not is_ours(pod):
         return pod
     pod = deep_copy(pod)

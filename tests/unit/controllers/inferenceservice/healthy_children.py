@@ -17,7 +17,7 @@ def with_healthy_children(observed: Observed) -> Observed:
             **child.manifest,
             "status": platform.healthy(child.resource, child.manifest),
         }
-        for child in plan(observed).plan.wanted()
+        for child in plan(observed).wanted()
         if child.resource in platform.kinds
     }
     return replace(observed, live=live)

@@ -7,17 +7,17 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.answers import answers
 
 from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
 from isvc.api.completion import read
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
-from isvc.controllers.inferenceservice.status.fold import fold, halted
+from isvc.controllers.inferenceservice.status.fold import find_stop, fold_status
 from isvc.engine.outcome import Outcome
 from isvc.kube.conditions import find
 from isvc.serving.config import Config
-from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime, Runtimes
 from isvc.serving.thirdparty import OPTIONAL
 
@@ -165,13 +165,13 @@ def test_any_spec_ends_in_a_status(spec: Any, annotations: Any, gateway: bool, s
         config,
         runtimes=RUNTIMES,
         served=frozenset(OPTIONAL) if served else frozenset(),
-        lookup=Lookup("ns", accounts, {"storage-config": None, "": None}),
+        answers=answers("ns", accounts, {"storage-config": None, "": None}),
         now="2026-01-01T00:00:00Z",
     )
     planned = plan(observed)
-    status = fold(observed, planned, Outcome())
+    status = fold_status(observed, planned, Outcome())
     assert find(status["conditions"], "Ready") is not None
-    stop = halted(planned, Outcome())
+    stop = find_stop(planned, Outcome())
     assert stop is None or stop.message
     again = replace(observed, raw={**raw, "status": status})
-    assert fold(again, planned, Outcome()) == status
+    assert fold_status(again, planned, Outcome()) == status

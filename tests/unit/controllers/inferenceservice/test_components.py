@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.answers import answers
 
 from isvc.api import InferenceService
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.planned import Planned
-from isvc.controllers.inferenceservice.status.fold import fold
+from isvc.controllers.inferenceservice.status.fold import fold_status
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Child, Retire
 from isvc.kube.conditions import find
 from isvc.kube.objects import name_of
 from isvc.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES
 from isvc.serving.config import Config
-from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime, Runtimes
 from isvc.serving.thirdparty import KNATIVE_SERVICES, OPTIONAL
 
@@ -51,13 +51,13 @@ def planned(
         runtimes=Runtimes((), (server or runtime(),)),
         served=frozenset(OPTIONAL),
         now="2026-01-01T00:00:00Z",
-        **seen,
+        **{"answers": answers("ns"), **seen},
     )
     return plan(observed)
 
 
 def child(done: Planned, kind: Any, name: str) -> Child:
-    return next(c for c in done.plan.wanted() if c.resource == kind and name_of(c.manifest) == name)
+    return next(c for c in done.wanted() if c.resource == kind and name_of(c.manifest) == name)
 
 
 def test_a_component_can_ask_for_tags_by_itself() -> None:
@@ -98,7 +98,7 @@ def test_a_mesh_that_speaks_something_else_is_refused() -> None:
     done = planned(spec, "ModelMesh", {"components": {"predictor": {"url": "ftp://mesh"}}})
     assert done.stop is not None
     assert done.stop.message == "Predictor URL Scheme not supported: ftp"
-    assert not done.plan.wanted()
+    assert not done.wanted()
 
 
 def test_a_canary_may_name_its_model_by_the_framework() -> None:
@@ -140,10 +140,10 @@ def test_a_mode_that_does_not_exist_is_reported_where_the_default_is_standard() 
 
 def test_models_that_need_a_missing_secret_are_refused_in_the_words_of_the_api_server() -> None:
     account = {"metadata": {"name": "default"}, "secrets": [{"name": "absent"}]}
-    lookup = Lookup("ns", {"default": account}, {"absent": None})
+    known = answers("ns", {"default": account}, {"absent": None})
     uris = [{"uri": "s3://b/m", "mountPath": "/mnt/models/m"}]
     model = {"modelFormat": {"name": "sklearn"}}
-    done = planned({"predictor": {"model": model, "storageUris": uris}}, "Standard", lookup=lookup)
+    done = planned({"predictor": {"model": model, "storageUris": uris}}, "Standard", answers=known)
     assert done.stop is not None
     assert done.stop.message == 'fails to create NewRawKubeReconciler for predictor: secrets "absent" not found'
 
@@ -154,7 +154,7 @@ def test_one_component_can_be_stopped_by_its_own_annotation(mode: str, kind: Any
         "predictor": {"model": SKLEARN},
         "transformer": {"containers": [CONTAINER], "annotations": {"serving.kserve.io/stop": "True"}},
     }
-    names = [name_of(c.manifest) for c in planned(spec, mode).plan.wanted() if c.resource == kind]
+    names = [name_of(c.manifest) for c in planned(spec, mode).wanted() if c.resource == kind]
     assert names == ["iris-predictor"]
 
 
@@ -174,9 +174,9 @@ def test_what_runs_is_stopped_even_if_it_cannot_be_planned_any_more() -> None:
         now="2026-01-01T00:00:00Z",
     )
     done = plan(observed)
-    retired = {kind for part in done.plan.parts if isinstance(part.answer, Retire) for kind in part.kinds}
+    retired = {kind for part in done.parts if isinstance(part.answer, Retire) for kind in part.kinds}
     assert {DEPLOYMENTS, SERVICES, INGRESSES} <= retired
-    status = fold(observed, done, Outcome())
+    status = fold_status(observed, done, Outcome())
     assert "url" not in status
     stopped, predictor = (find(status["conditions"], kind) or {} for kind in ("Stopped", "PredictorReady"))
     assert (stopped["status"], predictor["reason"]) == ("True", "Stopped")

@@ -1,11 +1,14 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from isvc.api import InferenceService
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.status import image_volumes
-from isvc.controllers.inferenceservice.status.edit import StatusEdit
+from isvc.controllers.inferenceservice.plan import plan
+from isvc.controllers.inferenceservice.status.fold import fold_status
+from isvc.engine.outcome import Outcome
+from isvc.kube.conditions import find
 from isvc.serving.config import Config
 from isvc.serving.storage.image_volumes import CONDITION
 
@@ -13,14 +16,18 @@ RAW = {"metadata": {"name": "iris", "namespace": "ns"}, "spec": {"predictor": {}
 
 
 def reason(minor, mode="native"):
-    config = Config.parse({"storageInitializer": json.dumps({"ociModelMode": mode})})
-    observed = Observed(RAW, InferenceService.decode(RAW), config, server_version=("1", minor))
-    edit = StatusEdit({}, "2026-01-01T00:00:00Z")
-    image_volumes.report(edit, observed)
-    before = edit.result()
-    image_volumes.report(edit, observed)
-    assert edit.result() == before
-    condition = edit.conditions.get(CONDITION)
+    config = Config.parse(
+        {
+            "storageInitializer": json.dumps({"ociModelMode": mode}),
+            "deploy": json.dumps({"defaultDeploymentMode": "Standard"}),
+        }
+    )
+    version = ("1", minor)
+    observed = Observed(RAW, InferenceService.decode(RAW), config, server_version=version, now="2026-01-01T00:00:00Z")
+    status = fold_status(observed, plan(observed), Outcome())
+    again = replace(observed, raw={**RAW, "status": status})
+    assert fold_status(again, plan(again), Outcome()) == status
+    condition = find(status["conditions"], CONDITION)
     assert condition is None or condition["severity"] == "Info"
     return condition and condition["reason"]
 

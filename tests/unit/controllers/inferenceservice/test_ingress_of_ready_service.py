@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from tests.answers import answers
 from tests.unit.controllers.inferenceservice.healthy_children import with_healthy_children
 
 from isvc.api import InferenceService
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
-from isvc.controllers.inferenceservice.status.events import halt_events
+from isvc.controllers.inferenceservice.status.report import stop_events
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import DEPLOYMENTS, INGRESSES, SERVICES, Resource
 from isvc.serving.config import Config
@@ -47,12 +48,13 @@ def fresh(mode: str, *, gateway: bool, service: dict[str, Any] = SERVICE, **ingr
         config,
         runtimes=Runtimes((), (Runtime.of(RUNTIME, cluster=True),)),
         served=OPTIONAL,
+        answers=answers("ns"),
         now="2026-01-01T00:00:00Z",
     )
 
 
 def named(planned: Any, resource: Resource) -> dict[str, Object]:
-    return {name_of(child.manifest): child.manifest for child in planned.plan.wanted() if child.resource == resource}
+    return {name_of(child.manifest): child.manifest for child in planned.wanted() if child.resource == resource}
 
 
 def test_behind_an_ingress() -> None:
@@ -105,7 +107,7 @@ def test_on_knative_a_gateway_that_is_not_configured_is_one_clear_cause() -> Non
     planned = plan(with_healthy_children(fresh("Knative", gateway=False, localGatewayService="")))
     assert planned.stop is not None
     assert "inferenceservice-config: ingress.localGatewayService is required" in planned.stop.message
-    assert [*halt_events(planned.stop)] == []
+    assert [*stop_events(planned.stop)] == []
     assert named(planned, KNATIVE_SERVICES).keys() == {"iris-predictor", "iris-transformer"}
     without = fresh("Knative", gateway=False, localGatewayService="", disableIstioVirtualHost=True)
     assert plan(with_healthy_children(without)).stop is None

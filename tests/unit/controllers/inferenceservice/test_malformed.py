@@ -8,9 +8,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.answers import answers
 from tests.unit.controllers.inferenceservice.healthy_children import with_healthy_children
 
 from isvc.api import InferenceService
@@ -18,12 +18,11 @@ from isvc.api.codec import DecodeError
 from isvc.api.completion import read
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
-from isvc.controllers.inferenceservice.status.fold import fold, undecided, unreadable
+from isvc.controllers.inferenceservice.status.fold import fold_status
 from isvc.engine.outcome import Outcome
 from isvc.kube.conditions import find
 from isvc.kube.objects import Object
 from isvc.serving.config import Config
-from isvc.serving.credentials import Lookup
 from isvc.serving.runtimes import Runtime, Runtimes
 from isvc.serving.thirdparty import OPTIONAL
 
@@ -106,7 +105,7 @@ def observed(raw: Object, service: InferenceService, runtime: Object, mode: str,
         config,
         runtimes=Runtimes((Runtime.of({"metadata": {"name": "server"}, "spec": runtime}, cluster=False),), ()),
         served=OPTIONAL,
-        lookup=Lookup("ns", {"": None, "default": None}, secrets),
+        answers=answers("ns", {"": None, "default": None}, secrets),
         now=NOW,
     )
 
@@ -118,7 +117,7 @@ def reconciled(spec: Any, runtime: Any, mode: str, scaler: str) -> Object | Deco
     except DecodeError as error:
         return error
     seen = with_healthy_children(observed(raw, service, runtime, mode, scaler))
-    return fold(seen, plan(seen), Outcome())
+    return fold_status(seen, plan(seen), Outcome())
 
 
 MODES = st.sampled_from(["Standard", "Knative"])
@@ -147,20 +146,3 @@ def test_the_model_status_names_the_field_of_a_malformed_runtime() -> None:
     assert isinstance(status, dict)
     assert status["modelStatus"]["transitionStatus"] == "InvalidSpec"
     assert "spec.containers[0].ports[0].containerPort" in status["modelStatus"]["lastFailureInfo"]["message"]
-
-
-@pytest.mark.parametrize("status", [None, {}, {"conditions": "none"}, {"conditions": [{}]}])
-def test_a_service_that_cannot_be_read_says_why_whatever_its_status(status: Any) -> None:
-    raw = {"metadata": {"name": "iris"}, "spec": {}, "status": status}
-    ready = find(unreadable(raw, NOW, "spec.predictor: expected an object")["conditions"], "PredictorReady")
-    assert ready is not None
-    assert (ready["status"], ready["reason"]) == ("False", "InvalidSpec")
-
-
-def test_a_bug_of_ours_leaves_readiness_unknown_and_says_so() -> None:
-    conditions = [{"type": kind, "status": "True"} for kind in ("IngressReady", "PredictorReady", "Ready")]
-    raw = {"metadata": {"name": "iris"}, "spec": {}, "status": {"url": "http://iris", "conditions": conditions}}
-    status = undecided(raw, NOW, "the controller failed")
-    ready = find(status["conditions"], "Ready")
-    assert ready is not None
-    assert (ready["status"], ready["reason"], status["url"]) == ("Unknown", "InternalError", "http://iris")

@@ -2,7 +2,7 @@ import pytest
 
 from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, PREDICTOR_READY, StatusEdit
-from isvc.controllers.inferenceservice.status.events import update_events
+from isvc.controllers.inferenceservice.status.report import update_events
 
 NOW = "2026-01-01T00:00:00Z"
 

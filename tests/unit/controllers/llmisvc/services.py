@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.answers import answers
+
 from isvc.controllers.llmisvc.observed import Merged, Network, Observed
 from isvc.kube.objects import Key, Object
 from isvc.serving.config import Config
-from isvc.serving.credentials import Lookup
 from isvc.serving.llm.presets import Settings
 from isvc.serving.thirdparty import HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
@@ -36,10 +37,9 @@ def observe(spec: Object, *, raw: Object | None = None, network: Network | None 
         config=config,
         settings=Settings.of(config, "kserve"),
         network=network or Network(gateways={GATEWAY: gateway()}, gateway_classes={"example": {}}),
-        lookup=Lookup(NAMESPACE, service_accounts={"default": None}),
         served=frozenset({HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2}),
         now="2026-01-01T00:00:00Z",
-        **more,
+        **{"answers": answers(NAMESPACE), **more},
     )
 
 

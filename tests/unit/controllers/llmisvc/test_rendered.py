@@ -6,13 +6,22 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.manual_clock import ManualClock
 
+from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS
+from isvc.controllers.llmisvc.kind import llm_inference_services
 from isvc.controllers.llmisvc.observed import AppliedConfig, Merged
-from isvc.controllers.llmisvc.presets import NotCombined
-from isvc.controllers.llmisvc.rendered import RenderedSpecs
-from isvc.kube.errors import BadRequest, Invalid, ServiceUnavailable
+from isvc.controllers.llmisvc.rendered import ask_about, refusal, was_good
+from isvc.engine.gatherer import Gatherer
+from isvc.engine.needs import Answers
+from isvc.engine.outcome import Outcome
+from isvc.engine.plan import Hold
+from isvc.kube.conditions import find
+from isvc.kube.errors import ApiError, BadRequest, Invalid, ServiceUnavailable
 from isvc.kube.objects import Object
-from isvc.kube.resource import Resource
+from isvc.kube.resource import CONFIG_MAPS, Resource
+from isvc.serving.environment import Environment
+from isvc.toolkit.memory import MemoryReader
 
 APPLIED = (AppliedConfig("small", "team", "UserRef"),)
 
@@ -24,7 +33,7 @@ class Server:
         self.asked = 0
         self.refusal: Exception | None = None
 
-    async def create(self, resource: Resource, obj: Object, *, dry_run: bool) -> Object:
+    async def create(self, resource: Resource, obj: Object, *, dry_run: bool = False) -> Object:
         assert dry_run
         self.asked += 1
         await asyncio.sleep(0)
@@ -48,60 +57,85 @@ def server() -> Server:
 
 
 @pytest.fixture
-def rendered(server: Server) -> RenderedSpecs:
-    return RenderedSpecs(server)  # type: ignore[arg-type]
+def gatherer(server: Any) -> Gatherer:
+    return Gatherer(server, ManualClock())
 
 
-async def test_one_answer_serves_all_that_differ_in_names_even_at_once(rendered, server) -> None:
-    checks = (rendered.check(service(name), merged(name, f"lab/{name}-7b")) for name in ("one", "two", "three"))
-    await asyncio.gather(*checks)
+async def check(gatherer: Gatherer, raw: Object, what: Merged) -> ApiError | None:
+    """What is said to a merged spec."""
+    answers = gatherer.answers()
+    return await gatherer.gather(lambda: answers[ask_about(raw, what)], answers)
+
+
+async def test_one_answer_serves_all_that_differ_in_names_even_at_once(gatherer, server) -> None:
+    names = ("one", "two", "three")
+    await asyncio.gather(*(check(gatherer, service(name), merged(name, f"lab/{name}-7b")) for name in names))
+    assert server.asked == 1
+    assert await check(gatherer, service("four"), merged("four", "lab/four")) is None
     assert server.asked == 1
 
 
-async def test_another_spec_is_another_question(rendered, server) -> None:
-    await rendered.check(service("one"), merged("one", "lab/a"))
-    await rendered.check(service("one"), merged("one", "lab/a", replicas=2))
+async def test_another_spec_is_another_question(gatherer, server) -> None:
+    await check(gatherer, service("one"), merged("one", "lab/a"))
+    await check(gatherer, service("one"), merged("one", "lab/a", replicas=2))
     assert server.asked == 2
 
 
 @pytest.mark.parametrize("model", ["lab//a", "lab/../a", "a b", "a" * 300])
-async def test_a_name_that_may_be_refused_somewhere_is_checked_by_itself(rendered, server, model) -> None:
-    await rendered.check(service("one"), merged("one", "lab/a"))
-    await rendered.check(service("one"), merged("one", model))
+async def test_a_name_that_may_be_refused_somewhere_is_checked_by_itself(gatherer, server, model) -> None:
+    await check(gatherer, service("one"), merged("one", "lab/a"))
+    await check(gatherer, service("one"), merged("one", model))
     assert server.asked == 2
 
 
-async def test_what_was_good_before_a_restart_is_not_asked_again(rendered, server) -> None:
+def test_what_was_good_before_a_restart_is_not_asked_again() -> None:
     good = service(
         "one",
         observedGeneration=1,
         appliedConfigs=[{"name": "small", "namespace": "team", "source": "UserRef"}],
         conditions=[{"type": "PresetsCombined", "status": "True"}],
     )
-    await rendered.check(good, merged("one", "lab/a"))
-    assert server.asked == 0
+    assert was_good(good, merged("one", "lab/a"))
+    assert not was_good(service("one"), merged("one", "lab/a"))
 
 
-async def test_a_refusal_names_the_configurations_and_the_fields(rendered, server) -> None:
+def test_a_refusal_names_the_configurations_and_the_fields() -> None:
     causes = [{"field": "spec.replicas", "message": "must not be negative"}, {"message": "something else"}]
-    server.refusal = Invalid("one-validation-x is invalid", details={"causes": causes})
-    with pytest.raises(NotCombined, match=r"\[UserRef:team/small\]: spec.replicas: must not be negative; ") as caught:
-        await rendered.check(service("one"), merged("one", "lab/a"))
-    assert caught.value.reason == "InvalidRenderedConfig"
+    error = Invalid("one-validation-x is invalid", details={"causes": causes})
+    message = refusal(error, merged("one", "lab/a"))
+    assert "[UserRef:team/small]: spec.replicas: must not be negative; something else" in message
 
 
-async def test_what_a_webhook_cannot_even_read_is_refused_for_good(rendered, server) -> None:
-    """Such as a scheduler configuration whose text is a list: asking again would not help."""
-    server.refusal = BadRequest("spec.router.scheduler.config.inline: expected an object")
-    with pytest.raises(NotCombined, match="inline: expected an object") as caught:
-        await rendered.check(service("one"), merged("one", "lab/a"))
-    assert caught.value.reason == "InvalidRenderedConfig"
-
-
-async def test_where_nobody_could_say_it_is_asked_again(rendered, server) -> None:
+async def test_what_was_refused_is_asked_again(gatherer, server) -> None:
     server.refusal = ServiceUnavailable("later")
-    with pytest.raises(ServiceUnavailable):
-        await rendered.check(service("one"), merged("one", "lab/a"))
+    assert await check(gatherer, service("one"), merged("one", "lab/a")) is server.refusal
     server.refusal = None
-    await rendered.check(service("one"), merged("one", "lab/a"))
+    assert await check(gatherer, service("one"), merged("one", "lab/a")) is None
     assert server.asked == 2
+
+
+CONFIG = {"metadata": {"name": "inferenceservice-config", "namespace": "kserve", "resourceVersion": "1"}, "data": {}}
+TEMPLATE = {"metadata": {"name": "kserve-config-llm-template", "namespace": "kserve"}, "spec": {}}
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (Invalid("no"), "False", "InvalidRenderedConfig"),
+        (BadRequest("expected an object"), "False", "InvalidRenderedConfig"),
+        (ServiceUnavailable("later"), "Unknown", "ValidationUnavailable"),
+    ],
+)
+def test_the_condition_tells_what_is_refused_for_good_from_what_nobody_could_say(
+    error: ApiError, status: str, reason: str
+) -> None:
+    objects = [(CONFIG_MAPS, CONFIG), (LLM_INFERENCE_SERVICE_CONFIGS, TEMPLATE)]
+    kind = llm_inference_services(MemoryReader(objects), Environment())
+    raw = {**service("one"), "spec": {"model": {"uri": "hf://a/b"}}}
+    observed = kind.observe(raw, Answers(recall=lambda need: error), "2026-01-01T00:00:00Z")
+    planned = kind.plan(observed)
+    assert all(isinstance(part.answer, Hold) for part in planned.parts)
+    folded = kind.fold(observed, planned, Outcome())
+    condition = find(folded.status["conditions"], "PresetsCombined") or {}
+    assert (condition["status"], condition["reason"]) == (status, reason)
+    assert folded.again

@@ -6,13 +6,14 @@ import base64
 from typing import Any
 
 import pytest
+from tests.answers import lookup
 
+from isvc.engine.needs import Needs, Stored
 from isvc.kube.objects import Object
 from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS
 from isvc.serving.config import CredentialsConfig, GCSConfig, S3Config
 from isvc.serving.credentials import (
     Lookup,
-    NotLookedUp,
     add_service_account_credentials,
     add_storage_spec_credentials,
 )
@@ -39,8 +40,9 @@ def granted(
 ) -> tuple[Object, Object]:
     container: Object = {"name": "c"}
     spec: Object = {}
-    lookup = Lookup("ns", {"sa": account}, secrets)
-    add_service_account_credentials(container, spec, "sa", annotations or {}, config, lookup)
+    add_service_account_credentials(
+        container, spec, "sa", annotations or {}, config, lookup("ns", {"sa": account}, secrets)
+    )
     return container, spec
 
 
@@ -164,19 +166,19 @@ def test_a_missing_account_gives_nothing_and_a_missing_secret_refuses() -> None:
 
 
 def test_what_is_not_known_is_asked_for_together() -> None:
-    with pytest.raises(NotLookedUp) as asked:
+    with pytest.raises(Needs) as asked:
         add_service_account_credentials({}, {}, "", {}, PLAIN, Lookup("ns"))
-    assert (asked.value.resource, asked.value.names) == (SERVICE_ACCOUNTS, ("default",))
-    with pytest.raises(NotLookedUp) as asked:
+    assert asked.value.needs == (Stored(SERVICE_ACCOUNTS, "default", "ns"),)
+    with pytest.raises(Needs) as asked:
         granted(account("a", "b", "a", "known"), {"known": secret("known")})
-    assert (asked.value.resource, asked.value.names) == (SECRETS, ("a", "b"))
+    assert asked.value.needs == (Stored(SECRETS, "a", "ns"), Stored(SECRETS, "b", "ns"))
 
 
 def specified(
     key: str, parameters: dict[str, str], stored: Object | None, uri: str = "<scheme-placeholder>://path/m"
 ) -> Object:
     container: Object = {"args": [uri, "/mnt/models"]}
-    add_storage_spec_credentials(container, key, parameters, {}, PLAIN, Lookup("ns", {}, {"storage-config": stored}))
+    add_storage_spec_credentials(container, key, parameters, {}, PLAIN, lookup("ns", {}, {"storage-config": stored}))
     return container
 
 

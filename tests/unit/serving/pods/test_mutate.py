@@ -7,13 +7,13 @@ import json
 from typing import Any, ClassVar
 
 import pytest
+from tests.answers import lookup
 
 from isvc.api.annotations import LOCAL_MODEL, LOCAL_MODEL_PVC_NAME, LOCAL_MODEL_SOURCE_URI
 from isvc.kube.objects import Object, deep_copy
 from isvc.serving import annotations as names
 from isvc.serving.config import Config
 from isvc.serving.containers import find_container
-from isvc.serving.credentials import Lookup
 from isvc.serving.pods import PodFacts, mutate_pod
 from isvc.serving.refused import Refused
 
@@ -32,9 +32,9 @@ def annotated(*containers: Object, annotations: dict[str, str], labels: dict[str
 def mutated(made: Object, service: Object | None = None, **data: Any) -> Object:
     config = Config.parse({section: json.dumps(value) for section, value in data.items()})
     stored = {"metadata": {"name": "storage-config"}, "data": {"logs": base64.b64encode(b"{}").decode()}}
-    lookup = Lookup("ns", {"default": None, "logger-sa": None, "own": None}, {"storage-config": stored})
+    known = lookup("ns", {"default": None, "logger-sa": None, "own": None}, {"storage-config": stored})
     before = deep_copy(made)
-    facts = PodFacts(config, lookup, service=service)
+    facts = PodFacts(config, known, service=service)
     result = mutate_pod(made, facts)
     assert made == before
     assert mutate_pod(result, facts) == result

@@ -15,6 +15,7 @@ import pytest
 from tests.recordings import FOLDER, load, load_all
 from tests.unit.api.conformance import configuration
 
+from isvc.engine.needs import Answers, Need, Stored
 from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.patch import merge_patch
 from isvc.serving.config import Config
@@ -120,23 +121,18 @@ class Cluster:
         service = (pod["metadata"].get("labels") or {}).get("serving.kserve.io/inferenceservice", "")
         return PodFacts(
             config=self.config,
-            lookup=Lookup(self.namespace, Known(self._of_kind("ServiceAccount")), Known(self._of_kind("Secret"))),
+            lookup=Lookup(self.namespace, Answers(recall=self._find)),
             service=state["objects"].get(f"InferenceService.serving.kserve.io/{service}"),
             storage_containers=list(self._of_kind("ClusterStorageContainer").values()),
         )
 
+    def _find(self, need: Need[Any]) -> Object | None:
+        """Everything is known here: what is missing does not exist."""
+        assert isinstance(need, Stored)
+        return self._of_kind(need.resource.kind).get(need.name)
+
     def _of_kind(self, kind: str) -> dict[str, Object]:
         return {name: _encoded(obj) for (other, name), obj in self.objects.items() if other == kind}
-
-
-class Known(dict[str, Any]):
-    """Everything is known here: what is missing does not exist."""
-
-    def __contains__(self, key: object) -> bool:
-        return True
-
-    def __missing__(self, key: str) -> None:
-        return None
 
 
 def _encoded(obj: Object) -> Object:

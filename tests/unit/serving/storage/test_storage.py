@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
+from tests.answers import lookup
 
 from isvc.kube.objects import Object, deep_copy
 from isvc.serving import annotations as names
 from isvc.serving.config import CredentialsConfig, StorageInitializerConfig
 from isvc.serving.containers import find_container, find_init_container
-from isvc.serving.credentials import Lookup
 from isvc.serving.refused import Refused
 from isvc.serving.storage import Source, StorageRequest, choose_storage_container, initialize
 from isvc.serving.storage.containers import merge_container
@@ -23,8 +23,8 @@ SERVER: Object = {"containers": [{"name": "kserve-container"}]}
 
 def request(*sources: str | tuple[str, str], config: StorageInitializerConfig = CONFIG, **more: Any) -> StorageRequest:
     listed = tuple(Source(source) if isinstance(source, str) else Source(*source) for source in sources)
-    lookup = Lookup("ns", {"default": None})
-    return StorageRequest(listed, config=config, credentials=CredentialsConfig(), lookup=lookup, **more)
+    known = lookup("ns", {"default": None})
+    return StorageRequest(listed, config=config, credentials=CredentialsConfig(), lookup=known, **more)
 
 
 def mounts(container: Object | None) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def test_ca_certificates_of_s3_come_first() -> None:
         "serving.kserve.io/s3-cabundle": "/s3/certs/ca.crt",
         "serving.kserve.io/s3-cabundle-configmap": "s3-roots",
     }
-    asked = replace(request("s3://b/m", several=False), lookup=Lookup("ns", {"default": role}))
+    asked = replace(request("s3://b/m", several=False), lookup=lookup("ns", {"default": role}))
     spec = initialize(SERVER, asked)
     assert spec["volumes"][-1] == {"name": "cabundle-cert", "configMap": {"name": "s3-roots"}}
     assert "/s3/certs" in mounts(spec["initContainers"][0])

@@ -11,11 +11,10 @@ from typing import Final
 
 from isvc.controllers.inferenceservice.ingress.address import report_addresses
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.planned import Planned, Stage
-from isvc.controllers.inferenceservice.readiness import Readiness
-from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, StatusEdit
+from isvc.controllers.inferenceservice.planned import INGRESS, Planned
+from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, Readiness, StatusEdit
 from isvc.engine.outcome import Outcome
-from isvc.engine.plan import Child, Part, Retire, Want
+from isvc.engine.plan import Child, Hold, Part, Retire, Want
 from isvc.engine.policies import SPEC_AND_OUR_METADATA
 from isvc.kube.conditions import TRUE
 from isvc.kube.objects import Object, labels_of, without
@@ -44,12 +43,15 @@ class _Wanted:
 
 def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:
     if observed.stopped or is_hidden(planned.service, observed.config.ingress):
-        return (Part(Stage.INGRESS, Retire("not exposed"), KINDS),)
+        return (Part(INGRESS, Retire("not exposed"), KINDS),)
     wanted = list(_wanted(observed))
     possible = [route for route in wanted if all(readiness[kind].status == TRUE for kind in route.needs)]
     children = tuple(_child(_manifest(observed, planned, route)) for route in possible)
+    part = Part(INGRESS, Want(children), KINDS)
+    if len(possible) == len(wanted):
+        return (part,)
     # A route whose component is not ready stays as it is, so nothing may be pruned while there is one.
-    return (Part(Stage.INGRESS, Want(children), KINDS if len(possible) == len(wanted) else frozenset()),)
+    return (part, Part(INGRESS, Hold("ComponentNotReady", "a route waits for its component"), KINDS))
 
 
 def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome) -> None:

@@ -16,9 +16,8 @@ from isvc.controllers.inferenceservice.ingress.virtual_service import (
     virtual_service,
 )
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.planned import Planned, Stage
-from isvc.controllers.inferenceservice.readiness import Readiness
-from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, StatusEdit
+from isvc.controllers.inferenceservice.planned import ALIAS, INGRESS, Planned
+from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, Readiness, StatusEdit
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Answer, Child, Hold, Part, Retire, Want
 from isvc.engine.policies import SPEC_AND_METADATA, SPEC_KEEPING_METADATA
@@ -49,8 +48,8 @@ def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Pa
     child = Child(SERVICES, alias, policy=SPEC_KEEPING_METADATA)
     wanted = Want((child,)) if _virtual_host(observed) else Retire("no virtual host")
     return (
-        Part(Stage.INGRESS, _route(observed, planned, readiness), KINDS),
-        Part(Stage.ALIAS, wanted, frozenset({SERVICES}), frozenset({observed.name})),
+        Part(INGRESS, _route(observed, planned, readiness), KINDS),
+        Part(ALIAS, wanted, frozenset({SERVICES}), frozenset({observed.name})),
     )
 
 

@@ -6,9 +6,8 @@ from typing import Final
 
 from isvc.controllers.inferenceservice.ingress.address import report_addresses
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.planned import Planned, Stage
-from isvc.controllers.inferenceservice.readiness import Readiness
-from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, StatusEdit
+from isvc.controllers.inferenceservice.planned import INGRESS, Planned
+from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, Readiness, StatusEdit
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Answer, Child, Hold, Part, Retire, Want
 from isvc.engine.policies import SPEC
@@ -28,7 +27,7 @@ def is_chosen(settings: IngressConfig) -> bool:
 
 
 def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:
-    return (Part(Stage.INGRESS, _answer(observed, planned, readiness), KINDS),)
+    return (Part(INGRESS, _answer(observed, planned, readiness), KINDS),)
 
 
 def _answer(observed: Observed, planned: Planned, readiness: Readiness) -> Answer:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeAlias
 
-from isvc.controllers.inferenceservice.readiness import ComponentReadiness, Readiness
 from isvc.engine.status import StatusEditor
 from isvc.kube.conditions import ConditionSet
 from isvc.kube.objects import Object, dig
@@ -30,6 +30,17 @@ CONFIGURATION_READY: Final = {
 }
 
 CONDITIONS: Final = ConditionSet((PREDICTOR_READY, INGRESS_READY))
+
+
+class ComponentReadiness(NamedTuple):
+    """Whether a component is ready (True, False or Unknown), and the URL that it was given."""
+
+    status: str
+    url: str = ""
+
+
+Readiness: TypeAlias = Mapping[str, ComponentReadiness]
+"""By kind of component: what the ingress of a service is planned on."""
 
 
 class StatusEdit(StatusEditor):

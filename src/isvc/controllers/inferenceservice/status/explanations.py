@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
+from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.planned import Planned, Stage, Stop
+from isvc.controllers.inferenceservice.planned import Planned
 from isvc.controllers.inferenceservice.status.edit import (
     CANARY_READY,
     CONFIGURATION_READY,
@@ -18,6 +18,7 @@ from isvc.controllers.inferenceservice.status.edit import (
     ROUTE_READY,
     STOPPED,
 )
+from isvc.engine.plan import Stop
 from isvc.kube.conditions import TRUE, find
 from isvc.kube.objects import Object, dig
 from isvc.serving import explanations
@@ -26,11 +27,6 @@ from isvc.serving.explanations import Explanation
 _KIND: Final = "InferenceService"
 _COMPONENT_OF: Final = {
     condition: kind for each in (READY_OF, ROUTE_READY, CONFIGURATION_READY) for kind, condition in each.items()
-}
-_CONDITION_OF: Final = {
-    Stage.INGRESS: INGRESS_READY,
-    Stage.ALIAS: INGRESS_READY,
-    **{Stage(k): v for k, v in READY_OF.items()},
 }
 _KNATIVE_MISSING: Final = "KnativeNotInstalled"
 _MODEL_MESH: Final = "DeployedByModelMesh"
@@ -86,10 +82,10 @@ def _explain(condition: Object, situation: Situation, status: Object) -> Explana
         return explanations.running(_KIND, name)
     if reason == STOPPED or (situation.observed.stopped and kind != explanations.READY):
         return explanations.stopped(_KIND, name)
-    if situation.stop is not None and kind == _CONDITION_OF.get(situation.stop.stage, PREDICTOR_READY):
+    if situation.stop is not None and kind == situation.stop.condition:
         return explain_stop(situation.stop)
     if situation.planned is None:
-        return _not_ours(situation.observed.mode) if kind in (PREDICTOR_READY, INGRESS_READY) else None
+        return _explain_undeployed(situation) if kind in (PREDICTOR_READY, INGRESS_READY) else None
     if component := _COMPONENT_OF.get(kind):
         return _component(component, kind, situation)
     if kind == INGRESS_READY:
@@ -106,16 +102,12 @@ def _explain(condition: Object, situation: Situation, status: Object) -> Explana
 
 def explain_stop(stop: Stop) -> Explanation:
     """Why planning came to a halt, and what would mend it."""
-    reason = stop.reason or (stop.failure.reason if stop.failure else "InvalidSpec")
-    if stop.stage is Stage.MODE:
-        reason = _KNATIVE_MISSING
-    return Explanation(reason, f"{stop.message}; {stop.remedy}" if stop.remedy else stop.message)
+    return Explanation(stop.reason, f"{stop.message}; {stop.remedy}" if stop.remedy else stop.message)
 
 
-def _not_ours(mode: DeploymentMode) -> Explanation:
-    if mode is DeploymentMode.MODEL_MESH:
-        remedy = f"create it anew with the annotation {DEPLOYMENT_MODE}: Standard if ModelMesh is not installed"
-        return Explanation(_MODEL_MESH, f"ModelMesh's own controller deploys this service; {remedy}")
+def _explain_undeployed(situation: Situation) -> Explanation:
+    if situation.observed.is_foreign and situation.stop is not None:
+        return explain_stop(situation.stop)
     return Explanation("WaitingForReconcile", "nothing was deployed for this service yet")
 
 
@@ -123,8 +115,8 @@ def _component(component: str, condition: str, situation: Situation) -> Explanat
     assert situation.planned is not None
     deployed = situation.planned.deployed.get(component)
     if deployed is None:
-        stage = situation.stop.stage.value if situation.stop else "service"
-        return Explanation("WaitingForComponents", f"the {component} is deployed once the {stage} can be")
+        part = situation.stop.part if situation.stop else "service"
+        return Explanation("WaitingForComponents", f"the {component} is deployed once the {part} can be")
     name = deployed.component.name
     if situation.observed.mode is DeploymentMode.KNATIVE:
         message = f"Knative Service {name} does not report {condition.removeprefix(component.title())} yet"

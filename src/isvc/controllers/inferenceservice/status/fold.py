@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.api.codec import DecodeError, decode
-from isvc.api.inferenceservice_status import InferenceServiceStatus
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.builders import Builders, builders_of
 from isvc.controllers.inferenceservice.observed import Live, Observed
-from isvc.controllers.inferenceservice.planned import Planned, Stage, Stop
-from isvc.controllers.inferenceservice.status import image_volumes, model
+from isvc.controllers.inferenceservice.planned import (
+    CANARY,
+    INGRESS,
+    SHARED,
+    Planned,
+    ServiceStop,
+    silent_stop,
+    stop_at,
+)
+from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import (
     CANARY_READY,
     INGRESS_READY,
@@ -30,36 +36,37 @@ from isvc.kube.conditions import FALSE
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.serving import names
+from isvc.serving.storage.image_volumes import CONDITION, image_volume_problem
 
 _COMPONENTS: Final = (names.PREDICTOR, names.TRANSFORMER, names.EXPLAINER)
 
 
-def halted(planned: Planned, outcome: Outcome) -> Stop | None:
+def find_stop(planned: Planned, outcome: Outcome) -> ServiceStop | None:
     """Where the reconcile came to a halt: at a child that was refused, or already in planning."""
     if outcome.refusal is None:
         return planned.stop
     part, refusal = outcome.refusal.part, outcome.refusal.result.message
-    stage, message = Stage.of(part), f"fails to reconcile {part}: {refusal}"
-    if stage is Stage.CANARY:
-        return Stop(stage, f"fails to reconcile canary deployments: {message}")
-    return Stop(stage, message, reason="ReconcileFailed" if stage in READY_OF else "")
+    message = f"fails to reconcile {part}: {refusal}"
+    if part.startswith(f"{CANARY} "):  # its name follows
+        return silent_stop(CANARY, f"fails to reconcile canary deployments: {message}")
+    return stop_at(part, message) if part in READY_OF else silent_stop(part, message)
 
 
-def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Object:
+def fold_status(observed: Observed, planned: Planned, outcome: Outcome) -> Object:
     builders = builders_of(observed)
-    if builders is None:
-        return unplanned(observed, planned.stop)
-    stop, live = halted(planned, outcome), {**observed.live, **_live(outcome)}
+    if builders is None or observed.is_foreign:
+        return _report_mode(observed, planned.stop)
+    stop, live = find_stop(planned, outcome), {**observed.live, **_live(outcome)}
     edit = StatusEdit(unexplained(observed.status), observed.now)
     edit.initialize()
-    image_volumes.report(edit, observed)
+    _report_image_volumes(edit, observed)
     reached = _reached(stop)
     stopped = [kind for kind in reached if _is_stopped(kind, observed)]
     for kind in stopped:  # first, because it may reset the status
         _stop_component(edit, kind)
-    if stop is None or stop.stage is not Stage.SHARED:
+    if stop is None or stop.part != SHARED:
         _runtime(edit, planned)
-        if stop is None or (stop.stage is not Stage.CANARY and names.PREDICTOR in planned.deployed):
+        if stop is None or (stop.part != CANARY and names.PREDICTOR in planned.deployed):
             _canaries(edit, observed, planned)
     for kind in reached:
         if kind not in stopped:
@@ -70,14 +77,14 @@ def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Object:
     predictor = planned.deployed.get(names.PREDICTOR)
     if predictor is not None and reached and not observed.stopped:
         builders.workload.report_model(edit, predictor, observed.pods, live)
-    if stop is not None and stop.stage is not Stage.SHARED and reached != _COMPONENTS:
+    if stop is not None and stop.part != SHARED and reached != _COMPONENTS:
         _halt(edit, stop)
     edit.fields["deploymentMode"] = observed.mode.value
     edit.fields["observedGeneration"] = observed.generation
     return explained(edit.result(), Situation(observed, planned, stop))
 
 
-def unplanned(observed: Observed, stop: Stop | None = None) -> Object:
+def _report_mode(observed: Observed, stop: ServiceStop | None) -> Object:
     """The status of a service that is not ours to deploy, or cannot be: its mode, and why."""
     edit = StatusEdit(unexplained(observed.status), observed.now)
     edit.initialize()
@@ -85,40 +92,23 @@ def unplanned(observed: Observed, stop: Stop | None = None) -> Object:
     return explained(edit.result(), Situation(observed, stop=stop))
 
 
-def unreadable(raw: Object, now: str, message: str) -> Object:
-    """The status of a service that cannot even be read: which field is wrong."""
-    edit = _edit_of_any(raw, now)
-    edit.conditions.mark_false(PREDICTOR_READY, "InvalidSpec", message)
-    return edit.result()
+def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:
+    """A warning where models come as image volumes and this Kubernetes may not mount them; it affects no readiness."""
+    problem = image_volume_problem(observed.config.storage_initializer, observed.server_version)
+    if problem is None:
+        edit.conditions.clear(CONDITION)
+    else:
+        edit.conditions.mark_false(CONDITION, *problem)
 
 
-def undecided(raw: Object, now: str, message: str) -> Object:
-    """The status of a service about which a bug of ours let nothing be decided."""
-    edit = _edit_of_any(raw, now)
-    edit.conditions.mark_unknown(PREDICTOR_READY, "InternalError", message)
-    return edit.result()
-
-
-def _edit_of_any(raw: Object, now: str) -> StatusEdit:
-    """An edit of a status that may itself be malformed, and then starts over."""
-    status = raw.get("status") or {}
-    try:
-        decode(InferenceServiceStatus, status)
-    except DecodeError:
-        status = {}
-    edit = StatusEdit(status, now)
-    edit.initialize()
-    return edit
-
-
-def _reached(stop: Stop | None) -> tuple[str, ...]:
+def _reached(stop: ServiceStop | None) -> tuple[str, ...]:
     """The components before the one at which things stopped."""
-    match stop.stage if stop else None:
-        case Stage.SHARED | Stage.PREDICTOR | Stage.CANARY:
+    match stop.part if stop else None:
+        case "shared" | "predictor" | "canary":
             return ()
-        case Stage.TRANSFORMER:
+        case "transformer":
             return _COMPONENTS[:1]
-        case Stage.EXPLAINER:
+        case "explainer":
             return _COMPONENTS[:2]
     return _COMPONENTS
 
@@ -142,9 +132,14 @@ def _component(
 
 
 def _ingress(
-    edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome, builders: Builders, stop: Stop | None
+    edit: StatusEdit,
+    observed: Observed,
+    planned: Planned,
+    outcome: Outcome,
+    builders: Builders,
+    stop: ServiceStop | None,
 ) -> None:
-    in_the_way = stop is not None and stop.stage is Stage.INGRESS and _is_taken(outcome)
+    in_the_way = stop is not None and stop.part == INGRESS and _is_taken(outcome)
     if (stop is None or in_the_way) and not observed.stopped:
         builders.workload.summarize(edit, observed, planned)
     if stop is None:
@@ -170,11 +165,11 @@ def _runtime(edit: StatusEdit, planned: Planned) -> None:
         edit.fields["servingRuntimeName"] = "" if cluster else planned.runtime.name
 
 
-def _halt(edit: StatusEdit, stop: Stop) -> None:
+def _halt(edit: StatusEdit, stop: ServiceStop) -> None:
     if stop.failure:
         model.refuse(edit, *stop.failure)
-    if stop.reason:
-        edit.fail_component(stop.stage.value, stop.reason, stop.message)
+    if not stop.is_silent:
+        edit.fail_component(stop.part, stop.reason, stop.message)
 
 
 def _canaries(edit: StatusEdit, observed: Observed, planned: Planned) -> None:

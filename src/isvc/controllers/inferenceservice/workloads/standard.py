@@ -7,7 +7,7 @@ from typing import Final
 
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, current_name, parse_mode
 from isvc.controllers.inferenceservice.observed import Live, Observed
-from isvc.controllers.inferenceservice.planned import Deployed, Planned, Stage, Stop
+from isvc.controllers.inferenceservice.planned import Deployed, Planned, ServiceStop, stop_at
 from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.engine.plan import Child
@@ -73,13 +73,13 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
 
 def _refused(kind: str, component: Component, what: str) -> Deployed:
     message = f"fails to create NewRawKubeReconciler for {kind}: {what}"
-    return Deployed(kind, component, (), "", Stop(Stage(kind), message, reason="ReconcileFailed"))
+    return Deployed(kind, component, (), "", stop_at(kind, message))
 
 
-def _missing(kind: str, resource: Resource) -> Stop:
+def _missing(kind: str, resource: Resource) -> ServiceStop:
     what = f'no matches for kind "{resource.kind}" in version "{resource.api_version}"'
     message = f"fails to reconcile {kind}: {_MISSING[resource]}: {what}"
-    return Stop(Stage(kind), message, reason="ReconcileFailed")
+    return stop_at(kind, message)
 
 
 def report(edit: StatusEdit, deployed: Deployed, live: Live) -> None:

@@ -56,6 +56,7 @@ def llm_inference_service_configs(reader: Reader, environment: Environment) -> K
             return Observed(raw, found, now=now)
         spec = raw.get("spec") or {}
         try:
+            LLMInferenceServiceConfig.decode({"spec": spec})
             return Observed(raw, found, rewrite_spec(spec, LLMInferenceServiceConfig), now=now)
         except DecodeError as error:
             return Observed(raw, found, problem=str(error), now=now)

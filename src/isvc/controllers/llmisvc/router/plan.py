@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from isvc.controllers.llmisvc.area import Area
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Area, OnRefusal, Stop
 from isvc.controllers.llmisvc.router.backends import pool_reference
 from isvc.controllers.llmisvc.router.gateways import check_classes
 from isvc.controllers.llmisvc.router.group import Group, group_of
@@ -16,30 +16,31 @@ from isvc.controllers.llmisvc.router.route import managed_route
 from isvc.controllers.llmisvc.router.urls import Discovered, discover
 from isvc.controllers.llmisvc.status.conditions import HTTP_ROUTES_READY, INFERENCE_POOL_READY
 from isvc.engine.events import Event
-from isvc.engine.plan import Part, Want
+from isvc.engine.plan import Part, Stop, Want
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of
 from isvc.serving.llm import names
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import INFERENCE_POOLS
 
+AREA = "router"
 ROUTE = "route"
 FAILED = "HTTPRouteReconcileError"
 DIVERGENCE = "MemberDivergence"
 
 
 @dataclass(frozen=True, slots=True)
-class RouterFacts:
-    """What the report wants to know again: the route that is wanted, the group, and where the routes answer."""
+class Router(Area):
+    """The route that is wanted, the group, and where the routes answer, if that can be said."""
 
     route: Object | None = None
     group: Group | None = None
     urls: tuple[Discovered, ...] | None = None
 
 
-def plan(observed: Observed) -> Area:
+def plan(observed: Observed) -> Router:
     """A gateway that cannot serve the routes, or a pool that does not exist, is found only after the route is made."""
     if observed.stopped or dig(observed.spec, "router", "route") is None:
-        return Area(stop=_missing_pool(observed), complete=True, facts=RouterFacts())
+        return Router(stop=_missing_pool(observed))
     group = group_of(observed)
     events = [_divergence(group)] if group and group.divergent else []
     managed = dig(observed.spec, "router", "route", "http", "spec") is not None
@@ -48,13 +49,14 @@ def plan(observed: Observed) -> Area:
         events.insert(0, _collision(observed, namesakes))
     routes = [*observed.network.routes.values(), *([child.manifest] if child else [])]
     urls, stop = _discovered(observed, routes)
-    return Area(
-        parts=(Part(ROUTE, Want((child,)), frozenset()),) if child else (),
+    return Router(
+        parts=(Part(ROUTE, Want((child,))),) if child else (),
         stop=stop or _missing_pool(observed),
-        complete=True,
         events=tuple(events),
-        refusals={ROUTE: OnRefusal(HTTP_ROUTES_READY, FAILED, _context(observed))},
-        facts=RouterFacts(child.manifest if child else None, group, urls),
+        refusals={ROUTE: Stop(AREA, HTTP_ROUTES_READY, FAILED, _context(observed))},
+        route=child.manifest if child else None,
+        group=group,
+        urls=urls,
     )
 
 
@@ -69,11 +71,11 @@ def _discovered(observed: Observed, routes: Sequence[Object]) -> tuple[tuple[Dis
     found: list[Discovered] = []
     try:
         for route in routes:
-            if observed.cluster_wide:
+            if observed.environment.cluster_wide:
                 check_classes(route, observed.network)
             found += discover(route, observed.network, scheme, settings.model_based_routing_header_name)
     except Refused as refused:
-        return None, Stop(HTTP_ROUTES_READY, FAILED, f"Failed to reconcile HTTPRoute: {refused.message}")
+        return None, Stop(AREA, HTTP_ROUTES_READY, FAILED, f"Failed to reconcile HTTPRoute: {refused.message}")
     return tuple(sorted(found, key=lambda each: each.url)), None
 
 
@@ -86,7 +88,7 @@ def _missing_pool(observed: Observed) -> Stop | None:
         f"failed to fetch referenced Inference Pool {observed.namespace}/{name}:"
         f' InferencePool.{INFERENCE_POOLS.group} "{name}" not found'
     )
-    return Stop(INFERENCE_POOL_READY, ABSENT, message)
+    return Stop(AREA, INFERENCE_POOL_READY, ABSENT, message)
 
 
 def _namesakes(observed: Observed) -> list[str]:

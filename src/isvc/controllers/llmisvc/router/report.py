@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from isvc.controllers.llmisvc.area import Applied
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Applied, Area
 from isvc.controllers.llmisvc.router import gateways, pools
 from isvc.controllers.llmisvc.router.addresses import sourced_addresses, url_of, workload_address
 from isvc.controllers.llmisvc.router.backends import pool_reference
 from isvc.controllers.llmisvc.router.group import Group
-from isvc.controllers.llmisvc.router.plan import DIVERGENCE, RouterFacts
+from isvc.controllers.llmisvc.router.plan import DIVERGENCE, Router
 from isvc.controllers.llmisvc.router.readiness import route_problem
 from isvc.controllers.llmisvc.router.urls import Discovered
 from isvc.controllers.llmisvc.router.validation import reference_problem
@@ -29,11 +29,10 @@ from isvc.serving.thirdparty import HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOL
 STOPPED = ("Stopped", "Service is stopped")
 
 
-def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
+def report(edit: StatusEdit, area: Router, applied: Applied) -> None:
     """Conditions and fields that follow from what is there now."""
-    assert isinstance(area.facts, RouterFacts)
     observed = applied.observed
-    _report_group(edit, area.facts.group)
+    _report_group(edit, area.group)
     if observed.stopped or dig(observed.spec, "router", "route") is None:
         _report_no_route(edit, observed)
         if observed.stopped:
@@ -42,9 +41,9 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
     if applied.is_refused(area):
         edit.clear(GATEWAYS_READY)
         return
-    routes = _routes(area.facts, applied)
-    if area.facts.urls is not None:
-        _report_addresses(edit, observed, routes, area.facts.urls)
+    routes = _routes(area.route, applied)
+    if area.urls is not None:
+        _report_addresses(edit, observed, routes, area.urls)
     if area.stop is not None:
         for condition in {GATEWAYS_READY, HTTP_ROUTES_READY} - {area.stop.condition}:
             edit.clear(condition)
@@ -62,11 +61,11 @@ def _report_stopped(edit: StatusEdit, observed: Observed) -> None:
             edit.mark(condition, "False", *STOPPED)
 
 
-def _routes(facts: RouterFacts, applied: Applied) -> list[Object]:
+def _routes(route: Object | None, applied: Applied) -> list[Object]:
     """The user's own, then ours, as the API server has it."""
     routes = list(applied.observed.network.routes.values())
-    if facts.route is not None:
-        routes.append(applied.live(HTTP_ROUTES, name_of(facts.route)) or facts.route)
+    if route is not None:
+        routes.append(applied.live(HTTP_ROUTES, name_of(route)) or route)
     return routes
 
 

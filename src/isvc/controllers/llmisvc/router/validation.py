@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isvc.controllers.llmisvc.observed import Network, Observed
-from isvc.controllers.llmisvc.planned import Stop
 from isvc.controllers.llmisvc.status.conditions import GATEWAYS_READY, HTTP_ROUTES_READY
+from isvc.engine.plan import Stop
 from isvc.kube.objects import Key, Object, dig
 
+AREA = "router"
 INVALID = "RefsInvalid"
 
 
@@ -16,18 +17,18 @@ def reference_problem(observed: Observed) -> Stop | None:
     """What has to be mended before anything of the router can be made: the first kind of problem, all of its kind."""
     spec, network, namespace = observed.spec, observed.network, observed.namespace
     if missing := [str(key) for key in _missing(network, dig(spec, "router", "gateway", "refs"), namespace)]:
-        return Stop(GATEWAYS_READY, INVALID, "; ".join(f"Gateway {key} does not exist" for key in missing))
+        return Stop(AREA, GATEWAYS_READY, INVALID, "; ".join(f"Gateway {key} does not exist" for key in missing))
     http = dig(spec, "router", "route", "http") or {}
     names = [reference["name"] for reference in http.get("refs") or ()]
     if absent := [name for name in names if name not in network.routes]:
         message = "; ".join(f"HTTPRoute {namespace}/{name} does not exist" for name in absent)
-        return Stop(HTTP_ROUTES_READY, INVALID, message)
+        return Stop(AREA, HTTP_ROUTES_READY, INVALID, message)
     parents = dig(http, "spec", "parentRefs")
     if missing := [str(key) for key in _missing(network, parents, namespace)]:
         message = "; ".join(f"Managed HTTPRoute references non-existent Gateway {key}" for key in missing)
-        return Stop(HTTP_ROUTES_READY, INVALID, message)
+        return Stop(AREA, HTTP_ROUTES_READY, INVALID, message)
     if problems := [problem for name in names for problem in _target_problems(network, namespace, name)]:
-        return Stop(HTTP_ROUTES_READY, INVALID, f"HTTPRoute target validation failed: {'; '.join(problems)}")
+        return Stop(AREA, HTTP_ROUTES_READY, INVALID, f"HTTPRoute target validation failed: {'; '.join(problems)}")
     return None
 
 

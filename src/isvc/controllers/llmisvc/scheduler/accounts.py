@@ -67,7 +67,7 @@ def permissions(observed: Observed, used: Object) -> Iterator[Child]:
     if name_of(used) == names.scheduler_account(name):
         yield Child(SERVICE_ACCOUNTS, used)
     subject = {"kind": "ServiceAccount", "name": name_of(used), "namespace": namespace_of(used)}
-    if observed.cluster_wide:
+    if observed.environment.cluster_wide:
         yield _authentication(observed, subject)
     role = names.scheduler_role(name)
     yield Child(ROLES, _rbac("Role", child_metadata(observed, role, given), rules=_RULES))
@@ -81,7 +81,7 @@ def _authentication(observed: Observed, subject: Object) -> Child:
     metadata = {"name": binding, "labels": labels.labels(observed.name, labels.SCHEDULER)}
     delegator = _role("ClusterRole", "system:auth-delegator")
     manifest = _rbac("ClusterRoleBinding", metadata, subjects=[subject], roleRef=delegator)
-    return Child(CLUSTER_ROLE_BINDINGS, manifest, owned=False)
+    return Child(CLUSTER_ROLE_BINDINGS, manifest, owned=False, labels={labels.NAME: observed.name})
 
 
 def _rbac(kind: str, metadata: Object, **content: object) -> Object:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from isvc.controllers.llmisvc.area import Area
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Area, OnRefusal, Shared, Stop
 from isvc.controllers.llmisvc.router.backends import pool_reference
 from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.scheduler import features
@@ -17,13 +17,23 @@ from isvc.controllers.llmisvc.scheduler.service import picker_service
 from isvc.controllers.llmisvc.scheduler.tokenizer import tokenizer
 from isvc.controllers.llmisvc.status.conditions import SCHEDULER_WORKLOAD_READY
 from isvc.engine.events import Event
-from isvc.engine.plan import Child, Part, Want
+from isvc.engine.plan import Child, Part, Retire, Stop, Want
 from isvc.kube.objects import dig, name_of
-from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, DEPLOYMENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
+from isvc.kube.resource import (
+    CLUSTER_ROLE_BINDINGS,
+    DEPLOYMENTS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
 from isvc.serving.llm import names
 from isvc.serving.refused import Refused
+from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
-FAILED = "SchedulerReconcileError"
+AREA: Final = "scheduler"
+FAILED: Final = "SchedulerReconcileError"
 _CONTEXT: Final = "Failed to reconcile scheduler"
 _NAMED_IN_CONTEXT: Final[dict[Resource, str]] = {
     SERVICE_ACCOUNTS: "service account",
@@ -32,28 +42,46 @@ _NAMED_IN_CONTEXT: Final[dict[Resource, str]] = {
     ROLE_BINDINGS: "rolebinding",
     DEPLOYMENTS: "deployment",
 }
+_KINDS: Final = frozenset(
+    {DEPLOYMENTS, SERVICES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2}
+)
+_MADE: Final = (
+    names.scheduler,
+    names.scheduler_account,
+    names.scheduler_role,
+    names.scheduler_role_binding,
+    names.tokenizer,
+    names.inference_pool,
+)
 
 
 def plan(observed: Observed) -> Area:
     """References of the router are checked first: until they are right nothing of it changes, unless it has to go."""
     problem = reference_problem(observed)
     if problem and not observed.stopped:
-        return Area(stop=problem)
+        return Area((hold(observed, problem),), problem)
     if not is_managed(observed):
-        binding = names.scheduler_cluster_role_binding(observed.namespace, observed.name)
-        return Area(removals=(Shared(CLUSTER_ROLE_BINDINGS, binding),))
+        bindings = tuple((CLUSTER_ROLE_BINDINGS, binding) for binding in observed.bindings)
+        return Area((Part("scheduler's rights", Retire("there is no scheduler"), found=bindings),))
     children: list[Child] = []
     stop: Stop | None = None
     try:
         children.extend(_children(observed))  # what comes before a problem is made
     except Refused as error:
-        stop = Stop(SCHEDULER_WORKLOAD_READY, FAILED, f"{_CONTEXT}: {error}")
-    parts = tuple(Part(f"scheduler's {_title(child)}", Want((child,)), frozenset()) for child in children)
+        stop = Stop(AREA, SCHEDULER_WORKLOAD_READY, FAILED, f"{_CONTEXT}: {error}")
+    parts = tuple(Part(f"scheduler's {_title(child)}", Want((child,))) for child in children)
     refusals = {
-        part.name: OnRefusal(SCHEDULER_WORKLOAD_READY, FAILED, _context(child, observed))
+        part.name: Stop(AREA, SCHEDULER_WORKLOAD_READY, FAILED, _context(child, observed))
         for part, child in zip(parts, children, strict=True)
     }
-    return Area(parts, stop, events=_events(observed), refusals=refusals)
+    held = (hold(observed, stop),) if stop else ()
+    return Area((*parts, *held), stop, _events(observed), refusals)
+
+
+def hold(observed: Observed, stop: Stop) -> Part:
+    """Returns the part that leaves alone whatever the scheduler may have."""
+    picker = names.picker_service(observed.spec, observed.name)
+    return Part(AREA, stop.hold, _KINDS, frozenset({picker, *(made(observed.name) for made in _MADE)}))
 
 
 def is_managed(observed: Observed) -> bool:

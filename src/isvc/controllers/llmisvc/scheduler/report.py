@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.controllers.llmisvc.planned import Applied, Area, Stop
+from isvc.controllers.llmisvc.area import Applied, Area
 from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.scheduler.plan import has_tokenizer, is_managed
 from isvc.controllers.llmisvc.status.conditions import (
@@ -12,6 +12,7 @@ from isvc.controllers.llmisvc.status.conditions import (
     TOKENIZER_READY,
 )
 from isvc.controllers.llmisvc.status.edit import StatusEdit
+from isvc.engine.plan import Stop
 from isvc.kube.conditions import find
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import DEPLOYMENTS

@@ -1,93 +1,92 @@
-"""Folds what was observed, planned and applied into the status of a service."""
+"""Folds what was observed, planned and applied into the status of a service, and says when to look again."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
 
+from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc import router, scheduler, workload
-from isvc.controllers.llmisvc.observed import AppliedConfig, Merged, Observed
-from isvc.controllers.llmisvc.planned import Applied, OnRefusal, Planned, Stop
+from isvc.controllers.llmisvc.area import Applied
+from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.plan import Planned
 from isvc.controllers.llmisvc.status import conditions as c
 from isvc.controllers.llmisvc.status.edit import StatusEdit
-from isvc.controllers.llmisvc.status.workloads import workloads
+from isvc.engine.events import WARNING, Event, failing, readiness_events
+from isvc.engine.kind import Folded
 from isvc.engine.outcome import Outcome, Refusal, Taken
-from isvc.kube.objects import Object, dig
-from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SECRETS
+from isvc.engine.plan import Stop
+from isvc.kube.conditions import FALSE, UNKNOWN
+from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SECRETS, Resource
+from isvc.serving.llm import names
+from isvc.serving.thirdparty import LEADER_WORKER_SETS
 
-REPORTS: Final = {"workload": workload.report, "scheduler": scheduler.report, "router": router.report}
-OTHERWISE: Final = {
-    "workload": (c.MAIN_WORKLOAD_READY, "ReconcileWorkloadError"),
-    "scheduler": (c.SCHEDULER_WORKLOAD_READY, "SchedulerReconcileError"),
-    "router": (c.HTTP_ROUTES_READY, "HTTPRouteReconcileError"),
-}
-"""What a refused child turns False where its area says nothing of its own."""
-
-
+FIRST_RETRY: Final = 2.0  # for what may appear without a watch that reports it; later retries are further apart
+LAST_RETRY: Final = 60.0
+AFTER_FAILED_CHECK: Final = 5.0
+REREAD: Final = 300.0  # no watch reports an edit of a ConfigMap without our label
 _SEEN_BY_LABEL: Final = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS)
 """Kinds of which only objects with our label are watched: somebody else's shows when ours is created."""
 
 
-def begun(raw: Object, now: str, annotations: dict[str, str]) -> StatusEdit:
-    """The status to start from: with every condition there, and the names of presets pinned."""
-    edit = StatusEdit(raw.get("status") or {}, now)
+def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Folded:
+    edit, combination = StatusEdit(observed.status, observed.now), observed.combination
     edit.conditions.initialize()
-    edit.fields["annotations"] = annotations
-    edit.fields["observedGeneration"] = int(dig(raw, "metadata", "generation") or 0)
-    return edit
+    edit.fields["annotations"] = dict(observed.pins)
+    edit.fields["observedGeneration"] = observed.generation
+    if combination.applied is not None:
+        edit.fields["appliedConfigs"] = [each.report() for each in combination.applied]
+    edit.mark(c.PRESETS_COMBINED, combination.status, combination.reason, combination.message)
+    stop = find_stop(planned, observed, outcome)
+    if combination.is_planned:
+        _fold_areas(edit, planned, Applied(observed, outcome), stop)
+    warnings = tuple(event for area in planned.areas for event in area.events)
+    if combination.status == UNKNOWN:
+        return Folded(edit.result(), warnings, AFTER_FAILED_CHECK)
+    if stop is not None:
+        failure = Event(WARNING, "Error", f"Reconciliation failed: {stop.message}")
+        return Folded(edit.result(), (*warnings, failure), _retry(edit, observed.now))
+    later = [area.again for area in planned.areas if area.again is not None]
+    if observed.is_reread:
+        later.append(REREAD)
+    return Folded(edit.result(), warnings, min(later, default=None))
 
 
-def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome) -> StatusEdit:
-    applied = Applied(observed, outcome)
-    halt = halted(planned, observed, outcome)
-    for name, area in planned.areas.items():
-        is_halted = halt is not None and halt.area == name
-        if halt is not None and is_halted:
-            edit.mark(halt.stop.condition, "False", halt.stop.reason, halt.stop.message)
-        REPORTS[name](edit, area, applied)
-        if is_halted:
-            break
-    edit.sum_up(c.WORKLOADS_READY, c.WORKLOAD_CONDITIONS)
-    if halt is None or halt.area != "workload":
-        edit.sum_up(c.ROUTER_READY, c.ROUTER_CONDITIONS)
-    if halt is None:
-        edit.fields["workloads"] = workloads(applied)
-    return edit
+def report_readiness(service: Object, before: Object, after: Object) -> Iterable[Event]:
+    because = [condition for condition in failing(after) if condition != c.READY]
+    return readiness_events(LLM_INFERENCE_SERVICES.kind, name_of(service), before, after, because=because)
 
 
-# -- presets --------------------------------------------------------------------------------------------------------
-
-
-def combined(edit: StatusEdit, merged: Merged) -> None:
-    edit.fields["appliedConfigs"] = references(merged.applied)
-    edit.mark(c.PRESETS_COMBINED, "True")
-
-
-def references(applied: tuple[AppliedConfig, ...]) -> list[Object]:
-    return [{"name": each.name, "namespace": each.namespace, "source": each.source} for each in applied]
-
-
-# -- where it came to a halt ----------------------------------------------------------------------------------------
-
-
-class Halt(NamedTuple):
-    area: str
-    stop: Stop
-
-
-def halted(planned: Planned, observed: Observed, outcome: Outcome) -> Halt | None:
+def find_stop(planned: Planned, observed: Observed, outcome: Outcome) -> Stop | None:
     """Why there is not all that was wanted: the API server refused a child, or planning stopped."""
-    if outcome.refusal is not None:
-        return _refused(planned, observed, outcome.refusal)
-    return next((Halt(name, area.stop) for name, area in planned.areas.items() if area.stop), None)
-
-
-def _refused(planned: Planned, observed: Observed, refusal: Refusal) -> Halt:
+    refusal = outcome.refusal
+    if refusal is None:
+        return planned.stop
+    on = next(area.refusals[refusal.part] for area in planned.areas if refusal.part in area.refusals)
     message = _refusal(observed, refusal)
-    for name, area in planned.areas.items():
-        if any(part.name == refusal.part for part in area.parts):
-            on = area.refusals.get(refusal.part) or OnRefusal(*OTHERWISE[name])
-            return Halt(name, Stop(on.condition, on.reason, f"{on.context}: {message}" if on.context else message))
-    raise AssertionError(f"no area has a part {refusal.part}")
+    return replace(on, message=f"{on.message}: {message}" if on.message else message)
+
+
+def _fold_areas(edit: StatusEdit, planned: Planned, applied: Applied, stop: Stop | None) -> None:
+    """Each area reports what it knows; of those after one that was refused nothing is known."""
+    if stop is not None:
+        edit.mark(stop.condition, FALSE, stop.reason, stop.message)
+    servers, picker, entrance = planned.workload, planned.scheduler, planned.router
+    is_deployed = servers is not None and servers.stop is None and not applied.is_refused(servers)
+    if servers is not None:
+        workload.report(edit, servers, applied)
+    if picker is not None and is_deployed:
+        scheduler.report(edit, picker, applied)
+        if entrance is not None and not applied.is_refused(picker):
+            router.report(edit, entrance, applied)
+    edit.sum_up(c.WORKLOADS_READY, c.WORKLOAD_CONDITIONS)
+    if is_deployed:
+        edit.sum_up(c.ROUTER_READY, c.ROUTER_CONDITIONS)
+    if stop is None:
+        edit.fields["workloads"] = _workloads(applied)
 
 
 def _refusal(observed: Observed, refusal: Refusal) -> str:
@@ -101,3 +100,38 @@ def _refusal(observed: Observed, refusal: Refusal) -> str:
     existed = (resource, name) in observed.live
     verb = "failed to get defaults for" if existed else "failed to create"
     return f"{verb} {child}: {refusal.result.message}"
+
+
+def _retry(edit: StatusEdit, now: str) -> float:
+    """Seconds until a service that lacks something is looked at again: the longer it has lacked it, the more."""
+    since = (edit.conditions.get(c.READY) or {}).get("lastTransitionTime")
+    age = (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds() if since else 0.0
+    return min(max(age / 20, FIRST_RETRY), LAST_RETRY)
+
+
+def _workloads(applied: Applied) -> Object:
+    observed = applied.observed
+    spec, service = observed.spec, observed.name
+    if observed.stopped:
+        return {}
+    status = {"primary": _workload(applied, spec, names.deployment(service), names.worker_set(service))}
+    if (prefill := spec.get("prefill")) is not None:
+        deployment, worker_set = names.prefill_deployment(service), names.prefill_worker_set(service)
+        status["prefill"] = _workload(applied, prefill, deployment, worker_set)
+    status["service"] = {"kind": "Service", "name": names.workload_service(service)}
+    scheduler = dig(spec, "router", "scheduler")
+    if scheduler is not None and not dig(scheduler, "pool", "ref", "name") and scheduler.get("template") is not None:
+        status["scheduler"] = _observed(applied, DEPLOYMENTS, names.scheduler(service))
+    return status
+
+
+def _workload(applied: Applied, spec: Object, deployment: str, worker_set: str) -> Object:
+    if spec.get("worker") is not None:
+        return _observed(applied, LEADER_WORKER_SETS, worker_set)
+    return _observed(applied, DEPLOYMENTS, deployment)
+
+
+def _observed(applied: Applied, resource: Resource, name: str) -> Object:
+    count = "availableReplicas" if resource == DEPLOYMENTS else "readyReplicas"
+    ready = dig(applied.live(resource, name) or {}, "status", count) or 0
+    return {"apiGroup": resource.group, "kind": resource.kind, "name": name, "readyReplicas": ready}

@@ -13,15 +13,17 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from isvc.controllers.llmisvc.observed import Certificate, CertificateNeeded, Observed
+from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.scheduler.features import wants_tokenizer
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
+from isvc.engine.needs import SelfSigned
 from isvc.engine.plan import Child
 from isvc.kube.objects import Object, annotations_of, dig, labels_of
 from isvc.kube.resource import SECRETS, SERVICES
 from isvc.serving.llm import labels, names
 from isvc.serving.thirdparty import INFERENCE_POOLS
 from isvc.wire.x509.check import Certified, is_key, read_certificate
+from isvc.wire.x509.issue import Pair
 
 LIFE: Final = timedelta(days=3650)
 _MARGIN: Final = LIFE / 5
@@ -29,7 +31,7 @@ _MARGIN: Final = LIFE / 5
 
 
 def certificate_secret(observed: Observed) -> Child:
-    """The Secret with the live certificate, if that will do, or else with the new one. Raises `CertificateNeeded`."""
+    """The Secret with the live certificate, if that will do, or else with a new one. Raises `Needs`."""
     name = names.certificates(observed.name)
     live = observed.live.get((SECRETS, name))
     written, *_ = observed.config.scheduler.expiration_annotations
@@ -37,10 +39,8 @@ def certificate_secret(observed: Observed) -> Child:
     if live is not None and not _is_due(observed, live, hosts):
         data = {key: live["data"][key] for key in ("tls.key", "tls.crt", "ca.crt") if live["data"].get(key)}
         expiry = _expiry(observed, live) or _renewal(observed)
-    elif observed.certificate is not None:
-        data, expiry = _data(observed.certificate), _renewal(observed)
     else:
-        raise CertificateNeeded(hosts, LIFE + _MARGIN)
+        data, expiry = _data(observed.answers[SelfSigned(hosts, LIFE + _MARGIN)]), _renewal(observed)
     manifest: Object = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -146,7 +146,7 @@ def _time(written: str) -> datetime | None:
         return None
 
 
-def _data(pair: Certificate) -> dict[str, str]:
+def _data(pair: Pair) -> dict[str, str]:
     certificate = base64.b64encode(pair.certificate).decode()
     # It signs itself, so it is its own authority.
     return {"tls.key": base64.b64encode(pair.key).decode(), "tls.crt": certificate, "ca.crt": certificate}

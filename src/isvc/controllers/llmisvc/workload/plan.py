@@ -1,17 +1,16 @@
 """Plans the workload of a service, step by step in the order in which its parts depend on each other.
 
-A step that cannot be planned stops the plan there: what comes before it is applied, and what comes after is left as it
-is.
+A step that cannot be planned stops the plan there: what comes before it is applied, and what comes after is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from isvc.controllers.llmisvc.area import Area
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Area, OnRefusal, Stop
 from isvc.controllers.llmisvc.status import conditions
 from isvc.controllers.llmisvc.workload import scaling
 from isvc.controllers.llmisvc.workload.certificate import certificate_secret, renew_in
@@ -22,7 +21,7 @@ from isvc.controllers.llmisvc.workload.single_node import single_node
 from isvc.controllers.llmisvc.workload.steps import Wanted
 from isvc.controllers.llmisvc.workload.storage import ignores_arguments
 from isvc.engine.events import Event
-from isvc.engine.plan import Part, Want
+from isvc.engine.plan import Answer, Part, Stop, Want
 from isvc.kube.objects import name_of
 from isvc.kube.resource import (
     DEPLOYMENTS,
@@ -38,6 +37,7 @@ from isvc.serving.refused import Refused
 from isvc.serving.storage.ca_bundle import ca_bundle_copy
 from isvc.serving.thirdparty import LEADER_WORKER_SETS, SCALED_OBJECTS
 
+AREA: Final = "workload"
 _MADE: Final = (
     names.deployment,
     names.prefill_deployment,
@@ -59,42 +59,44 @@ class Step(NamedTuple):
     reason: str
 
 
-@dataclass(slots=True)
-class Facts:
-    """How far planning came: the steps that are planned in full, and the step of every part."""
+@dataclass(frozen=True, slots=True)
+class Workload(Area):
+    """`done` are the steps that are planned in full, `step_of` names the step of every part."""
 
-    planned: list[str] = field(default_factory=list)
-    step_of: dict[str, str] = field(default_factory=dict)
+    done: tuple[str, ...] = ()
+    step_of: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan(observed: Observed) -> Area:
+def plan(observed: Observed) -> Workload:
     if observed.stopped:
-        return Area(facts=Facts())
-    facts, parts, refusals = Facts(), list[Part](), dict[str, OnRefusal]()
-    stop = None
+        return Workload()
+    parts, refusals, done = list[Part](), dict[str, Stop](), list[str]()
+    step_of: dict[str, str] = {}
+    stop: Stop | None = None
     for name, step in STEPS.items():
-        try:
-            for child, context in step.build(observed):
-                part = f"{child.resource.kind} {name_of(child.manifest)}"
-                parts.append(Part(part, Want((child,)), frozenset()))
-                refusals[part] = OnRefusal(step.condition, step.reason, context)
-                facts.step_of[part] = name
-        except Refused as error:
-            stop = Stop(step.condition, error.reason or step.reason, error.message)
-            break
-        facts.planned.append(name)
-        parts += _surplus(name, observed.name)
-    return Area(tuple(parts), stop, (), _events(observed, stop), refusals, _again(observed, parts), facts)
+        if stop is None:
+            try:
+                for child, context in step.build(observed):
+                    part = f"{child.resource.kind} {name_of(child.manifest)}"
+                    parts.append(Part(part, Want((child,))))
+                    refusals[part] = Stop(AREA, step.condition, step.reason, context)
+                    step_of[part] = name
+                done.append(name)
+            except Refused as error:
+                stop = Stop(AREA, step.condition, error.reason or step.reason, error.message)
+        parts += _surplus(name, observed.name, stop.hold if stop else Want(()))
+    events, again = _events(observed, stop), _again(observed, parts)
+    return Workload(tuple(parts), stop, events, refusals, again, tuple(done), step_of)
 
 
-def _surplus(step: str, service: str) -> Iterator[Part]:
+def _surplus(step: str, service: str, answer: Answer) -> Iterator[Part]:
     """Prunes what a service's workloads may once have been made of, as soon as all that replaces it is there."""
     if step == "single node":
-        yield Part("other workloads", Want(()), frozenset({LEADER_WORKER_SETS, RESOURCE_CLAIM_TEMPLATES}))
+        yield Part("other workloads", answer, frozenset({LEADER_WORKER_SETS, RESOURCE_CLAIM_TEMPLATES}))
         shared = frozenset({DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS})
-        yield Part("other workloads' parts", Want(()), shared, frozenset(made(service) for made in _MADE))
+        yield Part("other workloads' parts", answer, shared, frozenset(made(service) for made in _MADE))
     elif step == "scaling":
-        yield Part("other autoscalers", Want(()), frozenset({HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS}))
+        yield Part("other autoscalers", answer, frozenset({HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS}))
 
 
 def _ca_bundle(observed: Observed) -> Iterator[Wanted]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from isvc.controllers.llmisvc.area import Applied
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Applied, Area
 from isvc.controllers.llmisvc.status import conditions
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.controllers.llmisvc.workload.phases import Phase, phases
-from isvc.controllers.llmisvc.workload.plan import STEPS, Facts
+from isvc.controllers.llmisvc.workload.plan import STEPS, Workload
 from isvc.kube.conditions import find
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
@@ -34,7 +34,7 @@ _OF_STEP: Final[Mapping[str, tuple[str, ...]]] = {
 """The conditions that are known once a step is done."""
 
 
-def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
+def report(edit: StatusEdit, area: Workload, applied: Applied) -> None:
     """Mark the condition of everything that is there and clear those of what is not; what was not reached stays."""
     _report_image_volumes(edit, applied.observed)
     if applied.observed.stopped:
@@ -57,21 +57,20 @@ def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
 
 
 def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:
-    problem = image_volume_problem(observed.config.storage_initializer, observed.kubernetes)
+    problem = image_volume_problem(observed.config.storage_initializer, observed.server_version)
     if problem is None:
         edit.clear(conditions.IMAGE_VOLUMES_COMPATIBLE)
     else:
         edit.mark(conditions.IMAGE_VOLUMES_COMPATIBLE, "False", *problem)
 
 
-def _progress(area: Area, applied: Applied) -> tuple[list[str], str]:
+def _progress(area: Workload, applied: Applied) -> tuple[Sequence[str], str]:
     """The steps that were planned and applied in full, and the condition that says why there are no more."""
-    assert isinstance(area.facts, Facts)
     refusal = applied.outcome.refusal
     if refusal is not None and refusal.part in area.refusals:
         steps = list(STEPS)
-        return steps[: steps.index(area.facts.step_of[refusal.part])], area.refusals[refusal.part].condition
-    return area.facts.planned, area.stop.condition if area.stop else ""
+        return steps[: steps.index(area.step_of[refusal.part])], area.refusals[refusal.part].condition
+    return area.done, area.stop.condition if area.stop else ""
 
 
 def _of(phase: Phase, applied: Applied) -> list[tuple[str, Verdict]]:

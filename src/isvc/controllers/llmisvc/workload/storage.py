@@ -50,7 +50,7 @@ def attach_model(observed: Observed, pod: Object, target: Target, account: Objec
     """Change the pod, which is the caller's own copy, so that the target finds its model.
 
     `account` is the pod's ServiceAccount if it names one, `live` the pod as it is deployed. Raises `Refused` with what
-    is wrong, or `NotLookedUp` with what has to be known.
+    is wrong, or `Needs` with what has to be known.
     """
     uri = _located(observed)
     if not uses_initializer(observed):
@@ -185,7 +185,7 @@ def _may_tune_downloads(deployed: Object | None) -> bool:
 
 def _add_credentials(observed: Observed, pod: Object, container: Object, account: Object) -> None:
     name = name_of(account)
-    lookup = replace(observed.lookup, service_accounts={name: account})
+    lookup = replace(observed.lookup, account_in_memory=lambda _: account)
     annotations = annotations_of(observed.raw)
     try:
         add_service_account_credentials(container, pod, name, annotations, observed.config.credentials, lookup)

@@ -9,14 +9,16 @@ import pytest
 from tests.unit.controllers.llmisvc.services import GATEWAY, NAMESPACE, gateway, observe, path, route, service
 
 from isvc.controllers.llmisvc import router, scheduler
+from isvc.controllers.llmisvc.area import Applied, Area
 from isvc.controllers.llmisvc.observed import Network, Observed
-from isvc.controllers.llmisvc.planned import Applied, Area
 from isvc.controllers.llmisvc.router.backends import with_backends
+from isvc.controllers.llmisvc.router.plan import Router
 from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.engine.comparison import Comparison
-from isvc.engine.plan import Child, Want
+from isvc.engine.plan import Child, Hold, Stop, Want
 from isvc.kube.objects import Object, deep_copy
+from isvc.serving.environment import Environment
 from isvc.serving.thirdparty import HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
 POOL = {"kind": "InferencePool", "name": "llama-inference-pool", "group": INFERENCE_POOLS.group, "port": 8000}
@@ -49,7 +51,7 @@ def update_of(live: Object, observed: Observed) -> Object:
     return comparison.replacement(observed.raw)
 
 
-def reported(observed: Observed, area: Area | None = None) -> Object:
+def reported(observed: Observed, area: Router | None = None) -> Object:
     area = area or router.plan(observed)
     edit = StatusEdit(observed.status, observed.now)
     router.report(edit, area, Applied(observed))
@@ -181,7 +183,7 @@ def test_gateways_that_a_service_names_become_the_parents_of_its_route() -> None
 def test_what_a_service_refers_to_has_to_be_there(spec: Object, condition: str, message: str) -> None:
     routes = {"orphan": route(parentRefs=[]), "lost": route(parentRefs=[{"name": "g"}])}
     problem = reference_problem(observe({"router": spec}, network=Network(routes=routes)))
-    assert problem == (condition, "RefsInvalid", message)
+    assert problem == Stop("router", condition, "RefsInvalid", message)
 
 
 # -- the status -----------------------------------------------------------------------------------------------------
@@ -216,7 +218,9 @@ def test_a_gateway_whose_class_does_not_exist_is_named() -> None:
     assert (area.stop.condition, area.stop.reason) == ("HTTPRoutesReady", "HTTPRouteReconcileError")
     assert 'failed to get GatewayClass "example" for gateway kserve/gate' in area.stop.message
     assert reported(observed, area).get("addresses") is None
-    assert router.plan(replace(observed, cluster_wide=False)).stop is None, "where classes cannot be read"
+    assert router.plan(replace(observed, environment=Environment(cluster_wide=False))).stop is None, (
+        "where classes cannot be read"
+    )
 
 
 def test_a_pool_of_the_users_that_does_not_exist_stops_the_report_there() -> None:
@@ -224,7 +228,7 @@ def test_a_pool_of_the_users_that_does_not_exist_stops_the_report_there() -> Non
     area = router.plan(observe(spec))
     assert area.stop is not None
     assert area.stop.condition == "InferencePoolReady"
-    assert area.complete
+    assert not any(isinstance(part.answer, Hold) for part in area.parts), "all of it could be planned"
     assert reported(observe(spec), area).get("conditions") is None
 
 

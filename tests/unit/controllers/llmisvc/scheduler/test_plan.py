@@ -9,14 +9,14 @@ import pytest
 from tests.unit.controllers.llmisvc.services import NAMESPACE, observe, service
 
 from isvc.controllers.llmisvc import scheduler
+from isvc.controllers.llmisvc.area import Applied, Area
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Applied, Area
 from isvc.controllers.llmisvc.status.edit import StatusEdit
-from isvc.engine.plan import Want
+from isvc.engine.plan import Hold, Retire, Want
 from isvc.kube.conditions import find
 from isvc.kube.objects import Key, Object, name_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, DEPLOYMENTS, SERVICE_ACCOUNTS
-from isvc.serving.credentials import Lookup
+from isvc.serving.environment import Environment
 from isvc.serving.thirdparty import INFERENCE_POOLS
 
 PORTS = [{"name": "grpc", "containerPort": 9002}, {"name": "own", "containerPort": 1}]
@@ -30,6 +30,9 @@ def scheduled(**given: Any) -> Object:
         "model": {"uri": "hf://a/b"},
         "router": {"scheduler": {"template": template, "pool": pool, **given}},
     }
+
+
+BINDING: Object = {"metadata": {"name": "models-llama-epp-auth-rb"}}
 
 
 def children(observed: Observed) -> dict[str, Object]:
@@ -64,15 +67,17 @@ def test_where_gateways_know_only_the_newer_pools_there_are_only_these() -> None
 
 @pytest.mark.parametrize("spec", [{}, {"router": {}}, {"router": {"scheduler": {"pool": {"ref": {"name": "p"}}}}}])
 def test_without_a_scheduler_of_ours_nothing_of_it_stays_not_even_cluster_wide(spec: Object) -> None:
-    area = scheduler.plan(observe(spec))
-    assert area.parts == ()
-    assert [(shared.resource, shared.name) for shared in area.removals] == [
-        (CLUSTER_ROLE_BINDINGS, "models-llama-epp-auth-rb")
+    area = scheduler.plan(observe(spec, bindings=[BINDING]))
+    assert [(part.answer, part.found) for part in area.parts] == [
+        (Retire("there is no scheduler"), ((CLUSTER_ROLE_BINDINGS, BINDING),))
     ]
 
 
 def test_without_rights_for_the_cluster_the_picker_is_not_bound_to_a_cluster_role() -> None:
-    everywhere, within = children(observe(scheduled())), children(observe(scheduled(), cluster_wide=False))
+    everywhere, within = (
+        children(observe(scheduled())),
+        children(observe(scheduled(), environment=Environment(cluster_wide=False))),
+    )
     assert everywhere.keys() - within.keys() == {f"{CLUSTER_ROLE_BINDINGS}/models-llama-epp-auth-rb"}
     assert within.keys() <= everywhere.keys()
 
@@ -110,9 +115,8 @@ def test_the_own_account_takes_over_what_the_servers_account_brings_for_download
         "secrets": [{"name": "s"}],
         "imagePullSecrets": [{"name": "p"}],
     }
-    lookup = Lookup(NAMESPACE, service_accounts={"servers": servers})
     spec = {**scheduled(), "template": {"serviceAccountName": "servers"}}
-    made = children(replace(observe(spec), lookup=lookup))["serviceaccounts/llama-epp-sa"]
+    made = children(observe(spec, accounts={"servers": servers}.get))["serviceaccounts/llama-epp-sa"]
     assert made["metadata"]["annotations"] == servers["metadata"]["annotations"]
     assert (made["secrets"], made["imagePullSecrets"]) == (servers["secrets"], servers["imagePullSecrets"])
 
@@ -120,15 +124,14 @@ def test_the_own_account_takes_over_what_the_servers_account_brings_for_download
 def test_pull_secrets_that_the_cluster_added_to_the_own_account_stay() -> None:
     default = {"metadata": {"name": "default"}, "imagePullSecrets": [{"name": "of-default"}]}
     live = {"imagePullSecrets": [{"name": "of-default"}, {"name": "of-cluster"}]}
-    observed = observe(scheduled(), live={(SERVICE_ACCOUNTS, "llama-epp-sa"): live})
-    observed = replace(observed, lookup=Lookup(NAMESPACE, service_accounts={"default": default}))
+    accounts = {"default": default}.get
+    observed = observe(scheduled(), live={(SERVICE_ACCOUNTS, "llama-epp-sa"): live}, accounts=accounts)
     assert children(observed)["serviceaccounts/llama-epp-sa"]["imagePullSecrets"] == live["imagePullSecrets"]
 
 
 def test_an_account_that_does_not_exist_stops_the_scheduler() -> None:
     template = {"serviceAccountName": "nobody", "containers": []}
-    observed = replace(observe(scheduled(template=template)), lookup=Lookup(NAMESPACE, {"nobody": None}))
-    stop = scheduler.plan(observed).stop
+    stop = scheduler.plan(observe(scheduled(template=template))).stop
     assert stop is not None
     assert (stop.condition, stop.reason) == ("SchedulerWorkloadReady", "SchedulerReconcileError")
     assert "service account models/nobody" in stop.message
@@ -140,17 +143,21 @@ def test_flags_that_cannot_be_migrated_stop_the_scheduler() -> None:
     area = scheduler.plan(observe(scheduled(**given)))
     assert area.stop is not None
     assert "convert to --config-text or remove the deprecated flags" in area.stop.message
-    assert len(area.parts) == 4  # what comes before is made
+    *made, held = area.parts
+    assert len(made) == 4  # what comes before is made
+    assert isinstance(held.answer, Hold)
+    assert held.covers(DEPLOYMENTS, DEPLOYMENT)
 
 
 def test_nothing_of_the_scheduler_changes_while_references_are_wrong_unless_the_service_is_stopped() -> None:
     spec = scheduled()
     spec["router"]["gateway"] = {"refs": [{"name": "nowhere"}]}
-    area = scheduler.plan(observe(spec))
+    area = scheduler.plan(observe(spec, bindings=[BINDING]))
     assert area.stop is not None
-    assert area.removals == ()
+    assert [type(part.answer) for part in area.parts] == [Hold]
     stopped = service(metadata={"annotations": {"serving.kserve.io/stop": "true"}})
-    assert scheduler.plan(observe(spec, raw=stopped)).removals != ()
+    (part,) = scheduler.plan(observe(spec, raw=stopped, bindings=[BINDING])).parts
+    assert part.found == ((CLUSTER_ROLE_BINDINGS, BINDING),)
 
 
 def test_a_tokenizer_comes_with_what_asks_for_it_and_speaks_tls_where_servers_do() -> None:

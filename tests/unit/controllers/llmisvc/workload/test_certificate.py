@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from tests.unit.controllers.llmisvc.workload.workloads import live, observed_with, workload
 
-from isvc.controllers.llmisvc.observed import CertificateNeeded, Observed
+from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.certificate import LIFE, certificate_secret, renew_in
+from isvc.engine.needs import Answers, Needs, SelfSigned
 from isvc.kube.objects import Object, annotations_of
 from isvc.kube.resource import SECRETS, SERVICES
 from isvc.serving.config import Config
@@ -29,16 +30,23 @@ EXPIRATION = "certificates.kserve.io/expiration"
 
 
 def asked(observed: Observed) -> tuple[str, ...]:
-    with pytest.raises(CertificateNeeded) as needed:
-        certificate_secret(observed_with(observed, certificate=None))
-    return needed.value.hosts
+    with pytest.raises(Needs) as missing:
+        certificate_secret(observed_with(observed, answers=Answers()))
+    (needed,) = missing.value.needs
+    assert isinstance(needed, SelfSigned)
+    return needed.hosts
+
+
+def issued(pair: Pair) -> Answers:
+    """Whatever certificate is asked for, it is this one."""
+    return Answers(recall=lambda need: pair)
 
 
 def certified(observed: Observed, *, life: timedelta = LIFE, hosts: tuple[str, ...] = ()) -> Observed:
     """The same service with a Secret that has a certificate for what it asks for now."""
     pair = issue_self_signed(hosts or asked(observed), NOW, life)
-    secret = certificate_secret(observed_with(observed, certificate=pair)).manifest
-    return observed_with(observed, certificate=None, live={**observed.live, **live(SECRETS, secret)})
+    secret = certificate_secret(observed_with(observed, answers=issued(pair))).manifest
+    return observed_with(observed, answers=Answers(), live={**observed.live, **live(SECRETS, secret)})
 
 
 def cluster_service(address: str, component: str = labels.WORKLOAD, name: str = "svc") -> dict[Any, Object]:
@@ -92,8 +100,8 @@ def test_new_keys_are_of_p256_and_one_of_the_references_is_kept() -> None:
     made = load_pem_private_key(issue_self_signed(asked(workload()), NOW, LIFE).key, None)
     assert isinstance(made, ec.EllipticCurvePrivateKey)
     assert isinstance(made.curve, ec.SECP256R1)
-    secret = certificate_secret(observed_with(workload(), certificate=rsa_pair(asked(workload())))).manifest
-    there = observed_with(workload(), certificate=None, live=live(SECRETS, secret))
+    secret = certificate_secret(observed_with(workload(), answers=issued(rsa_pair(asked(workload()))))).manifest
+    there = observed_with(workload(), answers=Answers(), live=live(SECRETS, secret))
     assert certificate_secret(there).manifest == secret
 
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from tests.unit.controllers.llmisvc.workload.workloads import POD, observed_with, workload
 
+from isvc.controllers.llmisvc.area import Applied
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Applied
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.controllers.llmisvc.workload import plan, report
 from isvc.engine.outcome import Outcome, Refusal, Taken
@@ -134,7 +134,7 @@ def test_image_volumes_that_kubernetes_cannot_mount_are_warned_of() -> None:
     storage = msgspec.structs.replace(Config().storage_initializer, oci_model_mode="native")
     config = msgspec.structs.replace(Config(), storage_initializer=storage)
     for minor, reason in (("30", "ImageVolumeUnsupported"), ("34", "ImageVolumeAlpha")):
-        old = observed_with(workload("pvc://c/m"), config=config, kubernetes=("1", minor))
+        old = observed_with(workload("pvc://c/m"), config=config, server_version=("1", minor))
         assert conditions(old)["OciImageVolumeCompatible"] == ("False", reason)
-    today = observed_with(workload("pvc://c/m"), config=config, kubernetes=("1", "35"))
+    today = observed_with(workload("pvc://c/m"), config=config, server_version=("1", "35"))
     assert "OciImageVolumeCompatible" not in conditions(today, before=[said("OciImageVolumeCompatible", "False")])

@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.answers import answers
 from tests.unit.controllers.llmisvc.workload.workloads import POD, account, container, observed_with, workload
 
 from isvc.api.annotations import LOCAL_MODEL, LOCAL_MODEL_PVC_NAME, LOCAL_MODEL_SOURCE_URI
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.lora import resolve_adapters
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model, ignores_arguments
+from isvc.engine.needs import Needs
 from isvc.kube.objects import Object, deep_copy
-from isvc.kube.resource import SECRETS
-from isvc.serving.credentials import NotLookedUp
 from isvc.serving.refused import Refused
 
 INITIALIZER = "storage-initializer"
@@ -136,12 +136,12 @@ def test_hugging_face_is_tuned_unless_that_would_restart_servers() -> None:
 
 def test_the_accounts_secrets_give_credentials() -> None:
     observed = workload("s3://b/m", accounts={"default": account("default", "keys")})
-    with pytest.raises(NotLookedUp):
+    with pytest.raises(Needs):
         attached(observed)
     secret = {"metadata": {"name": "keys"}, "data": {"awsSecretAccessKey": "eA==", "awsAccessKeyID": "eQ=="}}
-    known = observed_with(observed, lookup=observed.lookup.knowing(SECRETS, {"keys": secret}))
+    known = observed_with(observed, answers=answers(observed.namespace, secrets={"keys": secret}))
     assert "AWS_SECRET_ACCESS_KEY" in environment(container(attached(known), INITIALIZER))
-    gone = observed_with(observed, lookup=observed.lookup.knowing(SECRETS, {"keys": None}))
+    gone = observed_with(observed, answers=answers(observed.namespace, secrets={"keys": None}))
     with pytest.raises(Refused, match='secrets "keys" not found'):
         attached(gone)
 

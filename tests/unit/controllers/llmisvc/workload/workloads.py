@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.unit.controllers.llmisvc.services import NAMESPACE, observe, service
 
+from isvc.controllers.llmisvc.area import Area
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.planned import Area
 from isvc.engine.plan import Want
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import Resource
-from isvc.serving.credentials import Lookup
-from isvc.wire.x509.issue import Pair
 
 POD: Object = {"containers": [{"name": "main", "image": "vllm"}]}
-CERTIFICATE = Pair(b"certificate", b"key")
 
 
 def workload(uri: str = "hf://a/b", *, metadata: Object | None = None, accounts: Any = None, **spec: Any) -> Observed:
@@ -23,13 +21,12 @@ def workload(uri: str = "hf://a/b", *, metadata: Object | None = None, accounts:
     more = spec.pop("more", {})
     model = {"uri": uri, **spec.pop("model", {})}
     merged = {"model": model, "template": POD, **spec}
-    found = observe(merged, raw=service(spec=merged, metadata=metadata or {}), **{"certificate": CERTIFICATE, **more})
-    return observed_with(found, lookup=Lookup(NAMESPACE, {"default": None, **(accounts or {})}))
+    return observe(
+        merged, raw=service(spec=merged, metadata=metadata or {}), **{"accounts": (accounts or {}).get, **more}
+    )
 
 
 def observed_with(observed: Observed, **changes: Any) -> Observed:
-    from dataclasses import replace
-
     return replace(observed, **changes)
 
 

@@ -7,11 +7,16 @@ from typing import Any
 import pytest
 from tests.manual_clock import ManualClock
 
-from isvc.controllers.llmisvc.reporting import MOMENT, Report, Reporter, is_urgent
+from isvc.controllers.llmisvc.kind import MOMENT, llm_inference_services
 from isvc.engine.commit import Commit
 from isvc.engine.events import Event
+from isvc.engine.kind import Folded
+from isvc.engine.pauses import Pauses
+from isvc.engine.reporter import Reporter, is_urgent
 from isvc.kube.objects import Object, deep_copy
 from isvc.kube.resource import Resource
+from isvc.serving.environment import Environment
+from isvc.toolkit.memory import MemoryReader
 
 RAW: Object = {"metadata": {"name": "mine", "namespace": "team"}}
 CLASH = Event("Warning", "ModelNameCollision", "another service has the name")
@@ -55,7 +60,8 @@ def server() -> Server:
 
 @pytest.fixture
 def reporter(server: Server, clock: ManualClock) -> Reporter:
-    return Reporter(Commit(server, server), server, clock)  # type: ignore[arg-type]
+    kind = llm_inference_services(MemoryReader(), Environment())
+    return Reporter(kind, Commit(server, server), server, Pauses(clock))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -75,31 +81,31 @@ def test_only_progress_can_wait(before: Object, after: Object, urgent: bool) -> 
 
 async def test_progress_is_written_after_a_moment_with_what_came_meanwhile(reporter, server, clock) -> None:
     raw = {**RAW, "status": status("False", A="False", B="False")}
-    first = await reporter.publish(raw, Report(status("False", A="True", B="False")))
+    first = await reporter.publish(raw, Folded(status("False", A="True", B="False")))
     assert first is not None
     assert server.written == []
     clock.advance(MOMENT)
     both = status("False", A="True", B="True")
-    assert await reporter.publish(raw, Report(both)) is None
+    assert await reporter.publish(raw, Folded(both)) is None
     assert server.written == [both]
 
 
 async def test_becoming_ready_is_written_and_told_at_once(reporter, server) -> None:
-    await reporter.publish({**RAW, "status": status("False")}, Report(status("True")))
+    await reporter.publish({**RAW, "status": status("False")}, Folded(status("True")))
     assert len(server.written) == 1
     assert server.events == ["LLMInferenceServiceReady"]
 
 
 async def test_a_warning_is_told_when_it_comes_up_and_not_again(reporter, server) -> None:
     raw = {**RAW, "status": status("True")}
-    await reporter.publish(raw, Report(status("True")))
-    await reporter.publish(raw, Report(status("True"), (CLASH,)))
-    await reporter.publish(raw, Report(status("True"), (CLASH,)))
+    await reporter.publish(raw, Folded(status("True")))
+    await reporter.publish(raw, Folded(status("True"), (CLASH,)))
+    await reporter.publish(raw, Folded(status("True"), (CLASH,)))
     assert server.events == ["ModelNameCollision"]
 
 
 async def test_after_a_start_an_old_warning_is_no_news(reporter, server) -> None:
     raw = {**RAW, "status": status("True")}
-    await reporter.publish(deep_copy(raw), Report(status("True"), (CLASH,)))
+    await reporter.publish(deep_copy(raw), Folded(status("True"), (CLASH,)))
     assert server.events == []
     assert server.written == []
