@@ -79,6 +79,12 @@ class SchedulerSpec(CommonSchedulerSpec):
     pool: InferencePoolSpec | None = None
     """The pool of pods that it picks from."""
 
+    @property
+    def users_pool(self) -> str:
+        """The name of a pool that exists; empty where one is to be made."""
+        reference = self.pool.ref if self.pool else None
+        return str((reference or {}).get("name") or "")
+
 
 class RouterSpec(CommonRouterSpec):
     """The way in."""

@@ -87,7 +87,7 @@ class Observer:
         if not combination.is_planned:
             return observed
         served = frozenset(resource for resource in OPTIONAL if reader.serves(resource))
-        network = observe_network(reader, merged.spec, raw)
+        network = observe_network(reader, merged, raw)
         storage = config.storage_initializer
         bundle = storage.ca_bundle_config_map_name
         return replace(
@@ -116,7 +116,7 @@ class Observer:
 
     def _combine(self, raw: Object, config: Config, answers: Answers) -> tuple[Combination, Merged]:
         """A service that is stopped needs no configurations to stay so."""
-        merged, status = Merged({}), FALSE
+        merged, status = Merged.of({}), FALSE
         try:
             merged = self._merge(raw, config, answers)
             refused = self._refusal(raw, merged, answers)
@@ -130,7 +130,7 @@ class Observer:
             error, reason = problem.message, problem.reason
         if is_stopped(raw):
             warning = f"Service is stopped with warning: {error}"
-            return Combination(FALSE, "Stopped", warning, applied=None), Merged(raw.get("spec") or {})
+            return Combination(FALSE, "Stopped", warning, applied=None), Merged.of(raw.get("spec") or {})
         return Combination(status, reason, error, merged.applied, is_planned=False), merged
 
     def _refusal(self, raw: Object, merged: Merged, answers: Answers) -> ApiError | None:

@@ -8,6 +8,10 @@ from functools import cached_property
 from typing import Final
 
 from isvc.api.annotations import is_stopped
+from isvc.api.codec import decode
+from isvc.api.llm.names import GatewayObjectReference
+from isvc.api.llm.router import GatewayRoutesSpec
+from isvc.api.llm.v1alpha2 import LLMInferenceServiceSpec, SchedulerSpec
 from isvc.engine import kind as engine
 from isvc.kube.conditions import TRUE
 from isvc.kube.objects import Key, Object
@@ -36,11 +40,20 @@ class AppliedConfig:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Merged:
-    """Presets, base references and the service's own spec, merged and rendered: what is planned from."""
+    """Presets, base references and the service's own spec, merged and rendered: what is planned from.
 
-    spec: Object
+    `raw` is the spec as it would be stored, and `spec` the same, typed.
+    """
+
+    raw: Object
+    spec: LLMInferenceServiceSpec
     applied: tuple[AppliedConfig, ...] = ()
     scheduler_config_map: Key | None = None
+
+    @classmethod
+    def of(cls, raw: Object, applied: tuple[AppliedConfig, ...] = (), config_map: Key | None = None) -> Merged:
+        """Raises `DecodeError`."""
+        return cls(raw, decode(LLMInferenceServiceSpec, raw), applied, config_map)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +111,28 @@ class Observed(engine.Observed):
     is_reread: bool = False
 
     @property
-    def spec(self) -> Object:
+    def spec(self) -> LLMInferenceServiceSpec:
         """The merged spec."""
         return self.merged.spec
+
+    @cached_property
+    def scheduler(self) -> SchedulerSpec | None:
+        return self.spec.router.scheduler if self.spec.router else None
+
+    @cached_property
+    def route(self) -> GatewayRoutesSpec | None:
+        return self.spec.router.route if self.spec.router else None
+
+    @property
+    def gateways(self) -> Sequence[GatewayObjectReference]:
+        """The gateways that the service refers to."""
+        gateway = self.spec.router.gateway if self.spec.router else None
+        return gateway.refs if gateway else ()
+
+    @property
+    def users_pool(self) -> str:
+        """The name of an inference pool of the user's own; empty where the pool is ours."""
+        return self.scheduler.users_pool if self.scheduler else ""
 
     @property
     def system_namespace(self) -> str:

@@ -14,6 +14,9 @@ from typing import Final
 import orjson
 
 from isvc.api import DecodeError
+from isvc.api.codec import decode
+from isvc.api.llm.v1alpha2 import LLMInferenceServiceSpec
+from isvc.api.llm.workload import ParallelismSpec, WorkloadSpec
 from isvc.api.resources import GROUP
 from isvc.controllers.llmisvc.observed import AppliedConfig, Merged
 from isvc.controllers.llmisvc.router.backends import with_backends
@@ -74,8 +77,8 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
     own: Object = raw.get("spec") or {}
     own = {**own, "model": own.get("model") or {}}
     referred = [_find(ref["name"], raw, sources) for ref in own.get("baseRefs") or ()]
-    outline = merge_specs(own, *(config.get("spec") or {} for config in referred))
-    if name := dig(outline, "model", "name"):
+    outline = decode(LLMInferenceServiceSpec, merge_specs(own, *(config.get("spec") or {} for config in referred)))
+    if name := outline.model.name:
         own = {**own, "model": {**own["model"], "name": name}}
     pinned = pins(raw.get("status") or {}, sources)
     chosen = [_find(name, raw, sources) for name in _resolved(outline, pinned, sources)]
@@ -83,13 +86,13 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
     rendered = _render(merged, {**raw, "spec": own}, settings)
     spec = with_backends(_with_defaults(rendered, merged, name_of(raw)), name_of(raw))
     spec, config_map = _with_scheduler_config(spec, raw, sources)
-    spec = _with_picker_port(spec)
-    resolve_adapters(spec)  # raises where they cannot be
     applied = (
         *(AppliedConfig(name_of(config), namespace_of(config), "Preset") for config in chosen),
         *(AppliedConfig(name_of(config), namespace_of(config), "UserRef") for config in referred),
     )
-    return Merged(spec, applied, config_map)
+    done = Merged.of(_with_picker_port(spec), applied, config_map)
+    resolve_adapters(done.spec)  # raises where they cannot be
+    return done
 
 
 @lru_cache(maxsize=256)
@@ -101,7 +104,7 @@ def _merged(*specs: bytes) -> Object:
 # -- which presets --------------------------------------------------------------------------------------------------
 
 
-def _resolved(outline: Object, pinned: dict[str, str], sources: Sources) -> Iterator[str]:
+def _resolved(outline: LLMInferenceServiceSpec, pinned: dict[str, str], sources: Sources) -> Iterator[str]:
     for preset in shape(outline):
         name = f"{sources.prefix}config-llm-{preset}"
         if preset == "router-route":  # it depends on the gateway's version, not on the service's
@@ -110,33 +113,33 @@ def _resolved(outline: Object, pinned: dict[str, str], sources: Sources) -> Iter
             yield pinned.get(_pin(name, sources.prefix), name)
 
 
-def shape(spec: Object) -> Iterator[str]:
+def shape(spec: LLMInferenceServiceSpec) -> Iterator[str]:
     """The presets that a service of this shape takes, weakest first."""
-    scheduler, route = dig(spec, "router", "scheduler"), dig(spec, "router", "route")
+    scheduler = spec.router.scheduler if spec.router else None
+    route = spec.router.route if spec.router else None
     if scheduler is not None:
-        if not dig(scheduler, "pool", "ref", "name"):
+        if not scheduler.users_pool:
             yield "scheduler"
-        if wants_tokenizer(spec):
+        if wants_tokenizer(scheduler):
             yield "tokenizer"
-    if wants_latency_predictor(spec):
+    if wants_latency_predictor(scheduler):
         yield "scheduler-latency-predictor"
-    if route is not None and not dig(route, "http", "refs"):
+    if route is not None and not (route.http and route.http.refs):
         yield "router-route"
-    if spec.get("tracing") is not None:
+    if spec.tracing is not None:
         yield "tracing"
-    prefill = spec.get("prefill")
-    if prefill is not None:
-        yield from _workload(prefill, "prefill-")
-    yield from _workload(spec, "decode-" if prefill is not None else "")
+    if spec.prefill is not None:
+        yield from _workload(spec.prefill, "prefill-")
+    yield from _workload(spec, "decode-" if spec.prefill is not None else "")
 
 
-def _workload(spec: Object, role: str) -> Iterator[str]:
-    parallelism = spec.get("parallelism") or {}
-    if spec.get("worker") is None:
+def _workload(spec: WorkloadSpec, role: str) -> Iterator[str]:
+    parallelism = spec.parallelism or ParallelismSpec()
+    if spec.worker is None:
         yield f"{role}template"
-    elif (parallelism.get("data") or 0) > 0 or (parallelism.get("dataLocal") or 0) > 0:
+    elif parallelism.is_data:
         yield f"{role}worker-data-parallel"
-    elif (parallelism.get("pipeline") or 0) > 0:
+    elif parallelism.is_pipeline:
         yield f"{role}worker-pipeline-parallel"
 
 

@@ -30,7 +30,7 @@ _LONGEST: Final = 200
 
 def ask_about(raw: Object, merged: Merged) -> DryRun:
     """The question whether a service may have what was merged for it."""
-    spec = storable(merged.spec)
+    spec = storable(merged.raw)
     body = {
         "apiVersion": LLM_INFERENCE_SERVICES.api_version,
         "kind": LLM_INFERENCE_SERVICES.kind,

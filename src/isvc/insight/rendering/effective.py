@@ -153,4 +153,4 @@ async def effective_llm(simulation: Simulation, service: Object) -> list[Field]:
         for each in reversed(merged.applied)
         if (config := simulation.objects.get(LLM_INFERENCE_SERVICE_CONFIGS, each.name, each.namespace)) is not None
     ]
-    return list(fields(merged.spec, [Layer(SERVICE, service.get("spec") or {}), *configs], DEFAULT))
+    return list(fields(merged.raw, [Layer(SERVICE, service.get("spec") or {}), *configs], DEFAULT))

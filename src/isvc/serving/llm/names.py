@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from isvc.kube.objects import Object, dig
+from isvc.api.llm.v1alpha2 import SchedulerSpec
+from isvc.kube.objects import dig
 from isvc.serving.names import child
 
 
@@ -97,8 +98,8 @@ def tokenizer(service: str) -> str:
     return child(service, "-tokenizer")
 
 
-def picker_service(spec: Object, service: str) -> str:
+def picker_service(scheduler: SchedulerSpec | None, service: str) -> str:
     """Returns the Service of the endpoint picker; a pool that the service describes itself may name it."""
-    pool = dig(spec, "router", "scheduler", "pool") or {}
-    named = None if dig(pool, "ref", "name") else dig(pool, "spec", "endpointPickerRef", "name")
+    pool = scheduler.pool if scheduler and not scheduler.users_pool else None
+    named = dig(pool.spec, "endpointPickerRef", "name") if pool else None
     return str(named or child(service, "-epp-service"))

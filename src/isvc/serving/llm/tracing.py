@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from isvc.api.llm.workload import TracingSpec
 from isvc.kube.objects import Object
 
 _SCHEDULER, _SERVER = "inference-scheduler", "inference-server"
 
 
-def trace_scheduler(container: Object, tracing: Object, namespace: str, service: str) -> Object:
+def trace_scheduler(container: Object, tracing: TracingSpec, namespace: str, service: str) -> Object:
     """Returns the endpoint picker's container, tracing."""
     arguments = list(container.get("args") or [])
     if not has_flag(arguments, "--tracing") and not has_flag(arguments, "-tracing"):
@@ -18,9 +19,9 @@ def trace_scheduler(container: Object, tracing: Object, namespace: str, service:
     return {**container, "args": arguments, "env": _environment(container, _SCHEDULER, tracing, namespace, service)}
 
 
-def trace_server(container: Object, tracing: Object, namespace: str, service: str, role: str) -> Object:
+def trace_server(container: Object, tracing: TracingSpec, namespace: str, service: str, role: str) -> Object:
     """Makes a model server's container trace; `role` is decode or prefill. Without an endpoint it stays as it is."""
-    endpoint = tracing.get("exporterEndpoint")
+    endpoint = tracing.exporter_endpoint
     if not endpoint:
         return container
     arguments = list(container.get("args") or [])
@@ -36,15 +37,15 @@ def has_flag(arguments: Sequence[str], flag: str) -> bool:
     return any(each == flag or each.startswith(f"{flag}=") for each in arguments)
 
 
-def _environment(container: Object, name: str, tracing: Object, namespace: str, service: str) -> list[Object]:
+def _environment(container: Object, name: str, tracing: TracingSpec, namespace: str, service: str) -> list[Object]:
     given = list(container.get("env") or [])
     known = {variable.get("name") for variable in given}
     settings: list[Object] = [
         {"name": "OTEL_SERVICE_NAME", "value": name},
-        {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": tracing.get("exporterEndpoint") or ""},
-        {"name": "OTEL_TRACES_EXPORTER", "value": tracing.get("exporter") or ""},
-        {"name": "OTEL_TRACES_SAMPLER", "value": tracing.get("sampler") or ""},
-        {"name": "OTEL_TRACES_SAMPLER_ARG", "value": tracing.get("samplerArg") or ""},
+        {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": tracing.exporter_endpoint or ""},
+        {"name": "OTEL_TRACES_EXPORTER", "value": tracing.exporter or ""},
+        {"name": "OTEL_TRACES_SAMPLER", "value": tracing.sampler or ""},
+        {"name": "OTEL_TRACES_SAMPLER_ARG", "value": tracing.sampler_arg or ""},
         *_whereabouts(namespace, service),
     ]
     return [*given, *(variable for variable in settings if variable["name"] not in known)]

@@ -33,7 +33,7 @@ def observe(spec: Object, *, raw: Object | None = None, network: Network | None 
     config = Config()
     return Observed(
         raw=raw,
-        merged=Merged(spec),
+        merged=Merged.of(spec),
         config=config,
         settings=Settings.of(config, "kserve"),
         network=network or Network(gateways={GATEWAY: gateway()}, gateway_classes={"example": {}}),

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from isvc.api.codec import decode
+from isvc.api.llm.v1alpha2 import LLMInferenceServiceSpec
 from isvc.controllers.llmisvc.presets import NotCombined, Sources, combine, pins, shape, storable
 from isvc.kube.objects import Key, Object
 from isvc.serving.llm.presets import Settings
@@ -52,7 +54,7 @@ TEMPLATE = config("kserve-config-llm-template", {"template": POD})
     ],
 )
 def test_the_shape_of_a_service_chooses_its_presets(spec: Object, presets: list[str]) -> None:
-    assert list(shape(spec)) == presets
+    assert list(shape(decode(LLMInferenceServiceSpec, spec))) == presets
 
 
 def test_references_win_over_presets_and_the_service_over_both() -> None:
@@ -60,8 +62,8 @@ def test_references_win_over_presets_and_the_service_over_both() -> None:
     second = config("second", {"replicas": 3, "labels": {"who": "second"}})
     raw = service({"baseRefs": [{"name": "first"}, {"name": "second"}], "labels": {"own": "yes"}})
     merged = combine(raw, SETTINGS, sources(TEMPLATE, first, second))
-    assert merged.spec["replicas"] == 3
-    assert merged.spec["labels"] == {"who": "second", "one": "1", "own": "yes"}
+    assert merged.raw["replicas"] == 3
+    assert merged.raw["labels"] == {"who": "second", "one": "1", "own": "yes"}
     assert [(each.source, each.namespace, each.name) for each in merged.applied] == [
         ("Preset", "kserve", "kserve-config-llm-template"),
         ("UserRef", "team", "first"),
@@ -74,7 +76,7 @@ def test_a_configuration_of_the_own_namespace_hides_the_systems() -> None:
         "kserve-config-llm-template", {"template": {"containers": [{"name": "main", "image": "ours"}]}}, "team"
     )
     merged = combine(service(), SETTINGS, sources(TEMPLATE, own))
-    assert merged.spec["template"]["containers"][0]["image"] == "ours"
+    assert merged.raw["template"]["containers"][0]["image"] == "ours"
     assert merged.applied[0].namespace == "team"
 
 
@@ -101,7 +103,7 @@ def test_a_template_that_cannot_be_filled_in_is_an_error_of_combining() -> None:
 def test_annotations_of_the_service_are_no_templates() -> None:
     raw = service()
     raw["metadata"]["annotations"] = {"note": "{{ whatever"}
-    assert combine(raw, SETTINGS, sources(TEMPLATE)).spec["template"] == {
+    assert combine(raw, SETTINGS, sources(TEMPLATE)).raw["template"] == {
         "containers": [{**POD["containers"][0], "resources": {}}]
     }
 
@@ -114,8 +116,8 @@ def test_a_schedulers_configuration_is_read_from_its_config_map() -> None:
     }
     merged = combine(raw, SETTINGS, sources(TEMPLATE, preset, config_maps=found))
     assert merged.scheduler_config_map == Key("team", "picker")
-    assert merged.spec["router"]["scheduler"]["config"] == {"inline": "plugins: []"}
-    assert storable(merged.spec)["router"]["scheduler"]["config"] == {"inline": {"plugins": []}}
+    assert merged.raw["router"]["scheduler"]["config"] == {"inline": "plugins: []"}
+    assert storable(merged.raw)["router"]["scheduler"]["config"] == {"inline": {"plugins": []}}
 
 
 def test_a_config_map_without_the_key_is_named() -> None:
@@ -151,4 +153,4 @@ def test_names_of_presets_stay_as_they_were_first() -> None:
     assert len(pinned) == 11
     old = config("old-config-llm-template", {"replicas": 7})
     merged = combine(service(annotations=pinned), SETTINGS, sources(TEMPLATE, old))
-    assert merged.spec["replicas"] == 7
+    assert merged.raw["replicas"] == 7

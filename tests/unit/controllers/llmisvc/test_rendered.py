@@ -48,7 +48,7 @@ def service(name: str, **status: Any) -> Object:
 
 def merged(name: str, model: str, **spec: Any) -> Merged:
     labels = {"app": name, "path": f"/team/{name}"}
-    return Merged({"model": {"uri": f"hf://{model}", "name": model}, "labels": labels, **spec}, APPLIED)
+    return Merged.of({"model": {"uri": f"hf://{model}", "name": model}, "labels": labels, **spec}, APPLIED)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def merged(spec: Object, *, tls: bool = False) -> Object:
         "spec": {"model": {"uri": "hf://lab/model", "name": "lab/model"}, **spec},
     }
     sources = Sources(lambda place, name: PRESETS.get(name) if place == "kserve" else None, lambda *_: None, "kserve")
-    return combine(raw, settings(tls=tls), sources).spec
+    return combine(raw, settings(tls=tls), sources).raw
 
 
 @pytest.fixture

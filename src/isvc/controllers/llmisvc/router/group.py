@@ -54,11 +54,11 @@ class Group:
 
 
 def group_of(observed: Observed) -> Group | None:
-    name = dig(observed.spec, "router", "route", "group")
+    name = observed.route.group if observed.route else None
     if name is None:
         return None
     admitted = {each.get("name") for each in dig(observed.status, "router", "group", "members") or ()}
-    itself = {**observed.raw, "spec": observed.spec, "status": {}}  # the merged spec knows better
+    itself = {**observed.raw, "spec": observed.merged.raw, "status": {}}  # the merged spec knows better
     others = [each for each in observed.network.members if name_of(each) != observed.name]
     eligible = [_member(each) for each in others if _may_answer(each, name_of(each) in admitted)]
     members = sorted([_member(itself), *eligible], key=lambda member: member.name)
@@ -166,7 +166,7 @@ def _leads_here(rule: Object, observed: Observed) -> bool:
 
 def _is_ours(backend: Object, observed: Observed) -> bool:
     kind, name = backend.get("kind", SERVICE), backend.get("name")
-    pool = pool_reference(dig(observed.spec, "router", "scheduler"))
+    pool = observed.users_pool
     return (
         is_own_pool(backend, observed.name)
         or (kind == SERVICE and name == names.workload_service(observed.name))

@@ -13,7 +13,7 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.router.models import adapter_names, qualified
 from isvc.controllers.llmisvc.router.paths import is_model_match
 from isvc.controllers.llmisvc.router.validation import gateway_key
-from isvc.kube.objects import Object, annotations_of, dig
+from isvc.kube.objects import Key, Object, annotations_of, dig
 
 ANNOTATION: Final = "serving.kserve.io/model-based-routing-enabled"
 
@@ -25,25 +25,25 @@ def with_model_routing(route: Object, observed: Observed) -> Object:
         return route
     rules = route.get("rules") or []
     if is_enabled(observed):
-        models = [qualified(observed.namespace, name) for name in sorted(adapter_names(observed.spec))]
+        models = [qualified(observed.namespace, name) for name in sorted(adapter_names(observed.merged.raw))]
         return {**route, "rules": [_with_adapters(rule, models, header) for rule in rules]}
     return {**route, "rules": [stripped for rule in rules if (stripped := _without_header(rule, header))]}
 
 
 def is_enabled(observed: Observed) -> bool:
     mode = observed.config.ingress.model_based_routing_mode.lower()
-    if (observed.spec.get("annotations") or {}).get(ANNOTATION) != "true" or mode == "disabled":
+    if observed.spec.annotations.get(ANNOTATION) != "true" or mode == "disabled":
         return False
     return mode == "forced" or not any(annotations_of(each).get(ANNOTATION) == "false" for each in _gateways(observed))
 
 
 def _gateways(observed: Observed) -> list[Object]:
     """The gateways that the service refers to, itself or through its routes."""
-    references = dig(observed.spec, "router", "gateway", "refs")
-    if not references:
+    if not observed.gateways:
         return []
-    parents = [*references, *(parent for route in observed.network.routes.values() for parent in _parents(route))]
-    keys = dict.fromkeys(gateway_key(parent, observed.namespace) for parent in parents)
+    parents = (parent for route in observed.network.routes.values() for parent in _parents(route))
+    referred = [Key(each.namespace or observed.namespace, each.name) for each in observed.gateways]
+    keys = dict.fromkeys((*referred, *(gateway_key(parent, observed.namespace) for parent in parents)))
     return [gateway for key in keys if (gateway := observed.network.gateways.get(key))]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from isvc.api.llm.router import HTTPRouteSpec
+from isvc.api.llm.v1alpha2 import RouterSpec
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.observed import Network
-from isvc.controllers.llmisvc.router.backends import backends, pool_reference
+from isvc.controllers.llmisvc.observed import Merged, Network
+from isvc.controllers.llmisvc.router.backends import backends
 from isvc.controllers.llmisvc.router.models import routing_names
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of
 from isvc.kube.resource import SERVICES, Resource
@@ -42,19 +44,18 @@ SERVICE_INDEXERS: Mapping[str, Indexer] = {GATEWAY_INDEX: gateway_of}
 """Indexes over Services."""
 
 
-def observe_network(reader: Reader, spec: Object, raw: Object) -> Network:
-    """`spec` is the merged one. `Network.references` names all that was looked for, there or not."""
-    looking = _Looking(reader)
-    namespace = namespace_of(raw)
-    http = dig(spec, "router", "route", "http") or {}
-    routes = {each["name"]: looking.get(HTTP_ROUTES, each["name"], namespace) for each in http.get("refs") or ()}
-    parents = [(parent, namespace) for parent in dig(http, "spec", "parentRefs") or ()]
-    parents += [(parent, namespace) for parent in dig(spec, "router", "gateway", "refs") or ()]
-    parents += [(parent, namespace) for route in routes.values() for parent in dig(route, "spec", "parentRefs") or ()]
-    keys = {Key(parent.get("namespace") or default, parent.get("name", "")) for parent, default in parents}
+def observe_network(reader: Reader, merged: Merged, raw: Object) -> Network:
+    """`Network.references` names all that was looked for, there or not."""
+    looking, router, namespace = _Looking(reader), merged.spec.router or RouterSpec(), namespace_of(raw)
+    http = (router.route and router.route.http) or HTTPRouteSpec()
+    routes = {each["name"]: looking.get(HTTP_ROUTES, each["name"], namespace) for each in http.refs}
+    specs = [http.spec or {}, *((route or {}).get("spec") or {} for route in routes.values())]
+    parents = [parent for spec in specs for parent in spec.get("parentRefs") or ()]
+    keys = {Key(parent.get("namespace") or namespace, parent.get("name", "")) for parent in parents}
+    keys |= {Key(each.namespace or namespace, each.name) for each in (router.gateway.refs if router.gateway else ())}
     gateways = {key: gateway for key in sorted(keys) if (gateway := looking.get(GATEWAYS, key.name, key.namespace))}
     classes = {str(dig(gateway, "spec", "gatewayClassName") or "") for gateway in gateways.values()}
-    pool = pool_reference(dig(spec, "router", "scheduler"))
+    pool = router.scheduler.users_pool if router.scheduler else ""
     found_pool = looking.get(INFERENCE_POOLS, pool, namespace) if pool else None
     return Network(
         gateways=gateways,
@@ -62,8 +63,8 @@ def observe_network(reader: Reader, spec: Object, raw: Object) -> Network:
         gateway_services={key: service for key in gateways if (service := _service(looking, key))},
         routes={name: route for name, route in routes.items() if route},
         pools={(INFERENCE_POOLS, pool): found_pool} if found_pool else {},
-        members=_members(reader, spec, namespace),
-        namesakes=_namesakes(reader, spec, raw),
+        members=_members(reader, router.route.group if router.route else None, namespace),
+        namesakes=_namesakes(reader, merged.raw, raw),
         references=frozenset(looking.references),
     )
 
@@ -101,8 +102,7 @@ def _service(looking: _Looking, gateway: Key) -> Object | None:
     return min(labelled, key=name_of) if labelled else by_name
 
 
-def _members(reader: Reader, spec: Object, namespace: str) -> list[Object]:
-    group = dig(spec, "router", "route", "group")
+def _members(reader: Reader, group: str | None, namespace: str) -> list[Object]:
     return reader.by_index(LLM_INFERENCE_SERVICES, GROUP_INDEX, f"{namespace}/{group}") if group else []
 
 

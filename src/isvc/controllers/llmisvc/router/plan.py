@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from isvc.controllers.llmisvc.area import Area
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.router.backends import pool_reference
 from isvc.controllers.llmisvc.router.gateways import check_classes
 from isvc.controllers.llmisvc.router.group import Group, group_of
 from isvc.controllers.llmisvc.router.models import model_name
@@ -39,12 +38,12 @@ class Router(Area):
 
 def plan(observed: Observed) -> Router:
     """A gateway that cannot serve the routes, or a pool that does not exist, is found only after the route is made."""
-    if observed.stopped or dig(observed.spec, "router", "route") is None:
+    if observed.stopped or observed.route is None:
         return Router(stop=_missing_pool(observed))
     group = group_of(observed)
     events = [_divergence(group)] if group and group.divergent else []
-    managed = dig(observed.spec, "router", "route", "http", "spec") is not None
-    child = managed_route(observed, group) if managed else None
+    managed = observed.route.http.spec if observed.route.http else None
+    child = managed_route(observed, managed, group) if managed is not None else None
     if child and (namesakes := _namesakes(observed)):
         events.insert(0, _collision(observed, namesakes))
     routes = [*observed.network.routes.values(), *([child.manifest] if child else [])]
@@ -81,7 +80,7 @@ def _discovered(observed: Observed, routes: Sequence[Object]) -> tuple[tuple[Dis
 
 def _missing_pool(observed: Observed) -> Stop | None:
     """A pool of the user's has to exist before it makes sense to say more."""
-    name = pool_reference(dig(observed.spec, "router", "scheduler"))
+    name = observed.users_pool
     if observed.stopped or not name or (INFERENCE_POOLS, name) in observed.network.pools:
         return None
     message = (
@@ -93,7 +92,7 @@ def _missing_pool(observed: Observed) -> Stop | None:
 
 def _namesakes(observed: Observed) -> list[str]:
     """Services that are routed for one of our models, and do not share its traffic on purpose."""
-    group = dig(observed.spec, "router", "route", "group")
+    group = observed.route.group if observed.route else None
     return [
         name_of(other)
         for other in observed.network.namesakes
@@ -109,7 +108,7 @@ def _may_be_routed(service: Object) -> bool:
 
 
 def _collision(observed: Observed, namesakes: list[str]) -> Event:
-    name, namespace, model = observed.name, observed.namespace, model_name(observed.spec, observed.name)
+    name, namespace, model = observed.name, observed.namespace, model_name(observed.merged.raw, observed.name)
     return Event(
         "Warning",
         "ModelNameCollision",

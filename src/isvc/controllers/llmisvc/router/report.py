@@ -8,7 +8,6 @@ from isvc.controllers.llmisvc.area import Applied
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.router import gateways, pools
 from isvc.controllers.llmisvc.router.addresses import sourced_addresses, url_of, workload_address
-from isvc.controllers.llmisvc.router.backends import pool_reference
 from isvc.controllers.llmisvc.router.group import Group
 from isvc.controllers.llmisvc.router.plan import DIVERGENCE, Router
 from isvc.controllers.llmisvc.router.readiness import route_problem
@@ -22,7 +21,7 @@ from isvc.controllers.llmisvc.status.conditions import (
     INFERENCE_POOL_READY,
 )
 from isvc.controllers.llmisvc.status.edit import StatusEdit
-from isvc.kube.objects import Key, Object, dig, name_of
+from isvc.kube.objects import Key, Object, name_of
 from isvc.serving.llm import names
 from isvc.serving.thirdparty import HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
@@ -33,7 +32,7 @@ def report(edit: StatusEdit, area: Router, applied: Applied) -> None:
     """Conditions and fields that follow from what is there now."""
     observed = applied.observed
     _report_group(edit, area.group)
-    if observed.stopped or dig(observed.spec, "router", "route") is None:
+    if observed.stopped or observed.route is None:
         _report_no_route(edit, observed)
         if observed.stopped:
             _report_stopped(edit, observed)
@@ -96,18 +95,16 @@ def _report_addresses(
     name, namespace, scheme = observed.name, observed.namespace, observed.config.ingress.url_scheme
     edit.fields["router"] = {**(edit.fields.get("router") or {}), "gateways": gateways.observed_gateways(routes)}
     edit.fields["url"] = url_of(urls, namespace, name, scheme)
-    edit.fields["addresses"] = sourced_addresses(urls, observed.spec, namespace, name)
+    edit.fields["addresses"] = sourced_addresses(urls, observed.merged.raw, namespace, name)
 
 
 def _report_pool(edit: StatusEdit, applied: Applied, reached: Sequence[Key]) -> None:
-    observed = applied.observed
-    scheduler = dig(observed.spec, "router", "scheduler")
+    observed, theirs = applied.observed, applied.observed.users_pool
     router = {key: value for key, value in (edit.fields.get("router") or {}).items() if key != "scheduler"}
-    if scheduler is None:
+    if observed.scheduler is None:
         edit.clear(INFERENCE_POOL_READY)
         edit.fields["router"] = router
         return
-    theirs = pool_reference(scheduler)
     if router:
         edit.fields["router"] = {**router, "scheduler": _scheduler(observed, theirs)}
     if theirs:
@@ -121,7 +118,7 @@ def _scheduler(observed: Observed, theirs: str) -> Object:
     name = theirs or names.inference_pool(observed.name)
     return {
         "inferencePool": {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": name},
-        "service": {"group": "", "kind": "Service", "name": names.picker_service(observed.spec, observed.name)},
+        "service": {"group": "", "kind": "Service", "name": names.picker_service(observed.scheduler, observed.name)},
     }
 
 
@@ -137,7 +134,7 @@ def _own_pool_problem(applied: Applied, reached: Sequence[Key]) -> tuple[str, st
 
 
 def _report_gateways(edit: StatusEdit, observed: Observed, reached: Sequence[Key]) -> None:
-    if not dig(observed.spec, "router", "gateway", "refs"):
+    if not observed.gateways:
         edit.clear(GATEWAYS_READY)
     elif unready := gateways.unready(reached, observed.network):
         listed = " ".join(map(str, unready))
@@ -147,7 +144,7 @@ def _report_gateways(edit: StatusEdit, observed: Observed, reached: Sequence[Key
 
 
 def _report_routes(edit: StatusEdit, observed: Observed, routes: Sequence[Object]) -> None:
-    if dig(observed.spec, "router", "route", "http") is None:
+    if observed.route is None or observed.route.http is None:
         edit.clear(HTTP_ROUTES_READY)
     elif problems := [problem for route in routes if (problem := route_problem(route))]:
         message = f"The following HTTPRoutes are not ready: [{' '.join(problems)}]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from isvc.api.llm.router import HTTPRouteSpec
 from isvc.controllers.llmisvc.observed import Network, Observed
 from isvc.controllers.llmisvc.status.conditions import GATEWAYS_READY, HTTP_ROUTES_READY
 from isvc.engine.plan import Stop
@@ -15,15 +16,16 @@ INVALID = "RefsInvalid"
 
 def reference_problem(observed: Observed) -> Stop | None:
     """What has to be mended before anything of the router can be made: the first kind of problem, all of its kind."""
-    spec, network, namespace = observed.spec, observed.network, observed.namespace
-    if missing := [str(key) for key in _missing(network, dig(spec, "router", "gateway", "refs"), namespace)]:
+    network, namespace = observed.network, observed.namespace
+    referred = (Key(each.namespace or namespace, each.name) for each in observed.gateways)
+    if missing := [str(key) for key in referred if key not in network.gateways]:
         return Stop(AREA, GATEWAYS_READY, INVALID, "; ".join(f"Gateway {key} does not exist" for key in missing))
-    http = dig(spec, "router", "route", "http") or {}
-    names = [reference["name"] for reference in http.get("refs") or ()]
+    http = (observed.route and observed.route.http) or HTTPRouteSpec()
+    names = [reference["name"] for reference in http.refs]
     if absent := [name for name in names if name not in network.routes]:
         message = "; ".join(f"HTTPRoute {namespace}/{name} does not exist" for name in absent)
         return Stop(AREA, HTTP_ROUTES_READY, INVALID, message)
-    parents = dig(http, "spec", "parentRefs")
+    parents = (http.spec or {}).get("parentRefs")
     if missing := [str(key) for key in _missing(network, parents, namespace)]:
         message = "; ".join(f"Managed HTTPRoute references non-existent Gateway {key}" for key in missing)
         return Stop(AREA, HTTP_ROUTES_READY, INVALID, message)

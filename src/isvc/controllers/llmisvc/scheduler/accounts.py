@@ -11,7 +11,7 @@ from typing import Final
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.engine.plan import Child
-from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of
+from isvc.kube.objects import Object, annotations_of, name_of, namespace_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from isvc.serving.llm import labels, names
 from isvc.serving.llm.accounts import inherited_secrets
@@ -43,7 +43,7 @@ def account(observed: Observed) -> Object:
 
     Ours takes over what the model servers' account brings for downloads, so that a tokenizer can fetch the model too.
     """
-    named = dig(observed.spec, "router", "scheduler", "template", "serviceAccountName")
+    named = ((observed.scheduler and observed.scheduler.template) or {}).get("serviceAccountName")
     if named and named != names.scheduler_account(observed.name):
         if (found := observed.lookup.service_account(named)) is None:
             raise Refused(
@@ -51,7 +51,7 @@ def account(observed: Observed) -> Object:
                 f' account {observed.namespace}/{named}: ServiceAccount "{named}" not found'
             )
         return found
-    servers = dig(observed.spec, "template", "serviceAccountName")
+    servers = (observed.spec.template or {}).get("serviceAccountName")
     source = observed.lookup.service_account(servers or "default") or {}
     given = labels.labels(observed.name, labels.SCHEDULER)
     annotations = annotations_of(source) if servers else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from isvc.api.llm.v1alpha2 import SchedulerSpec
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.scheduler import features, tokenizer
 from isvc.controllers.llmisvc.scheduler.config import flags, migrations
@@ -26,38 +27,37 @@ MODEL_PATH: Final = "/mnt/models/base"
 
 def picker_deployment(observed: Observed, account: Object) -> Child:
     """Raises `Refused` for flags and configurations that the picker's version would refuse."""
-    scheduler = observed.spec["router"]["scheduler"]
+    scheduler = observed.scheduler or SchedulerSpec()
     name = names.scheduler(observed.name)
     live = observed.live.get((DEPLOYMENTS, name)) or {}
     fixed = labels.labels(observed.name, labels.SCHEDULER)
     # A selector never changes: pods carry what a live one asks for.
     selector = dig(live, "spec", "selector", "matchLabels") or fixed
-    given = {**fixed, **(scheduler.get("labels") or {}), **selector}
-    template: Object = {"metadata": {"labels": given}, "spec": _pod(observed, account, live)}
-    if scheduler.get("annotations"):
-        template["metadata"]["annotations"] = dict(scheduler["annotations"])
+    given = {**fixed, **scheduler.labels, **selector}
+    template: Object = {"metadata": {"labels": given}, "spec": _pod(observed, scheduler, account, live)}
+    if scheduler.annotations:
+        template["metadata"]["annotations"] = dict(scheduler.annotations)
     # One picker at a time works best, as it knows what is cached where: the old one goes before the new one comes.
     spec: Object = {"strategy": {"type": "Recreate"}, "selector": {"matchLabels": selector}, "template": template}
-    if (replicas := scheduler.get("replicas")) is not None:
-        spec["replicas"] = replicas
+    if scheduler.replicas is not None:
+        spec["replicas"] = scheduler.replicas
     manifest = {
         "apiVersion": DEPLOYMENTS.api_version,
         "kind": DEPLOYMENTS.kind,
         "metadata": child_metadata(observed, name, given),
         "spec": spec,
     }
-    url = tokenizer.url(observed) if features.wants_tokenizer(observed.spec) else None
+    url = tokenizer.url(observed) if features.wants_tokenizer(scheduler) else None
     with context(f"{_BUILDING}: failed to apply scheduler migrations"):
         rewrite(manifest, url)
     return Child(DEPLOYMENTS, manifest, policy=MARKED_WORKLOAD if "replicas" in spec else MARKED_SHARED)
 
 
-def _pod(observed: Observed, account: Object, live: Object) -> Object:
-    scheduler = observed.spec["router"]["scheduler"]
+def _pod(observed: Observed, scheduler: SchedulerSpec, account: Object, live: Object) -> Object:
     live_pod = dig(live, "spec", "template", "spec") or {}
-    pod = deep_copy(scheduler["template"])
+    pod = deep_copy(scheduler.template or {})
     if main := flags.container(pod):
-        configured = _configured(observed, main, live_pod)
+        configured = _with_arguments(observed, scheduler, main, live_pod)
         pod["containers"] = [configured if each is main else each for each in pod["containers"]]
     if flags.container(pod, TOKENIZER_CONTAINER):
         target = Target(TOKENIZER_CONTAINER, MODEL_PATH, tokenizer_only=True)
@@ -67,12 +67,11 @@ def _pod(observed: Observed, account: Object, live: Object) -> Object:
     return pod
 
 
-def _configured(observed: Observed, main: Object, live_pod: Object) -> Object:
+def _with_arguments(observed: Observed, scheduler: SchedulerSpec, main: Object, live_pod: Object) -> Object:
     arguments = list(main.get("args") or [])
-    replicas = dig(observed.spec, "router", "scheduler", "replicas") or 0
-    if replicas > 1 and not {_ELECTION, f"-{_ELECTION}"} & {*arguments}:
+    if (scheduler.replicas or 0) > 1 and not {_ELECTION, f"-{_ELECTION}"} & {*arguments}:
         arguments.append(f"-{_ELECTION}")
-    arguments += config_arguments(observed.spec, live_pod)
+    arguments += config_arguments(observed.spec, scheduler, live_pod)
     main = {**main, "args": arguments}
-    tracing = observed.spec.get("tracing")
+    tracing = observed.spec.tracing
     return main if tracing is None else trace_scheduler(main, tracing, observed.namespace, observed.name)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from isvc.api.llm.v1alpha2 import SchedulerSpec
 from isvc.controllers.llmisvc.scheduler.config import plugins
 from isvc.controllers.llmisvc.scheduler.config.source import given_config
-from isvc.kube.objects import Object, dig
 
 
-def wants_tokenizer(spec: Object) -> bool:
+def wants_tokenizer(scheduler: SchedulerSpec | None) -> bool:
     """Whether the service asks for a tokenizer, or for a plugin that cannot do without one."""
-    scheduler = dig(spec, "router", "scheduler")
     if scheduler is None:
         return False
     wanting = (plugins.TOKEN_PRODUCER, plugins.PRECISE_PREFIX_SCORER)
-    return scheduler.get("tokenizer") is not None or plugins.has_type(given_config(spec), *wanting)
+    return scheduler.tokenizer is not None or plugins.has_type(given_config(scheduler), *wanting)
 
 
-def wants_latency_predictor(spec: Object) -> bool:
-    return plugins.has_type(given_config(spec), plugins.LATENCY_PRODUCER)
+def wants_latency_predictor(scheduler: SchedulerSpec | None) -> bool:
+    return scheduler is not None and plugins.has_type(given_config(scheduler), plugins.LATENCY_PRODUCER)
 
 
-def uses_precise_prefix_scorer(spec: Object) -> bool:
+def uses_precise_prefix_scorer(scheduler: SchedulerSpec | None) -> bool:
     """Whether the configuration has the plugin that was split in three."""
-    return plugins.has_type(given_config(spec), plugins.PRECISE_PREFIX_SCORER)
+    return scheduler is not None and plugins.has_type(given_config(scheduler), plugins.PRECISE_PREFIX_SCORER)

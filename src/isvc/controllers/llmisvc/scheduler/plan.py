@@ -7,7 +7,6 @@ from typing import Final
 
 from isvc.controllers.llmisvc.area import Area
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.router.backends import pool_reference
 from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.scheduler import features
 from isvc.controllers.llmisvc.scheduler.accounts import account, permissions
@@ -18,7 +17,7 @@ from isvc.controllers.llmisvc.scheduler.tokenizer import tokenizer
 from isvc.controllers.llmisvc.status.conditions import SCHEDULER_WORKLOAD_READY
 from isvc.engine.events import Event
 from isvc.engine.plan import Child, Part, Retire, Stop, Want
-from isvc.kube.objects import dig, name_of
+from isvc.kube.objects import name_of
 from isvc.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     DEPLOYMENTS,
@@ -80,18 +79,19 @@ def plan(observed: Observed) -> Area:
 
 def hold(observed: Observed, stop: Stop) -> Part:
     """Returns the part that leaves alone whatever the scheduler may have."""
-    picker = names.picker_service(observed.spec, observed.name)
+    picker = names.picker_service(observed.scheduler, observed.name)
     return Part(AREA, stop.hold, _KINDS, frozenset({picker, *(made(observed.name) for made in _MADE)}))
 
 
 def is_managed(observed: Observed) -> bool:
     """Whether there is to be an endpoint picker of ours: a pool of the user's has its own."""
-    scheduler = dig(observed.spec, "router", "scheduler")
-    return not observed.stopped and dig(scheduler, "template") is not None and not pool_reference(scheduler)
+    scheduler = observed.scheduler
+    has_template = scheduler is not None and scheduler.template is not None
+    return not observed.stopped and has_template and not observed.users_pool
 
 
 def has_tokenizer(observed: Observed) -> bool:
-    return is_managed(observed) and features.wants_tokenizer(observed.spec)
+    return is_managed(observed) and features.wants_tokenizer(observed.scheduler)
 
 
 def _children(observed: Observed) -> Iterator[Child]:
@@ -121,7 +121,7 @@ def _context(child: Child, observed: Observed) -> str:
 
 def _events(observed: Observed) -> tuple[Event, ...]:
     events = []
-    if features.uses_precise_prefix_scorer(observed.spec):
+    if features.uses_precise_prefix_scorer(observed.scheduler):
         message = (
             f'LLMInferenceService "{observed.name}" configures precise-prefix-cache-scorer, which became three plugins:'
             " name token-producer, precise-prefix-cache-producer and prefix-cache-scorer instead, before the automatic"
@@ -129,7 +129,7 @@ def _events(observed: Observed) -> tuple[Event, ...]:
         )
         events.append(Event("Warning", "DeprecatedPlugin", message))
     source = observed.merged.scheduler_config_map
-    if source is not None and features.wants_latency_predictor(observed.spec):
+    if source is not None and features.wants_latency_predictor(observed.scheduler):
         message = (
             f"the configuration in ConfigMap {source} has the plugin predicted-latency-producer: the servers that it"
             " asks are added only for a configuration in spec.router.scheduler.config.inline"

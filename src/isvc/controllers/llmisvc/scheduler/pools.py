@@ -12,7 +12,7 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.steps import require
 from isvc.engine.plan import Child
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.serving.llm import labels, names
 from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
@@ -20,7 +20,8 @@ from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
 def pools(observed: Observed) -> Iterator[Child]:
     """Raises `Refused` in a cluster that does not have the newer ones."""
-    spec = dig(observed.spec, "router", "scheduler", "pool", "spec") or {}
+    pool = observed.scheduler.pool if observed.scheduler else None
+    spec = (pool and pool.spec) or {}
     require(observed, INFERENCE_POOLS, names.inference_pool(observed.name))
     yield _pool(observed, INFERENCE_POOLS, spec)
     if INFERENCE_POOLS_V1ALPHA2 in observed.served:

@@ -17,12 +17,12 @@ _PORTS: Final = frozenset({"grpc", "grpc-health", "metrics", "zmq"})
 def picker_service(observed: Observed) -> Child:
     """Ports of the pod's containers, those of known names; of two containers the later one has it."""
     given = labels.labels(observed.name, labels.SCHEDULER)
-    containers = observed.spec["router"]["scheduler"]["template"].get("containers") or ()
+    containers = ((observed.scheduler and observed.scheduler.template) or {}).get("containers") or ()
     ports = {port.get("name"): port for each in containers for port in each.get("ports") or ()}
     manifest = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": child_metadata(observed, names.picker_service(observed.spec, observed.name), given),
+        "metadata": child_metadata(observed, names.picker_service(observed.scheduler, observed.name), given),
         "spec": {"selector": given, "ports": [_port(ports[name]) for name in sorted(_PORTS & ports.keys())]},
     }
     return Child(SERVICES, manifest)

@@ -31,7 +31,8 @@ def tokenizer(observed: Observed, account: Object) -> Iterator[Child]:
     name = names.tokenizer(observed.name)
     live = observed.live.get((DEPLOYMENTS, name)) or {}
     given = labels.labels(observed.name, labels.TOKENIZER)
-    pod = deep_copy(dig(observed.spec, "router", "scheduler", "tokenizer", "template") or {})
+    given_tokenizer = observed.scheduler.tokenizer if observed.scheduler else None
+    pod = deep_copy((given_tokenizer and given_tokenizer.template) or {})
     building = "failed to build expected tokenizer deployment"
     with context(f"{building}: failed to attach model artifacts to tokenizer deployment"):
         attach_model(observed, pod, Target(path=_MODEL_PATH), account, dig(live, "spec", "template", "spec"))

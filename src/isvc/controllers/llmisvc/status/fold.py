@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from isvc.api.llm.workload import WorkloadSpec
 from isvc.api.resources import LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc import router, scheduler, workload
 from isvc.controllers.llmisvc.area import Applied
@@ -115,18 +116,18 @@ def _workloads(applied: Applied) -> Object:
     if observed.stopped:
         return {}
     status = {"primary": _workload(applied, spec, names.deployment(service), names.worker_set(service))}
-    if (prefill := spec.get("prefill")) is not None:
+    if (prefill := spec.prefill) is not None:
         deployment, worker_set = names.prefill_deployment(service), names.prefill_worker_set(service)
         status["prefill"] = _workload(applied, prefill, deployment, worker_set)
     status["service"] = {"kind": "Service", "name": names.workload_service(service)}
-    scheduler = dig(spec, "router", "scheduler")
-    if scheduler is not None and not dig(scheduler, "pool", "ref", "name") and scheduler.get("template") is not None:
+    scheduler = observed.scheduler
+    if scheduler is not None and not scheduler.users_pool and scheduler.template is not None:
         status["scheduler"] = _observed(applied, DEPLOYMENTS, names.scheduler(service))
     return status
 
 
-def _workload(applied: Applied, spec: Object, deployment: str, worker_set: str) -> Object:
-    if spec.get("worker") is not None:
+def _workload(applied: Applied, spec: WorkloadSpec, deployment: str, worker_set: str) -> Object:
+    if spec.worker is not None:
         return _observed(applied, LEADER_WORKER_SETS, worker_set)
     return _observed(applied, DEPLOYMENTS, deployment)
 

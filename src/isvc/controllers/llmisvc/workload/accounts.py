@@ -14,7 +14,7 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.phases import Phase, main_phase
 from isvc.engine.plan import Child
-from isvc.kube.objects import Key, Object, dig, name_of
+from isvc.kube.objects import Key, Object, name_of
 from isvc.kube.resource import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from isvc.serving.containers import find_init_container
 from isvc.serving.llm import labels, names
@@ -61,14 +61,15 @@ def has_sidecar(pod: Object | None) -> bool:
 
 
 def single_node_account(observed: Observed) -> Account:
-    named = dig(observed.spec, "template", "serviceAccountName") or ""
+    named = (observed.spec.template or {}).get("serviceAccountName") or ""
     given = labels.labels(observed.name, labels.WORKLOAD)
     return _account(observed, named, names.deployment(observed.name), given, "single node main")
 
 
 def worker_account(observed: Observed, phase: Phase) -> Account:
     """The account of a leader and its workers; one that the leader's template names goes first."""
-    named = dig(phase.template, "serviceAccountName") or dig(phase.worker, "serviceAccountName") or ""
+    templates = (phase.template or {}, phase.worker or {})
+    named = next((name for each in templates if (name := each.get("serviceAccountName"))), "")
     which = f"multi node {phase.name}"
     return _account(observed, named, phase.worker_set, labels.labels(observed.name), which)
 

@@ -68,7 +68,7 @@ def _names(observed: Observed) -> Iterator[str]:
     services = [names.workload_service(observed.name)]
     if picker := _endpoint_picker(observed):
         services.append(picker)
-    if wants_tokenizer(observed.spec):
+    if wants_tokenizer(observed.scheduler):
         services.append(names.tokenizer(observed.name))
     for service in services:
         yield f"{service}.{observed.namespace}.svc"
@@ -77,9 +77,10 @@ def _names(observed: Observed) -> Iterator[str]:
 
 def _endpoint_picker(observed: Observed) -> str:
     """The Service of the scheduler: that of the pool to make, or of the one that exists."""
-    pool = dig(observed.spec, "router", "scheduler", "pool") or {}
-    existing = observed.network.pools.get((INFERENCE_POOLS, dig(pool, "ref", "name") or ""))
-    return str(dig(existing or pool, "spec", "endpointPickerRef", "name") or "")
+    existing = observed.network.pools.get((INFERENCE_POOLS, observed.users_pool))
+    wanted = observed.scheduler.pool if observed.scheduler else None
+    spec = existing.get("spec") if existing else wanted and wanted.spec
+    return str(dig(spec, "endpointPickerRef", "name") or "")
 
 
 def _addresses(observed: Observed) -> Iterator[str]:

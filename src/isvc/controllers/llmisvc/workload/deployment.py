@@ -36,8 +36,8 @@ def deployment(observed: Observed, phase: Phase) -> Child:
     if strategy := _strategy(phase):
         spec["strategy"] = strategy
     # Without a number of replicas somebody else decides how many there are.
-    if (replicas := phase.spec.get("replicas")) is not None:
-        spec["replicas"] = replicas
+    if phase.spec.replicas is not None:
+        spec["replicas"] = phase.spec.replicas
     manifest: Object = {
         "apiVersion": DEPLOYMENTS.api_version,
         "kind": DEPLOYMENTS.kind,
@@ -58,6 +58,5 @@ def _pod(observed: Observed, phase: Phase, live: Object | None) -> Object:
 
 
 def _strategy(phase: Phase) -> Object | None:
-    given = phase.spec.get("rolloutStrategy") or {}
-    rolling = {key: given[key] for key in ("maxUnavailable", "maxSurge") if given.get(key) is not None}
+    rolling = phase.rollout
     return {"type": "RollingUpdate", "rollingUpdate": rolling} if rolling else None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from isvc.kube.objects import Object, dig
+from isvc.api.llm.workload import FileSystemTierSpec, WorkloadSpec
+from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity
 from isvc.serving.containers import ensure_list, find_container, mount
 
 
-def attach_tiers(workload: Object, pod: Object, container_name: str) -> None:
+def attach_tiers(workload: WorkloadSpec, pod: Object, container_name: str) -> None:
     """Mount a volume for every tier of the workload's section of the spec."""
     container = find_container(pod, container_name)
-    for index, tier in enumerate(dig(workload, "kvCacheOffloading", "secondary") or ()):
-        disk = tier.get("fileSystem") or {}
+    tiers = workload.kv_cache_offloading.secondary if workload.kv_cache_offloading else ()
+    for index, tier in enumerate(tiers):
+        disk = tier.file_system or FileSystemTierSpec()
         source = _source(disk)
         if source is None:
             continue
@@ -19,19 +21,20 @@ def attach_tiers(workload: Object, pod: Object, container_name: str) -> None:
         ensure_list(pod, "volumes").append({"name": name, **source})
         if container is None:
             continue
-        folder = dig(disk, "pvc", "ref", "path") if "persistentVolumeClaim" in source else ""
-        ensure_list(container, "volumeMounts").append(mount(name, f"/mnt/kv-cache-{index}", sub_path=folder or ""))
-        if size := dig(disk, "emptyDir", "size"):
-            _request_disk(container, size)
+        claimed = disk.pvc.ref if disk.pvc and "persistentVolumeClaim" in source else None
+        folder = claimed.path if claimed else ""
+        ensure_list(container, "volumeMounts").append(mount(name, f"/mnt/kv-cache-{index}", sub_path=folder))
+        if disk.empty_dir and disk.empty_dir.size:
+            _request_disk(container, str(disk.empty_dir.size))
 
 
-def _source(disk: Object) -> Object | None:
-    if (folder := disk.get("emptyDir")) is not None:
-        return {"emptyDir": {"sizeLimit": folder.get("size")}}
-    if (claim := dig(disk, "pvc", "spec")) is not None:
-        return {"ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
-    if (reference := dig(disk, "pvc", "ref")) is not None:
-        return {"persistentVolumeClaim": {"claimName": reference.get("name", "")}}
+def _source(disk: FileSystemTierSpec) -> Object | None:
+    if disk.empty_dir is not None:
+        return {"emptyDir": {"sizeLimit": disk.empty_dir.size}}
+    if disk.pvc is not None and disk.pvc.spec is not None:
+        return {"ephemeral": {"volumeClaimTemplate": {"spec": disk.pvc.spec}}}
+    if disk.pvc is not None and disk.pvc.ref is not None:
+        return {"persistentVolumeClaim": {"claimName": disk.pvc.ref.name}}
     return None
 
 

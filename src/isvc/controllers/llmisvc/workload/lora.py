@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from isvc.api.llm.v1alpha2 import LLMInferenceServiceSpec, LoRASpec
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.steps import context
 from isvc.kube import gojson
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object
 from isvc.serving.containers import find_container
 from isvc.serving.names import child
 from isvc.serving.refused import Refused
@@ -21,7 +22,7 @@ from isvc.serving.storage.uris import PVC, parse_pvc
 _FOLDER: Final = "/mnt/lora"
 _DOWNLOADED: Final = ("hf://", "s3://")
 _FLAG: Final = "--lora-modules"
-_LIMITS: Final = {"maxRank": "--max-lora-rank", "maxAdapters": "--max-loras", "maxCpuAdapters": "--max-cpu-loras"}
+_LIMITS: Final = {"max_rank": "--max-lora-rank", "max_adapters": "--max-loras", "max_cpu_adapters": "--max-cpu-loras"}
 _DOCS: Final = "https://github.com/kserve/kserve/blob/master/docs/samples/llmisvc/lora-adapters/README.md"
 
 
@@ -40,18 +41,18 @@ class Adapter:
         return Source(self.uri, self.path)
 
 
-def resolve_adapters(spec: Object) -> tuple[Adapter, ...]:
+def resolve_adapters(spec: LLMInferenceServiceSpec) -> tuple[Adapter, ...]:
     """The adapters of a merged spec, sorted by name so that their order in the spec changes nothing."""
     with context("failed to enumerate LoRA adapters"):
         return _resolved(spec)
 
 
-def _resolved(spec: Object) -> tuple[Adapter, ...]:
-    given = dig(spec, "model", "lora", "adapters") or []
-    disabled = dig(spec, "storageInitializer", "enabled") is False
+def _resolved(spec: LLMInferenceServiceSpec) -> tuple[Adapter, ...]:
+    given = spec.model.lora.adapters if spec.model.lora else ()
+    disabled = spec.storage_initializer is not None and spec.storage_initializer.enabled is False
     found: list[Adapter] = []
-    for entry in sorted(given, key=lambda entry: entry.get("name") or ""):
-        adapter = Adapter(name := entry.get("name") or "", entry.get("uri") or "", f"{_FOLDER}/{_segment(name)}")
+    for entry in sorted(given, key=lambda entry: entry.name or ""):
+        adapter = Adapter(name := entry.name or "", entry.uri, f"{_FOLDER}/{_segment(name)}")
         _check(adapter, disabled)
         if namesake := next((other for other in found if other.path == adapter.path), None):
             both = f'LoRA adapters "{namesake.name}" and "{adapter.name}"'
@@ -74,8 +75,9 @@ def attach(observed: Observed, pod: Object, container_name: str, resolved: tuple
     if container is None:
         raise Refused(f'no container "{container_name}" in pod spec for LoRA injection')
     if not _is_configured(container):
-        limits = dig(observed.spec, "model", "lora") or {}
-        flags = [f"{flag}={limits[key]}" for key, flag in _LIMITS.items() if limits.get(key) is not None]
+        given = observed.spec.model.lora or LoRASpec()
+        limits = {flag: getattr(given, name) for name, flag in _LIMITS.items()}
+        flags = [f"{flag}={limit}" for flag, limit in limits.items() if limit is not None]
         modules = [_module(name, adapter.path) for adapter in resolved for name in _served_names(observed, adapter)]
         # First, so that arguments of the user win over them.
         container["args"] = ["--enable-lora", *flags, _FLAG, *modules, *(container.get("args") or ())]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from isvc.api.annotations import LOCAL_MODEL
+from isvc.api.llm.workload import WorkloadSpec
 from isvc.api.resources import GROUP
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.phases import Phase
@@ -54,8 +55,8 @@ def object_annotations(observed: Observed, phase: Phase) -> dict[str, str]:
     return _approved(annotations_of(observed.raw), prefixes)
 
 
-def workload_annotations(spec: Object) -> dict[str, str]:
-    return without(spec.get("annotations") or {}, (MODEL_BASED_ROUTING,))
+def workload_annotations(spec: WorkloadSpec) -> dict[str, str]:
+    return without(spec.annotations, (MODEL_BASED_ROUTING,))
 
 
 def _approved(entries: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:

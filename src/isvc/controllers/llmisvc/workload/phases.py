@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from isvc.api.llm.workload import RolloutStrategy, WorkloadSpec
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.status import conditions
 from isvc.kube.objects import Object
@@ -20,11 +21,13 @@ CONTAINER = "main"
 class Phase:
     """One workload: its part of the merged spec, and the names, labels and conditions that belong to it.
 
-    `role` is what schedulers see. `traced_as` is the role under which its servers send traces.
+    `raw` is that part as it is written, for what is passed on. `role` is what schedulers see, `traced_as` the role
+    under which its servers send traces.
     """
 
     name: str
-    spec: Object
+    spec: WorkloadSpec
+    raw: Object
     role: str
     traced_as: str
     deployment: str
@@ -41,23 +44,26 @@ class Phase:
     @property
     def template(self) -> Object | None:
         """The pod; of a workload that spans nodes, the leader's."""
-        return self.spec.get("template")
+        return self.spec.template
 
     @property
     def worker(self) -> Object | None:
-        return self.spec.get("worker")
+        return self.spec.worker
 
     @property
     def spans_nodes(self) -> bool:
         return self.worker is not None
 
     @property
-    def scaling(self) -> Object | None:
-        return self.spec.get("scaling")
+    def labels(self) -> Mapping[str, str]:
+        return self.spec.labels
 
     @property
-    def labels(self) -> Mapping[str, str]:
-        return self.spec.get("labels") or {}
+    def rollout(self) -> Object:
+        """How new pods replace old ones, as far as that is said."""
+        given = self.spec.rollout_strategy or RolloutStrategy()
+        said = {"maxUnavailable": given.max_unavailable, "maxSurge": given.max_surge}
+        return {key: value for key, value in said.items() if value is not None}
 
     @property
     def workload(self) -> tuple[Resource, str]:
@@ -70,7 +76,8 @@ def main_phase(observed: Observed) -> Phase:
     return Phase(
         name="main",
         spec=observed.spec,
-        role="both" if observed.spec.get("prefill") is None else "decode",
+        raw=observed.merged.raw,
+        role="both" if observed.spec.prefill is None else "decode",
         traced_as="decode",
         deployment=names.deployment(service),
         worker_set=names.worker_set(service),
@@ -86,13 +93,14 @@ def main_phase(observed: Observed) -> Phase:
 
 
 def prefill_phase(observed: Observed) -> Phase | None:
-    spec = observed.spec.get("prefill")
+    spec = observed.spec.prefill
     if spec is None:
         return None
     service = observed.name
     return Phase(
         name="prefill",
         spec=spec,
+        raw=observed.merged.raw["prefill"],
         role="prefill",
         traced_as="prefill",
         deployment=names.prefill_deployment(service),

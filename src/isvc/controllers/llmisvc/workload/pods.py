@@ -8,7 +8,7 @@ from isvc.controllers.llmisvc.workload.accounts import ROUTING_SIDECAR
 from isvc.controllers.llmisvc.workload.kv_cache import attach_tiers
 from isvc.controllers.llmisvc.workload.phases import CONTAINER, Phase
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model
-from isvc.kube.objects import Object, deep_copy, dig
+from isvc.kube.objects import Object, deep_copy
 from isvc.serving.containers import find_init_container, set_env
 from isvc.serving.llm import names
 from isvc.serving.llm.tracing import trace_server
@@ -42,13 +42,12 @@ def build_pod(
 def _name_pool(observed: Observed, pod: Object) -> None:
     """Tell the routing sidecar of which pool the pods are that it may forward to."""
     sidecar = find_init_container(pod, ROUTING_SIDECAR)
-    if sidecar is not None and observed.spec.get("router") is not None:
-        given = dig(observed.spec, "router", "scheduler", "pool", "ref", "name")
-        set_env(sidecar, "INFERENCE_POOL_NAME", given or names.inference_pool(observed.name))
+    if sidecar is not None and observed.spec.router is not None:
+        set_env(sidecar, "INFERENCE_POOL_NAME", observed.users_pool or names.inference_pool(observed.name))
 
 
 def _traced(observed: Observed, phase: Phase, pod: Object) -> Object:
-    tracing = observed.spec.get("tracing")
+    tracing = observed.spec.tracing
     if tracing is None:
         return pod
     containers = [

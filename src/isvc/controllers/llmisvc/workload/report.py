@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from isvc.api.llm.scaling import ScalingSpec, WVASpec
 from isvc.controllers.llmisvc.area import Applied
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.status import conditions
@@ -80,10 +81,11 @@ def _of(phase: Phase, applied: Applied) -> list[tuple[str, Verdict]]:
     else:
         live = applied.live(DEPLOYMENTS, phase.deployment)
         found = [(phase.deployment_condition, _deployment(phase.deployment, live))]
-    scaling = phase.scaling or {}
-    if scaling.get("keda") is not None or dig(scaling, "wva", "keda") is not None:
+    scaling = phase.spec.scaling or ScalingSpec()
+    variant = scaling.wva or WVASpec()
+    if scaling.keda is not None or variant.keda is not None:
         found.append((phase.scaling_condition, _scaled_object(applied.live(SCALED_OBJECTS, phase.scaled_object))))
-    elif dig(scaling, "wva", "hpa") is not None:
+    elif variant.hpa is not None:
         found.append((phase.scaling_condition, _hpa(applied.live(HORIZONTAL_POD_AUTOSCALERS, phase.hpa))))
     return found
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from isvc.api.llm.scaling import HPAScalingSpec, ScalingSpec, WVASpec
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.phases import Phase, phases
 from isvc.controllers.llmisvc.workload.steps import Wanted, context, require
 from isvc.engine.plan import Child
 from isvc.engine.policies import SPEC_AND_METADATA
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object
 from isvc.kube.resource import HORIZONTAL_POD_AUTOSCALERS
 from isvc.serving.config.configmap import VARIANT_AUTOSCALER
 from isvc.serving.config.sections import PrometheusConfig
@@ -46,30 +47,35 @@ def autoscalers(observed: Observed) -> Iterator[Wanted]:
 
 
 def _autoscaler(observed: Observed, phase: Phase) -> Child | None:
-    scaling = phase.scaling or {}
-    variant = scaling.get("wva") or {}
-    if (direct := scaling.get("keda")) is not None:
-        return _scaled_object(observed, phase, scaling, direct, direct.get("triggers") or [])
-    if (keda := variant.get("keda")) is not None:
+    """KEDA's settings are passed on as they are written."""
+    scaling, written = phase.spec.scaling or ScalingSpec(), phase.raw.get("scaling") or {}
+    variant = scaling.wva or WVASpec()
+    if scaling.keda is not None:
+        settings = written["keda"]
+        return _scaled_object(observed, phase, scaling, settings, settings.get("triggers") or [])
+    if variant.keda is not None:
         trigger = _prometheus_trigger(observed, phase)
-        return _scaled_object(observed, phase, scaling, keda, [trigger], _annotations(observed, variant))
-    if (hpa := variant.get("hpa")) is not None:
-        return _hpa(observed, phase, scaling, hpa, _annotations(observed, variant))
+        settings, annotations = written["wva"]["keda"], _annotations(observed, variant)
+        return _scaled_object(observed, phase, scaling, settings, [trigger], annotations)
+    if variant.hpa is not None:
+        return _hpa(observed, phase, scaling, variant.hpa, _annotations(observed, variant))
     return None
 
 
-def _hpa(observed: Observed, phase: Phase, scaling: Object, settings: Object, annotations: dict[str, str]) -> Child:
+def _hpa(
+    observed: Observed, phase: Phase, scaling: ScalingSpec, settings: HPAScalingSpec, annotations: dict[str, str]
+) -> Child:
     metric = {"name": _METRIC, "selector": {"matchLabels": {"variant_name": phase.hpa}}}
     # A target of 1 makes the metric itself the number of replicas.
     external: Object = {"metric": metric, "target": {"type": "Value", "value": "1"}}
     spec: Object = {
         "scaleTargetRef": _target(phase),
         "minReplicas": _least(scaling),
-        "maxReplicas": scaling.get("maxReplicas"),
+        "maxReplicas": scaling.max_replicas,
         "metrics": [{"type": "External", "external": external}],
     }
-    if (behavior := settings.get("behavior")) is not None:
-        spec["behavior"] = behavior
+    if settings.behavior is not None:
+        spec["behavior"] = settings.behavior
     manifest: Object = {
         "apiVersion": HORIZONTAL_POD_AUTOSCALERS.api_version,
         "kind": HORIZONTAL_POD_AUTOSCALERS.kind,
@@ -82,7 +88,7 @@ def _hpa(observed: Observed, phase: Phase, scaling: Object, settings: Object, an
 def _scaled_object(
     observed: Observed,
     phase: Phase,
-    scaling: Object,
+    scaling: ScalingSpec,
     settings: Object,
     triggers: list[Object],
     annotations: dict[str, str] | None = None,
@@ -93,7 +99,7 @@ def _scaled_object(
     spec: Object = {
         "scaleTargetRef": _target(phase),
         "minReplicaCount": _least(scaling),
-        "maxReplicaCount": scaling.get("maxReplicas"),
+        "maxReplicaCount": scaling.max_replicas,
         **_settings(settings),
         "triggers": triggers,
     }
@@ -112,8 +118,8 @@ def _scaled_object(
 def _settings(given: Object) -> Object:
     """What the service says of KEDA; older versions do not know how to fall back otherwise than by default."""
     settings: Object = {key: given[key] for key in _SETTINGS if given.get(key) is not None}
-    if dig(settings, "fallback", "behavior") == "static":
-        fallback = settings["fallback"]
+    fallback = settings.get("fallback") or {}
+    if fallback.get("behavior") == "static":
         settings["fallback"] = {key: value for key, value in fallback.items() if key != "behavior"}
     return settings
 
@@ -123,9 +129,8 @@ def _target(phase: Phase) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}
 
 
-def _least(scaling: Object) -> int:
-    given = scaling.get("minReplicas")
-    return 1 if given is None else int(given)
+def _least(scaling: ScalingSpec) -> int:
+    return 1 if scaling.min_replicas is None else scaling.min_replicas
 
 
 def _variant_labels(observed: Observed, phase: Phase) -> dict[str, str]:
@@ -135,13 +140,12 @@ def _variant_labels(observed: Observed, phase: Phase) -> dict[str, str]:
     }
 
 
-def _annotations(observed: Observed, variant: Object) -> dict[str, str]:
+def _annotations(observed: Observed, variant: WVASpec) -> dict[str, str]:
     """By these the variant autoscaler finds what to decide about."""
-    name = dig(observed.spec, "model", "name")
-    model = dig(observed.spec, "model", "uri") or "" if name is None else name
-    found = {"llm-d.ai/managed": "true", "llm-d.ai/model-id": model}
-    if cost := variant.get("variantCost"):
-        found["llm-d.ai/variant-cost"] = cost
+    model = observed.spec.model
+    found = {"llm-d.ai/managed": "true", "llm-d.ai/model-id": model.uri if model.name is None else model.name}
+    if variant.variant_cost:
+        found["llm-d.ai/variant-cost"] = variant.variant_cost
     return found
 
 

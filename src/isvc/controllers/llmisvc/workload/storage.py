@@ -16,7 +16,7 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload import lora
 from isvc.controllers.llmisvc.workload.lora import Adapter
 from isvc.controllers.llmisvc.workload.phases import CONTAINER
-from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of
+from isvc.kube.objects import Object, annotations_of, labels_of, name_of
 from isvc.serving.config import StorageInitializerConfig
 from isvc.serving.containers import add_missing_env, ensure_list, find_init_container, set_env, variable
 from isvc.serving.credentials import add_service_account_credentials
@@ -75,7 +75,8 @@ def attach_model(observed: Observed, pod: Object, target: Target, account: Objec
 
 def uses_initializer(observed: Observed) -> bool:
     """Whether the controller brings the model at all, or leaves that to the server."""
-    return dig(observed.spec, "storageInitializer", "enabled") is not False
+    initializer = observed.spec.storage_initializer
+    return initializer is None or initializer.enabled is not False
 
 
 def ignores_arguments(observed: Observed, pod: Object) -> bool:
@@ -86,7 +87,7 @@ def ignores_arguments(observed: Observed, pod: Object) -> bool:
 
 
 def model_uri(observed: Observed) -> str:
-    return str(dig(observed.spec, "model", "uri") or "")
+    return observed.spec.model.uri
 
 
 def _located(observed: Observed) -> str:
@@ -159,11 +160,11 @@ def _initializer(
 ) -> Object:
     arguments = [argument for source in sources for argument in source]
     built = init_container.init_container(_with_deployed_image(observed, deployed), arguments)
-    confidential = dig(observed.spec, "model", "confidential") or {}
-    if confidential.get("enabled"):
+    confidential = observed.spec.model.confidential
+    if confidential is not None and confidential.enabled:
         set_env(built, "CONFIDENTIAL_ENABLED", "true")
-        if resource := confidential.get("resourceId"):
-            set_env(built, "CONFIDENTIAL_RESOURCE_ID", resource)
+        if confidential.resource_id:
+            set_env(built, "CONFIDENTIAL_RESOURCE_ID", confidential.resource_id)
     if customized is None:
         return built
     merged = merge_container(built, customized)

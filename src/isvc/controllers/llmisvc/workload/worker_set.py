@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from isvc.api.llm.workload import ParallelismSpec
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.accounts import Account
@@ -38,8 +36,8 @@ def worker_set(observed: Observed, phase: Phase, account: Account) -> Child:
         "rolloutStrategy": _rollout(phase),
         "startupPolicy": "LeaderCreated",
     }
-    if (replicas := phase.spec.get("replicas")) is not None:
-        spec["replicas"] = replicas
+    if phase.spec.replicas is not None:
+        spec["replicas"] = phase.spec.replicas
     manifest: Object = {
         "apiVersion": LEADER_WORKER_SETS.api_version,
         "kind": LEADER_WORKER_SETS.kind,
@@ -78,7 +76,7 @@ def _template(
 
 def _group(phase: Phase) -> Object:
     """How many pods make up one replica."""
-    parallelism = msgspec.convert(phase.spec.get("parallelism") or {}, ParallelismSpec)
+    parallelism = phase.spec.parallelism or ParallelismSpec()
     size = parallelism.size
     if size is None:
         return {}
@@ -88,9 +86,7 @@ def _group(phase: Phase) -> Object:
 
 
 def _rollout(phase: Phase) -> Object:
-    given = phase.spec.get("rolloutStrategy") or {}
-    chosen = {key: given[key] for key in ("maxUnavailable", "maxSurge") if given.get(key) is not None}
     rollout: Object = {"type": "RollingUpdate"}
-    if chosen:
-        rollout["rollingUpdateConfiguration"] = {"maxUnavailable": 1, "maxSurge": 0, **chosen}
+    if phase.rollout:
+        rollout["rollingUpdateConfiguration"] = {"maxUnavailable": 1, "maxSurge": 0, **phase.rollout}
     return rollout

@@ -120,14 +120,13 @@ def test_a_rule_without_matches_stays_when_rules_by_header_are_removed() -> None
 @pytest.mark.parametrize("why", ["unmarked workload", "gateway opts out"])
 def test_rules_by_header_go_where_they_would_not_work(why: str) -> None:
     spec = routed(BY_MODEL, path("/models/llama", POOL))
-    observed = observe(spec)
     if why == "unmarked workload":
         observed = observe({**spec, "annotations": {}})
     else:
         spec["router"]["gateway"] = {"refs": [{"name": GATEWAY.name, "namespace": GATEWAY.namespace}]}
         opted_out = gateway()
         opted_out["metadata"]["annotations"] = {"serving.kserve.io/model-based-routing-enabled": "false"}
-        observed = replace(observed, network=Network(gateways={GATEWAY: opted_out}))
+        observed = observe(spec, network=Network(gateways={GATEWAY: opted_out}))
     rules = planned_route(observed)["spec"]["rules"]
     assert [rule["matches"][0]["path"]["value"] for rule in rules] == ["/models/llama"]
 

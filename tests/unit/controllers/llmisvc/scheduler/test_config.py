@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from isvc.api.codec import decode
+from isvc.api.llm.v1alpha2 import LLMInferenceServiceSpec, SchedulerSpec
 from isvc.controllers.llmisvc.scheduler.config import text
 from isvc.controllers.llmisvc.scheduler.config.migrations import use_tokenizer_beside
 from isvc.controllers.llmisvc.scheduler.config.rewrite import rewrite
@@ -43,28 +45,30 @@ def types(config: Object) -> list[str]:
 # -- where it comes from --------------------------------------------------------------------------------------------
 
 
-def spec(**scheduler: Any) -> Object:
-    return {"router": {"scheduler": scheduler}}
+def scheduled(**scheduler: Any) -> SchedulerSpec:
+    return decode(SchedulerSpec, scheduler)
+
+
+def arguments(running: Object, spec: Object | None = None, **scheduler: Any) -> list[str]:
+    return config_arguments(decode(LLMInferenceServiceSpec, spec or {}), scheduled(**scheduler), running)
 
 
 def test_what_the_service_says_comes_first_then_its_template_then_what_runs() -> None:
     template = {"containers": [{"name": "main", "args": ["--config-file", "/f"]}]}
     running = {"containers": [{"name": "main", "args": ["-configText", "old"]}]}
-    assert config_arguments(spec(config={"inline": "kind: X"}, template=template), running)[1] == "kind: X"
-    assert config_arguments(spec(template=template), running) == []
-    assert config_arguments(spec(template={}), running) == ["-configText", "old"]
-    assert "single-profile-handler" in config_arguments(spec(template={}), {})[1]
+    assert arguments(running, config={"inline": "kind: X"}, template=template)[1] == "kind: X"
+    assert arguments(running, template=template) == []
+    assert arguments(running, template={}) == ["-configText", "old"]
+    assert "single-profile-handler" in arguments({}, template={})[1]
 
 
 def test_an_object_is_handed_over_as_the_json_that_go_writes() -> None:
     inline = {"z": [{"b": 1, "a": "<&>"}], "a": None}
-    assert (
-        config_arguments(spec(config={"inline": inline}), {})[1] == r'{"a":null,"z":[{"a":"\u003c\u0026\u003e","b":1}]}'
-    )
+    assert arguments({}, config={"inline": inline})[1] == r'{"a":null,"z":[{"a":"\u003c\u0026\u003e","b":1}]}'
 
 
 def test_disaggregated_services_and_adapters_get_plugins_of_their_own() -> None:
-    config = text.load(config_arguments({**spec(), "prefill": {}, "model": {"lora": {"adapters": [{}]}}}, {})[1])
+    config = text.load(arguments({}, {"prefill": {}, "model": {"lora": {"adapters": [{}]}}})[1])
     assert [profile["name"] for profile in config["schedulingProfiles"]] == ["prefill", "decode"]
     assert config["schedulingProfiles"][0]["plugins"][:2] == [
         {"pluginRef": "prefill-filter"},
@@ -94,8 +98,9 @@ def test_disaggregated_services_and_adapters_get_plugins_of_their_own() -> None:
     ],
 )
 def test_what_a_configuration_asks_for_beside_the_picker(scheduler: Object, tokenizer: bool, predictor: bool) -> None:
-    assert (wants_tokenizer(spec(**scheduler)), wants_latency_predictor(spec(**scheduler))) == (tokenizer, predictor)
-    assert not wants_tokenizer({})
+    given = scheduled(**scheduler)
+    assert (wants_tokenizer(given), wants_latency_predictor(given)) == (tokenizer, predictor)
+    assert not wants_tokenizer(None)
 
 
 # -- as text --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.controllers.llmisvc.workload.workloads import POD, container, workload
 
-from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.observed import Merged, Observed
 from isvc.controllers.llmisvc.workload.lora import resolve_adapters
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model
 from isvc.kube.objects import Object, deep_copy
@@ -76,9 +76,9 @@ def test_adapters_from_elsewhere_are_refused(uri: str, words: str) -> None:
 
 @pytest.mark.parametrize("uri", ["hf://a/sql", "pvc://claim"])
 def test_adapters_need_the_initializer(uri: str) -> None:
-    spec = adapted("hf://a/b", ("sql", uri)).spec | {"storageInitializer": {"enabled": False}}
+    raw = adapted("hf://a/b", ("sql", uri)).merged.raw | {"storageInitializer": {"enabled": False}}
     with pytest.raises(Refused, match=r"storageInitializer\.enabled"):
-        resolve_adapters(spec)
+        resolve_adapters(Merged.of(raw).spec)
 
 
 def test_two_adapters_never_share_a_folder() -> None:

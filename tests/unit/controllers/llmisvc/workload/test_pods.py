@@ -18,7 +18,7 @@ from isvc.serving.refused import Refused
 
 
 def built(observed: Observed) -> Object:
-    return build_pod(observed, main_phase(observed), observed.spec["template"])
+    return build_pod(observed, main_phase(observed), observed.spec.template or {})
 
 
 def asking(**annotations: str) -> dict[str, Any]:

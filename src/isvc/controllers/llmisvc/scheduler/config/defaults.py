@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from isvc.kube.objects import Object, dig
+from isvc.api.llm.v1alpha2 import LLMInferenceServiceSpec
+from isvc.kube.objects import Object
 
 API_VERSION, KIND = "llm-d.ai/v1alpha1", "EndpointPickerConfig"
 _LORA = "lora-affinity-scorer"
 _LORA_WEIGHT = 4
 
 
-def default_config(spec: Object) -> Object:
+def default_config(spec: LLMInferenceServiceSpec) -> Object:
     """Disaggregated services always prefill apart; adapters make pods that have them loaded more attractive."""
-    has_adapters = bool(dig(spec, "model", "lora", "adapters"))
-    plugins, profiles = _disaggregated() if spec.get("prefill") is not None else _single()
+    has_adapters = spec.model.lora is not None and bool(spec.model.lora.adapters)
+    plugins, profiles = _disaggregated() if spec.prefill is not None else _single()
     if has_adapters:
         plugins = [*plugins, {"type": _LORA}]
     return {

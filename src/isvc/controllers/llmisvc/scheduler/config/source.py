@@ -4,38 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
+from isvc.api.llm.v1alpha2 import LLMInferenceServiceSpec, SchedulerSpec
 from isvc.controllers.llmisvc.scheduler.config import flags, text
 from isvc.controllers.llmisvc.scheduler.config.defaults import default_config
 from isvc.kube import gojson
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object
 
 
-def config_arguments(spec: Object, live_pod: Object) -> list[str]:
+def config_arguments(spec: LLMInferenceServiceSpec, scheduler: SchedulerSpec, live_pod: Object) -> list[str]:
     """The flag that hands over the configuration; none where the template has it.
 
     What the service says comes first, then what the running picker was given, so that upgrades change nothing; else
     there is a default.
     """
-    if (inline := _inline(spec)) is not None:
+    if (inline := _inline(scheduler)) is not None:
         return ["--config-text", inline]
-    if flags.config_flag(dig(spec, "router", "scheduler", "template") or {}) is not None:
+    if flags.config_flag(scheduler.template or {}) is not None:
         return []
     if (running := flags.config_flag(live_pod)) is not None:
         return list(running)
     return ["--config-text", "\n" + text.dump(default_config(spec), sort=False)]
 
 
-def given_config(spec: Object) -> Any:
+def given_config(scheduler: SchedulerSpec) -> Any:
     """The configuration as far as the service has it, in the field for it or in the arguments of its own template."""
-    inline = dig(spec, "router", "scheduler", "config", "inline")
+    inline = scheduler.config.inline if scheduler.config else None
     if inline is None:
-        inline = flags.config_text(dig(spec, "router", "scheduler", "template") or {})
+        inline = flags.config_text(scheduler.template or {})
     return text.load(inline) if isinstance(inline, str) else inline
 
 
-def _inline(spec: Object) -> str | None:
+def _inline(scheduler: SchedulerSpec) -> str | None:
     """An object becomes the JSON that Go would write; text, from a ConfigMap, stays as it is."""
-    inline = dig(spec, "router", "scheduler", "config", "inline")
+    inline: Any = scheduler.config.inline if scheduler.config else None
     return inline if inline is None or isinstance(inline, str) else gojson.dumps(_sorted(inline))
 
 
