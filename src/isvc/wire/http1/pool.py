@@ -86,7 +86,7 @@ class Pool:
 
     @property
     def is_unused(self) -> bool:
-        return not self._open and not self._slots.locked()
+        return not self._open
 
     async def close(self) -> None:
         self._limit = 0
