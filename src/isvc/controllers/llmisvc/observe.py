@@ -32,7 +32,7 @@ from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
 from isvc.serving.environment import Environment
 from isvc.serving.llm import names
-from isvc.serving.llm.labels import NAME
+from isvc.serving.llm.labels import NAME, SERVICE
 from isvc.serving.llm.presets import Settings
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
@@ -202,5 +202,6 @@ def _edition(config: Object | None) -> tuple[str, int] | None:
 
 
 def service_of_pod(pod: Object) -> Iterable[Key]:
-    if name := labels_of(pod).get(NAME):
+    given = labels_of(pod)
+    if name := given.get(SERVICE) or given.get(NAME):
         yield Key(namespace_of(pod), name)

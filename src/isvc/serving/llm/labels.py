@@ -9,6 +9,8 @@ PART_OF: Final = "app.kubernetes.io/part-of"
 COMPONENT: Final = "app.kubernetes.io/component"
 KSERVE_COMPONENT: Final = "kserve.io/component"
 ROLE: Final = "llm-d.ai/role"
+SERVICE: Final = "serving.kserve.io/llminferenceservice"
+"""The service whose pods these are, where the user gave them the name of another."""
 ROUTING_GROUP: Final = "serving.kserve.io/routing-group"
 
 LLM: Final = "llminferenceservice"

@@ -10,6 +10,7 @@ from isvc.controllers.llmisvc.workload.metadata import (
     pod_annotations,
     pod_labels,
     selected_labels,
+    selector_of,
 )
 from isvc.controllers.llmisvc.workload.phases import Phase
 from isvc.controllers.llmisvc.workload.pods import build_pod
@@ -21,9 +22,10 @@ from isvc.kube.resource import DEPLOYMENTS
 
 def deployment(observed: Observed, phase: Phase) -> Child:
     live = observed.live.get((DEPLOYMENTS, phase.deployment)) or {}
-    selector = dig(live, "spec", "selector", "matchLabels") or selected_labels(observed, phase, phase.component)
-    # A selector never changes: pods carry what a live one asks for, even where the service's shape would say otherwise.
-    given = {**pod_labels(observed, phase, selected_labels(observed, phase, phase.component)), **selector}
+    fixed = selected_labels(observed, phase, phase.component)
+    selector = selector_of(observed, phase, fixed, live)
+    # Pods carry what a live selector asks for, even where the service's shape would say otherwise.
+    given = {**pod_labels(observed, phase, fixed), **selector}
     spec: Object = {
         "selector": {"matchLabels": selector},
         "template": {

@@ -14,11 +14,14 @@ from isvc.api.llm.workload import WorkloadSpec
 from isvc.api.resources import GROUP
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.phases import Phase
-from isvc.kube.objects import Object, annotations_of, labels_of, without
+from isvc.kube.objects import Object, annotations_of, dig, labels_of, without
 from isvc.serving.llm import labels
+from isvc.serving.refused import Refused
 
 MODEL_BASED_ROUTING: Final = f"{GROUP}/model-based-routing-enabled"
 """Presets set it in a workload's annotations; it speaks to the router, not to pods."""
+_OURS: Final = {labels.PART_OF: labels.LLM}
+"""Children are watched by it, so that the user's value is for pods alone."""
 _KUEUE: Final = "kueue.x-k8s.io"
 _LABELS: Final = (_KUEUE, LOCAL_MODEL)
 _ANNOTATIONS: Final = ("k8s.v1.cni.cncf.io", _KUEUE, "prometheus.io", LOCAL_MODEL)
@@ -29,7 +32,7 @@ def child_metadata(
     observed: Observed, name: str, of_child: Mapping[str, str], annotations: Mapping[str, str] | None = None
 ) -> Object:
     """Metadata of a child in the service's namespace; empty maps are left out."""
-    metadata: Object = {"name": name, "namespace": observed.namespace, "labels": dict(of_child)}
+    metadata: Object = {"name": name, "namespace": observed.namespace, "labels": {**of_child, **_OURS}}
     if annotations:
         metadata["annotations"] = dict(annotations)
     return metadata
@@ -39,6 +42,23 @@ def selected_labels(observed: Observed, phase: Phase, component: str, role: str 
     """The fixed labels of pods that answer requests."""
     found = labels.labels(observed.name, component)
     return {**found, labels.KSERVE_COMPONENT: "workload", labels.ROLE: role or phase.role}
+
+
+def selector_of(observed: Observed, phase: Phase, fixed: Mapping[str, str], live: Object) -> dict[str, str]:
+    """The selector of a Deployment, which never changes: the live one, or the fixed labels.
+
+    Where the user gives pods another value of those, to have them join another service's pool, the service's own label
+    takes their place. Raises `Refused` for another value of what a live selector asks for.
+    """
+    selector: dict[str, str] | None = dig(live, "spec", "selector", "matchLabels")
+    if selector is None:
+        kept = {key: value for key, value in fixed.items() if phase.labels.get(key, value) == value}
+        return kept if kept == fixed else {**kept, labels.SERVICE: observed.name}
+    for key, value in phase.labels.items():
+        if key in fixed and selector.get(key, value) != value:
+            reason = f"the selector of Deployment {phase.deployment} asks for {selector[key]!r} and is immutable"
+            raise Refused(f"cannot change label {key} of pods to {value!r}: {reason}; delete it to have it made anew")
+    return selector
 
 
 def pod_labels(observed: Observed, phase: Phase, fixed: Mapping[str, str]) -> dict[str, str]:

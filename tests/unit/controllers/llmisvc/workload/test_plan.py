@@ -8,14 +8,16 @@ import msgspec
 import pytest
 from tests.unit.controllers.llmisvc.workload.workloads import POD, account, children, live, observed_with, workload
 
+from isvc.controllers.llmisvc.observe import service_of_pod
 from isvc.controllers.llmisvc.plan import plan as plan_all
 from isvc.controllers.llmisvc.workload import plan
 from isvc.engine.comparison import Comparison
 from isvc.engine.plan import Hold, Want
 from isvc.kube.builtin import complete
-from isvc.kube.objects import Object, annotations_of, labels_of
+from isvc.kube.objects import Key, Object, annotations_of, labels_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, ROLE_BINDINGS, ROLES, Resource
 from isvc.serving.config import Config
+from isvc.serving.llm.labels import workload_selector
 from isvc.serving.thirdparty import LEADER_WORKER_SETS, SCALED_OBJECTS
 
 SERVICE = workload().raw
@@ -158,6 +160,31 @@ def test_a_live_selector_is_kept_and_pods_carry_its_labels() -> None:
         found = deployment(more={"live": live(DEPLOYMENTS, there)}, **spec)
         assert found["spec"]["selector"]["matchLabels"] == selector
         assert found["spec"]["template"]["metadata"]["labels"].items() >= selector.items()
+
+
+def test_pods_that_take_the_name_of_another_service_join_its_pool_and_keep_a_selector_of_their_own() -> None:
+    joined = {"app.kubernetes.io/name": "llama-nvidia", "app.kubernetes.io/part-of": "fleet"}
+    pods_of_other = workload_selector("llama-nvidia")["app.kubernetes.io/name"]
+    found = deployment(labels=joined)
+    given, selector = found["spec"]["template"]["metadata"]["labels"], found["spec"]["selector"]["matchLabels"]
+    assert given.items() >= joined.items()
+    assert given.items() >= selector.items()
+    assert selector["serving.kserve.io/llminferenceservice"] == "llama"
+    assert pods_of_other not in selector.values()
+    assert labels_of(found)["app.kubernetes.io/part-of"] == "llminferenceservice", "it is watched by this label"
+    pod = {"metadata": {"namespace": "models", "labels": given}}
+    assert [*service_of_pod(pod)] == [Key("models", "llama")], "its address belongs into its own certificate"
+    for template in ("leaderTemplate", "workerTemplate"):
+        group = worker_set(labels=joined)["spec"]["leaderWorkerTemplate"][template]
+        assert labels_of(group).items() >= joined.items()
+    there = live(DEPLOYMENTS, found)
+    assert deployment(labels=joined, more={"live": there})["spec"]["selector"]["matchLabels"] == selector
+
+
+def test_a_label_that_a_live_selector_asks_for_cannot_change() -> None:
+    stop = planned(labels={"app.kubernetes.io/name": "other"}, more={"live": live(DEPLOYMENTS, deployment())}).stop
+    assert stop is not None
+    assert "selector of Deployment llama-kserve asks for 'llama' and is immutable" in stop.message
 
 
 def test_of_the_services_metadata_only_what_others_read_on_workloads_is_passed_on() -> None:
