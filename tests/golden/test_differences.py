@@ -16,7 +16,7 @@ from isvc.api.annotations import FINALIZER
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving.runtimes import Runtime
-from isvc.webhooks.inferenceservice import finalized
+from isvc.webhooks.inferenceservice import add_finalizer
 
 FORMAT = {"modelFormat": {"name": "sklearn"}}
 STANDARD, KNATIVE, MODELS = "standard-differences", "knative-differences", "models-differences"
@@ -115,7 +115,7 @@ class TestStandard:
         assert any("head" in name for name in wanted), wanted
 
     def test_new_services_get_their_finalizer_from_the_defaulting_webhook(self) -> None:
-        made = finalized({"metadata": {"name": "iris"}, "spec": {}})
+        made = add_finalizer({"metadata": {"name": "iris"}, "spec": {}})
         assert made["metadata"]["finalizers"] == [FINALIZER]
 
     def test_a_running_service_can_be_stopped_whatever_its_spec_says(self) -> None:

@@ -57,13 +57,13 @@ def command(cluster: Cluster, files: tuple[str, ...], system_namespace: str, bri
 def _compare(cluster: Cluster, files: tuple[str, ...], system_namespace: str) -> Differences:
     from isvc.insight.rendering.differences import compare
     from isvc.insight.rendering.documents import load
-    from isvc.insight.rendering.placing import placed
+    from isvc.insight.rendering.placing import place
     from isvc.programs.options import Options
 
     documents = load(*files)
     options = Options(system_namespace=system_namespace)
     return cluster.run(
-        lambda client: compare(client, [placed(each, cluster.scope(client), options) for each in documents], options)
+        lambda client: compare(client, [place(each, cluster.scope(client), options) for each in documents], options)
     )
 
 
@@ -78,13 +78,13 @@ def _sentence(error: Exception) -> str:
 
 
 def print_differences(differences: Differences, *, brief: bool) -> None:
-    from isvc.insight.rendering.text import heading, summary, title, unified
+    from isvc.insight.rendering.text import heading, summary, title, unified_diff
 
     for owner, children in differences.by_owner().items():
         click.secho(title(owner), bold=True)
         for child in children:
             click.echo(f"  {heading(child)}")
-            for line in () if brief else unified(child):
+            for line in () if brief else unified_diff(child):
                 click.secho(line, fg=_COLOURS.get(line[:1]))
     if differences.found or not differences.problems:
         click.echo(summary(differences))
@@ -115,12 +115,12 @@ def _values(differences: Differences) -> Iterator[Object]:
 
 
 def _value(child: Difference) -> Object:
-    from isvc.insight.rendering.text import unified
+    from isvc.insight.rendering.text import unified_diff
 
     return {
         "kind": child.resource.kind,
         "name": child.name,
         "change": "when replaced" if child.later else child.verb,
         "podsToRestart": child.restarts,
-        "diff": "\n".join(unified(child)),
+        "diff": "\n".join(unified_diff(child)),
     }

@@ -261,7 +261,7 @@ def is_taken(owner: Object, child: Child, live: Object) -> bool:
 
 
 def whose(resource: Resource, live: Object) -> str:
-    """Whose object it is that has the name of a child."""
+    """Says whose object it is that has the name of a child."""
     ref = controller_of(live)
     owner = f"it belongs to {ref.get('kind')} {ref.get('name')}" if ref else "it was not created for this service"
     return f"{resource.kind} {name_of(live)} exists already and {owner}: rename or delete it"

@@ -29,7 +29,7 @@ class Need(Generic[T]):
     __slots__ = ()
 
     def lasts(self, answer: T) -> float:
-        """For how many seconds the answer will do for others who ask the same."""
+        """Returns for how many seconds the answer will do for others who ask the same."""
         return 0.0
 
     @property

@@ -21,7 +21,7 @@ LLM = "smollm2"
 
 
 def folder(claims: Path) -> Path:
-    """Where the claim `models` of the namespace `default` lies."""
+    """Returns where the claim `models` of the namespace `default` lies."""
     return claims / "default" / MODELS_CLAIM
 
 
@@ -38,7 +38,7 @@ def llm_file() -> Path | None:
 
 
 def manifests(home: Home) -> Path:
-    """Where the examples' manifests are: in the checkout one works in, or else in a copy of those that ship."""
+    """Returns where the examples' manifests are: in the checkout one works in, or in a copy of those that ship."""
     if Path("examples/iris.yaml").exists():
         return Path("examples")
     shipped = Path(__file__).with_name("shipped_examples")

@@ -131,7 +131,7 @@ class Home:
                 self._running.unlink(missing_ok=True)
 
     def report(self, running: Running) -> None:
-        """For other commands to find."""
+        """Writes where it listens, for other commands to find."""
         write_private(self._running, orjson.dumps(asdict(running)))
 
     def running(self) -> Running | None:

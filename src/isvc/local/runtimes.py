@@ -129,7 +129,7 @@ def remove(runtimes: Path, name: str) -> None:
 
 
 def _steps(venv: Path, requirements: Sequence[Path], python: str) -> Iterator[list[str]]:
-    """With uv where it is there, which is much faster; with the standard library's tools otherwise."""
+    """Uses uv where it is there, which is much faster, and the standard library's tools otherwise."""
     files = [word for path in requirements for word in ("--requirement", str(path))]
     beside = Path(sys.executable).with_name("uv")
     uv = shutil.which("uv") or (str(beside) if beside.exists() else None)
@@ -142,7 +142,7 @@ def _steps(venv: Path, requirements: Sequence[Path], python: str) -> Iterator[li
 
 
 def _lead_to_isvc(venv: Path) -> None:
-    """What the environment has itself comes first."""
+    """Makes isvc importable, after what the environment has itself."""
     packages = next((venv / "lib").glob("python*/site-packages"))
     ours = [Path(__file__).parents[2], sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     (packages / "isvc.pth").write_text("".join(f"{path}\n" for path in dict.fromkeys(map(str, ours))))

@@ -130,7 +130,7 @@ class Stack:
         self._stack.push_async_callback(callback)
 
     async def run(self) -> None:
-        """Until something that should run for ever has ended; raises why."""
+        """Runs until something that should run for ever has ended; raises why."""
         await self._unless_broken(asyncio.get_running_loop().create_future())
 
     async def _unless_broken(self, step: Awaitable[None]) -> None:

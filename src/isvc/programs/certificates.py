@@ -26,7 +26,7 @@ def webhook_certificates(
 
     A certificate of our own carries the name of the webhooks' Service and is shared by all replicas through a Secret.
     """
-    given = cert_dir or mounted(Path(tempfile.gettempdir()), trusted=(ROOT, os.getuid()))
+    given = cert_dir or mounted_certificate(Path(tempfile.gettempdir()), trusted=(ROOT, os.getuid()))
     if given is not None:
         return given, []
     folder = PrivateFolder()
@@ -42,7 +42,7 @@ def webhook_certificates(
     return folder.path, [folder, certificates]
 
 
-def mounted(temporary: Path, trusted: Collection[int]) -> Path | None:
+def mounted_certificate(temporary: Path, trusted: Collection[int]) -> Path | None:
     """The mounted certificate. Every user of the machine can make this folder, so its owner has to be trusted."""
     folder = temporary / MOUNTED
     if not (folder / "tls.crt").exists():

@@ -39,9 +39,9 @@ def kinds(namespace: str, *, certificate: str = "", authority: str = "") -> list
     }
     injected = {"cert-manager.io/inject-ca-from": f"{namespace}/{certificate}"} if certificate else {}
     return [
-        _annotated({**crd, "spec": {**crd["spec"], "conversion": webhooks[name_of(crd)]}}, KEPT | injected)
+        _annotate({**crd, "spec": {**crd["spec"], "conversion": webhooks[name_of(crd)]}}, KEPT | injected)
         if name_of(crd) in webhooks
-        else _annotated(crd, KEPT)
+        else _annotate(crd, KEPT)
         for crd in crds(described=True)
     ]
 
@@ -65,6 +65,6 @@ def _through_service(program: Program, namespace: str, authority: str = "") -> C
     return lambda path: {"service": {**service, "path": path}, **trusted}
 
 
-def _annotated(crd: Object, annotations: Object) -> Object:
+def _annotate(crd: Object, annotations: Object) -> Object:
     metadata = {**crd["metadata"], "annotations": {**crd["metadata"].get("annotations", {}), **annotations}}
     return {**crd, "metadata": metadata}

@@ -79,7 +79,7 @@ def shared_flags(defaults: Options) -> Callable[[F], F]:
     return decorate
 
 
-def chosen(defaults: Options, flags: dict[str, Any]) -> Options:
+def options_from(defaults: Options, flags: dict[str, Any]) -> Options:
     """The options that the shared flags and the environment choose."""
     suites = tuple(suite.strip() for suite in flags["tls_cipher_suites"].split(",") if suite.strip())
     return replace(
@@ -108,7 +108,7 @@ def go_style(arguments: list[str]) -> list[str]:
 
 
 def go_bool(text: str) -> bool:
-    """As Go's ParseBool, with False for what it does not understand."""
+    """Reads text as Go's ParseBool does, with False for what it does not understand."""
     return text in ("1", "t", "T", "true", "TRUE", "True")
 
 

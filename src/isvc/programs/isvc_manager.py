@@ -88,7 +88,7 @@ def command(with_llmisvc: bool, **given: Any) -> None:
     the namespace of the configuration and of the lease (kserve).
     """
     logs.set_up(flags.log_level(given))
-    options = flags.chosen(PROGRAM.defaults, given)
+    options = flags.options_from(PROGRAM.defaults, given)
     if options.namespaces:
         log.warning(WITHIN_NAMESPACES, ", ".join(options.namespaces))
     flags.run_or_exit(PROGRAM.name, run(options, _llmisvc(options, given) if with_llmisvc else None))

@@ -121,7 +121,7 @@ def command(
         migration_timeout=storage_migration_timeout,
         migration_poll_interval=storage_migration_poll_interval,
     )
-    options = replace(flags.chosen(PROGRAM.defaults, given), metrics_secure=metrics_secure, llm=llm)
+    options = replace(flags.options_from(PROGRAM.defaults, given), metrics_secure=metrics_secure, llm=llm)
     warn_of_limits(options)
     flags.run_or_exit(PROGRAM.name, run(options))
 

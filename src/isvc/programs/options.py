@@ -53,7 +53,7 @@ class Options:
 
     @property
     def environment(self) -> Environment:
-        """What controllers have to know of the options."""
+        """Returns what controllers have to know of the options."""
         return Environment(
             system_namespace=self.system_namespace,
             knative_namespace=self.knative_namespace,
@@ -66,7 +66,7 @@ class Options:
 
 
 def knative_namespace(environment: Mapping[str, str]) -> str:
-    """Where Knative keeps its settings. The variable is KServe's."""
+    """Returns where Knative keeps its settings. The variable is KServe's."""
     return environment.get("KNATIVE_CONFIG_AUTOSCALER_NAMESPACE") or KNATIVE_NAMESPACE
 
 

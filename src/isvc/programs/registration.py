@@ -101,7 +101,7 @@ def routes(webhooks: Iterable[Webhook], context: WebhookContext) -> dict[str, Ro
 
 
 def reads(webhooks: Iterable[Webhook], system_namespace: str) -> list[Read]:
-    """What all handlers together read, the configuration included."""
+    """Returns what all handlers together read, the configuration included."""
     admission = (webhook for webhook in webhooks if isinstance(webhook, AdmissionWebhook))
     return [Read(CONFIG_MAPS, namespace=system_namespace), *(read for webhook in admission for read in webhook.reads)]
 

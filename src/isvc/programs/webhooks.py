@@ -66,7 +66,7 @@ def _llm(
     reads: tuple[Read, ...] = (),
     operations: tuple[str, ...] = ("CREATE", "UPDATE"),
 ) -> AdmissionWebhook:
-    """Of one version: an object is admitted as it was written, not as it would be converted."""
+    """Makes the webhook of one version: an object is admitted as it was written, not as it would be converted."""
     kind, role = resource.kind.lower(), "defaulter" if action is Action.MUTATE else "validator"
     return AdmissionWebhook(
         configuration=f"{kind}.{GROUP}",
@@ -82,7 +82,7 @@ def _llm(
 
 def _llm_config_validator(context: WebhookContext) -> AdmissionHandler:
     chosen = context.options.llm
-    presets = llm.Presets.named(chosen.preset_prefix, context.options.system_namespace, keep=chosen.keep_presets)
+    presets = llm.Presets.with_prefix(chosen.preset_prefix, context.options.system_namespace, keep=chosen.keep_presets)
     return llm.llm_config_validator(context.configuration, presets)
 
 

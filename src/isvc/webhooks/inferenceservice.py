@@ -29,12 +29,12 @@ def defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:
         config = configuration()
         caches = caches_for(reader, config, request.object, request.namespace)
         service = default_service(request.object, service_defaults(config), caches)
-        return patched(request.object, finalized(service) if request.operation == "CREATE" else service)
+        return patched(request.object, add_finalizer(service) if request.operation == "CREATE" else service)
 
     return refusing_malformed(default)
 
 
-def finalized(service: Object) -> Object:
+def add_finalizer(service: Object) -> Object:
     """The service with its controller's finalizer from the start, which spares the controller a write.
 
     A ModelMesh service without a transformer is another controller's.
@@ -56,20 +56,20 @@ def service_validator(configuration: Callable[[], Config]) -> Handler:
         service = InferenceService.decode(request.object)
         is_new = request.operation == "CREATE"  # the name of one that is there cannot be changed any more
         return Verdict.of(
-            admission.name_problems(_placed(request), service, config) if is_new else (),
+            admission.name_problems(_with_namespace(request), service, config) if is_new else (),
             [*verdict.warnings, *admission.warnings(service, config)],
         )
 
     return validator(judge)
 
 
-def _placed(request: AdmissionRequest) -> Object:
+def _with_namespace(request: AdmissionRequest) -> Object:
     """The object with the namespace it is created in."""
     return {**request.object, "metadata": {**request.object["metadata"], "namespace": request.namespace}}
 
 
 def service_defaults(config: Config) -> ServiceDefaults:
-    """What the configuration says about services that do not say it themselves."""
+    """Returns what the configuration says about services that do not say it themselves."""
     resources = config.inference_service.resource
     return ServiceDefaults(
         mode=config.deploy.default_mode,

@@ -37,7 +37,7 @@ class Presets:
     keep: bool
 
     @classmethod
-    def named(cls, prefix: str, namespace: str, *, keep: bool) -> Self:
+    def with_prefix(cls, prefix: str, namespace: str, *, keep: bool) -> Self:
         return cls(preset_names(prefix), namespace, keep)
 
     def deletion(self, config: Object) -> AdmissionResponse:
@@ -54,12 +54,12 @@ def llm_defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handle
     def default(request: AdmissionRequest) -> AdmissionResponse:
         caches = caches_for(reader, configuration(), request.object, request.namespace)
         service = default_llm_service(request.object, caches)
-        return patched(request.object, _begun(service) if request.operation == "CREATE" else service)
+        return patched(request.object, _as_first_written(service) if request.operation == "CREATE" else service)
 
     return refusing_malformed(default)
 
 
-def _begun(service: Object) -> Object:
+def _as_first_written(service: Object) -> Object:
     """A new service as the controller's first write would leave it, which that write therefore saves.
 
     It has its finalizer, and its spec is spelled as a program in Go would write it down again.

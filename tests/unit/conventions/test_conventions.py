@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,17 +18,22 @@ import pytest
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "isvc"
 MODULES = sorted(SOURCE.rglob("*.py"))
-MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_IN_A_FOLDER = 400, 60, 22
 SAYS_NOTHING = {"utils", "util", "common", "helpers", "helper", "constants", "misc"}
 # Words that meant something to their authors alone.
 PRIVATE = re.compile(r"\b(told|Told|Teller|Rooms|_see_to|World|Kept|shelf|shelves|Surroundings)\b")
+# Participles that tell neither what a function does nor what it returns.
+SAY_NOTHING = re.compile(
+    r"_*(asked|chosen|described|given|listed|located|marked|named|parsed|rendered|said|seen|shown|spelled|taken|told)"
+)
+FRAGMENT = re.compile(r"(Of|Whose|With|Without|As|By|From|For|Until)\b")
 # numpy comes with each of the libraries that load models, torch with a runtime of its own; isvc.testing needs pytest.
 USED_WHERE_THERE = {"certifi", "numpy", "pandas", "pytest", "torch"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @functools.cache
-def parsed() -> list[tuple[str, str, ast.Module]]:
+def syntax_trees() -> list[tuple[str, str, ast.Module]]:
     sources = ((path, path.read_text()) for path in MODULES)
     return [(str(path.relative_to(ROOT)), source, ast.parse(source)) for path, source in sources]
 
@@ -40,7 +46,7 @@ def test_modules_are_short():
 def test_functions_are_short():
     long = {
         f"{path}:{node.name}": lines
-        for path, _, tree in parsed()
+        for path, _, tree in syntax_trees()
         for node in ast.walk(tree)
         if isinstance(node, FUNCTIONS)
         and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > MOST_LINES_OF_A_FUNCTION
@@ -48,16 +54,22 @@ def test_functions_are_short():
     assert long == {}
 
 
+def test_folders_are_small():
+    """The one of commands aside, which has a module for each."""
+    sizes = Counter(str(path.parent.relative_to(SOURCE)) for path in MODULES if path.name != "__init__.py")
+    assert {folder: size for folder, size in sizes.items() if size > MOST_IN_A_FOLDER and folder != "cli"} == {}
+
+
 def test_modules_say_what_they_are_and_are_named_for_it():
     assert [str(path) for path in MODULES if path.stem in SAYS_NOTHING or path.parent.name in SAYS_NOTHING] == []
-    assert [path for path, source, tree in parsed() if source and not ast.get_docstring(tree)] == []
+    assert [path for path, source, tree in syntax_trees() if source and not ast.get_docstring(tree)] == []
 
 
 def test_no_source_code_in_strings():
     """Programs are files, which are linted, typed and tested."""
     found = [
         f"{path}:{node.lineno}"
-        for path, _, tree in parsed()
+        for path, _, tree in syntax_trees()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and is_program(node.value)
     ]
@@ -112,14 +124,39 @@ def distribution(requirement: str) -> str:
 
 def imports() -> set[str]:
     """The top-level names of all imports, wherever they stand."""
-    nodes = [node for _, _, tree in parsed() for node in ast.walk(tree)]
+    nodes = [node for _, _, tree in syntax_trees() for node in ast.walk(tree)]
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
     return {name.partition(".")[0] for name in names}
 
 
 def test_words_are_those_of_the_field():
-    assert [f"{path}: {found[0]}" for path, source, _ in parsed() if (found := PRIVATE.search(source))] == []
+    assert [f"{path}: {found[0]}" for path, source, _ in syntax_trees() if (found := PRIVATE.search(source))] == []
+
+
+def test_functions_say_what_they_do_or_return():
+    named = [
+        f"{path}:{node.name}"
+        for path, _, tree in syntax_trees()
+        for node in ast.walk(tree)
+        if isinstance(node, FUNCTIONS) and SAY_NOTHING.fullmatch(node.name) and not is_property(node)
+    ]
+    assert named == []
+
+
+def is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("property" in ast.unparse(each) for each in function.decorator_list)
+
+
+def test_docstrings_are_sentences():
+    """Those of functions begin with what it does or returns; "Of the names." says neither."""
+    fragments = [
+        f"{path}:{node.name}: {text}"
+        for path, _, tree in syntax_trees()
+        for node in ast.walk(tree)
+        if isinstance(node, FUNCTIONS) and (text := ast.get_docstring(node)) and FRAGMENT.match(text)
+    ]
+    assert fragments == []
 
 
 def test_nothing_reads_the_environment_at_import():

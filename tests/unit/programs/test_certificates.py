@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from isvc.programs.certificates import MOUNTED, PrivateFolder, mounted
+from isvc.programs.certificates import MOUNTED, PrivateFolder, mounted_certificate
 
 
 @pytest.fixture
@@ -17,12 +17,12 @@ def served(tmp_path):
 
 
 def test_the_mounted_certificate_is_used(served, tmp_path):
-    assert mounted(tmp_path, trusted={os.getuid()}) == served
-    assert mounted(tmp_path / "elsewhere", trusted={os.getuid()}) is None
+    assert mounted_certificate(tmp_path, trusted={os.getuid()}) == served
+    assert mounted_certificate(tmp_path / "elsewhere", trusted={os.getuid()}) is None
 
 
 def test_a_certificate_that_another_user_put_there_is_not(served, tmp_path, caplog):
-    assert mounted(tmp_path, trusted={os.getuid() + 1}) is None
+    assert mounted_certificate(tmp_path, trusted={os.getuid() + 1}) is None
     assert "belongs to another user" in caplog.text
 
 

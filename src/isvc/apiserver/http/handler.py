@@ -49,7 +49,7 @@ class ApiHandler(Handler[Request]):
         return answer
 
     def _failure(self, request: Request, error: Exception) -> Response:
-        """What the request raised, or 500 with the details in our log only."""
+        """Answers with what the request raised, or 500 with the details in our log only."""
         if isinstance(error, ApiError):
             return Response.error(error)
         if isinstance(error, RecursionError | orjson.JSONEncodeError):

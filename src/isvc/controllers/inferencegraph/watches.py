@@ -38,7 +38,7 @@ def controller(context: Context, environment: Environment) -> Controller:
     def graphs_of(before: Object | None, after: Object | None) -> Iterable[Key]:
         """The graphs of a service with a new spec or address, which is all that concerns a graph; few have any."""
         graphs = cache.keys(INFERENCE_GRAPHS, BY_SERVICE, str(Key.of(after or before or {})))
-        return graphs if graphs and _seen(before) != _seen(after) else ()
+        return graphs if graphs and _relevant_state(before) != _relevant_state(after) else ()
 
     watches = (
         Watch(INFERENCE_GRAPHS, optional=True),
@@ -60,5 +60,5 @@ def _services(graph: Object) -> Iterable[str]:
     return (f"{namespace_of(graph)}/{name}" for name in service_names(spec))
 
 
-def _seen(service: Object | None) -> tuple[object, object]:
+def _relevant_state(service: Object | None) -> tuple[object, object]:
     return dig(service or {}, "status", "address"), dig(service or {}, "metadata", "generation")

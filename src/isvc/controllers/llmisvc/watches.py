@@ -160,7 +160,7 @@ def _models_changed(before: Object | None, after: Object | None) -> bool:
 
 
 def _account_changed(before: Object | None, after: Object | None) -> bool:
-    """Of accounts that are not a service's own: those of a workload, or the default one whose secrets are copied."""
+    """Follows accounts that are not a service's own: a workload's, or the default one whose secrets are copied."""
     if controller_of(after or before or {}) is not None:
         return False
     return any((before or {}).get(field) != (after or {}).get(field) for field in ("secrets", "imagePullSecrets")) or (

@@ -57,7 +57,7 @@ def plan(observed: Observed) -> Plan:
     if stop is not None:
         return Plan((Part(stop.part, stop.hold),), stop)
     try:
-        return Plan((_listed(observed.config_map, partial(model_list.add, model.metadata.name, model.spec.model)),))
+        return Plan((_list_part(observed.config_map, partial(model_list.add, model.metadata.name, model.spec.model)),))
     except UnreadableList as error:
         stop = Stop(_LIST, SERVICE_READY, "InvalidModelList", str(error), "mend it, or delete it to have it made anew")
         return Plan((Part(_LIST, stop.hold),), stop)
@@ -68,7 +68,7 @@ def finalize(raw: Object, answers: Answers, now: str) -> Plan:
     parent = dig(raw, "spec", "inferenceService")
     config_map = answers[model_config(str(parent), namespace_of(raw))] if parent else None
     try:
-        return Plan((_listed(config_map, partial(model_list.remove, name_of(raw))),))
+        return Plan((_list_part(config_map, partial(model_list.remove, name_of(raw))),))
     except UnreadableList:
         return Plan()
 
@@ -97,7 +97,7 @@ def _missing_service(model: TrainedModel) -> Stop:
     return Stop("the model", SERVICE_READY, "ServiceMissing", message, remedy)
 
 
-def _listed(config_map: Object | None, change: Callable[[Object | None], Object | None]) -> Part:
+def _list_part(config_map: Object | None, change: Callable[[Object | None], Object | None]) -> Part:
     """The part that changes the list, if it exists. Raises `UnreadableList`."""
     if config_map is None or change(config_map) is None:
         return Part(_LIST, Want(()))

@@ -25,7 +25,7 @@ def controller(context: Context, environment: Environment) -> Controller:
     def models_of(before: Object | None, after: Object | None) -> Iterable[Key]:
         """The models of a service whose readiness, address or spec changed; few services have any."""
         models = cache.keys(TRAINED_MODELS, BY_SERVICE, str(Key.of(after or before or {})))
-        return models if models and _seen(before) != _seen(after) else ()
+        return models if models and _relevant_state(before) != _relevant_state(after) else ()
 
     def siblings_of(model: Object) -> Iterable[Key]:
         """The models that share a service with this one, which may now have room or no longer have it."""
@@ -51,7 +51,7 @@ def _made_room(before: Object | None, after: Object | None) -> bool:
     return before is not None and (after is None or list(_service(before)) != list(_service(after)))
 
 
-def _seen(service: Object | None) -> tuple[object, ...]:
+def _relevant_state(service: Object | None) -> tuple[object, ...]:
     """What a model's own status follows from."""
     status = (service or {}).get("status") or {}
     ready = conditions.is_true(status.get("conditions") or [], "Ready")

@@ -59,7 +59,7 @@ class Container(NamedTuple):
     def __str__(self) -> str:
         return f"container {self.name} of pod {name_of(self.pod)}"
 
-    def found(self, evidence: Evidence, cause: str, message: str, remedy: str) -> Finding:
+    def finding(self, evidence: Evidence, cause: str, message: str, remedy: str) -> Finding:
         chain = (*evidence.chain_to(self.pod), f"container {self.name}: {_state(self)}")
         place = Place(
             name_of(self.pod), self.name, previous=not self.is_running and bool(self.status.get("restartCount"))
@@ -68,7 +68,7 @@ class Container(NamedTuple):
 
 
 def containers(evidence: Evidence) -> Iterator[Container]:
-    """Of pods that are not ready, the newest pod first, init containers before the others."""
+    """Yields those of pods that are not ready, the newest pod first, init containers before the others."""
     for pod in evidence.pods:
         if condition(pod, "Ready").get("status") != TRUE:
             for field in ("initContainerStatuses", "containerStatuses"):
@@ -85,7 +85,7 @@ def image(evidence: Evidence) -> Iterator[Finding]:
             if reason == "ErrImageNeverPull":
                 remedy = "use an image that has a local program, or name one for it in ~/.isvc/images.yaml"
             message = f"image {wanted} of {each} cannot be pulled{because}"
-            yield each.found(evidence, "ImageCannotBePulled", message, remedy)
+            yield each.finding(evidence, "ImageCannotBePulled", message, remedy)
 
 
 def configuration(evidence: Evidence) -> Iterator[Finding]:
@@ -93,11 +93,11 @@ def configuration(evidence: Evidence) -> Iterator[Finding]:
     for each in containers(evidence):
         if each.waiting.get("reason") in _NO_CONFIG:
             message = f"{each} cannot be created{_because(str(each.waiting.get('message') or ''))}"
-            yield each.found(
+            yield each.finding(
                 evidence, "MissingConfiguration", message, "create what it names, or take it out of the service"
             )
     for pod in evidence.pods:
-        if condition(pod, "Ready").get("status") == TRUE or any(map(bool, _started(pod))):
+        if condition(pod, "Ready").get("status") == TRUE or any(map(bool, _last_runs(pod))):
             continue
         for event in evidence.events_of(pod):
             if event.get("reason") in ("FailedMount", "FailedAttachVolume"):
@@ -123,7 +123,7 @@ def memory(evidence: Evidence) -> Iterator[Finding]:
             message = (
                 f"{each} used more memory than its limit{f' of {limit}' if limit else ''} and was killed (OOMKilled)"
             )
-            yield each.found(
+            yield each.finding(
                 evidence, "OutOfMemory", message, "raise resources.limits.memory, or serve a smaller model"
             )
 
@@ -133,7 +133,7 @@ def download(evidence: Evidence) -> Iterator[Finding]:
         if each.init and each.name.startswith(STORAGE_INITIALIZER) and each.ended:
             because = _because(_last_words(each))
             remedy = "correct the storageUri, or the credentials in the service account's secret"
-            yield each.found(
+            yield each.finding(
                 evidence, "DownloadFailed", f"model {_source(each)} cannot be downloaded by {each}{because}", remedy
             )
 
@@ -144,7 +144,7 @@ def crash(evidence: Evidence) -> Iterator[Finding]:
             code, count = each.ended.get("exitCode"), each.status.get("restartCount") or 0
             times = f" (restarted {count} times)" if count else ""
             message = f"{each} ends with exit code {code}{times}{_because(_last_words(each))}"
-            yield each.found(
+            yield each.finding(
                 evidence, "ContainerCrashes", message, "its last log lines say more; correct the model or its arguments"
             )
 
@@ -155,7 +155,7 @@ def probe(evidence: Evidence) -> Iterator[Finding]:
             failed = _event(evidence, each, "Unhealthy")
             if failed:
                 remedy = "see whether the server listens on the port of the probe, or give it more time"
-                yield each.found(evidence, "ProbeFails", f"{each} runs but is not ready: {failed}", remedy)
+                yield each.finding(evidence, "ProbeFails", f"{each} runs but is not ready: {failed}", remedy)
 
 
 def starting(evidence: Evidence) -> Iterator[Finding]:
@@ -163,7 +163,7 @@ def starting(evidence: Evidence) -> Iterator[Finding]:
     for each in containers(evidence):
         if each.is_running and (each.init or not each.status.get("ready")):
             doing = f"downloads {_source(each)}" if each.name.startswith(STORAGE_INITIALIZER) else "is starting"
-            finding = each.found(evidence, "Starting", f"{each} {doing}", "")
+            finding = each.finding(evidence, "Starting", f"{each} {doing}", "")
             yield Finding(finding.cause, finding.message, "wait", Level.WAITS, finding.chain, finding.place)
 
 
@@ -204,7 +204,7 @@ def _image(container: Container) -> str:
     return str(_spec(container).get("image") or "")
 
 
-def _started(pod: Object) -> Iterator[Object]:
+def _last_runs(pod: Object) -> Iterator[Object]:
     for field in ("initContainerStatuses", "containerStatuses"):
         for status in dig(pod, "status", field) or ():
             yield dig(status, "state", "running") or dig(status, "lastState", "terminated") or {}

@@ -54,7 +54,7 @@ SUSPICIOUS: Final[tuple[Cause, ...]] = (
 
 
 def diagnose(evidence: Evidence) -> list[Finding]:
-    """What keeps a service from being ready, or is odd about one that is. Empty if all is well."""
+    """Finds what keeps a service from being ready, or is odd about one that is. Empty if all is well."""
     found = _odd(evidence) if evidence.is_ready and not _is_going(evidence) else _blocking(evidence)
     return [replace(each, chain=(*_conditions(evidence), *each.chain)) for each in _distinct(found)]
 
@@ -71,7 +71,7 @@ def _blocking(evidence: Evidence) -> list[Finding]:
 
 
 def _odd(evidence: Evidence) -> list[Finding]:
-    """What is odd about a service that is ready. Where pods are missing, also why."""
+    """Finds what is odd about a service that is ready. Where pods are missing, also why."""
     found = [each for cause in SUSPICIOUS for each in cause(evidence)]
     if found:
         found += [each for cause in (workload.pods_refused, *CONTAINERS) for each in cause(evidence)]

@@ -43,14 +43,12 @@ class DryRuns:
         self._made: dict[bytes, tuple[float, Object]] = {}  # until when, by the digest of the question
 
     async def create(self, resource: Resource, obj: Object) -> Object:
-        return await self._asked(b"create", resource, obj, self._client.create)
+        return await self._ask(b"create", resource, obj, self._client.create)
 
     async def update(self, resource: Resource, obj: Object) -> Object:
-        return await self._asked(b"update", resource, obj, self._client.update)
+        return await self._ask(b"update", resource, obj, self._client.update)
 
-    async def _asked(
-        self, verb: bytes, resource: Resource, obj: Object, ask: Callable[..., Awaitable[Object]]
-    ) -> Object:
+    async def _ask(self, verb: bytes, resource: Resource, obj: Object, ask: Callable[..., Awaitable[Object]]) -> Object:
         key = hashlib.sha256(b"\0".join((verb, str(resource).encode(), orjson.dumps(obj)))).digest()
         until, made = self._made.pop(key, (0.0, None))
         if made is None or until < self._clock.monotonic():
@@ -63,7 +61,7 @@ class DryRuns:
 
 
 async def refusals(dry_runs: DryRuns, snapshot: Snapshot, children: Sequence[Child]) -> dict[str, str]:
-    """What the API server says to children that are not there, by kind and name."""
+    """Returns what the API server says to children that are not there, by kind and name."""
     missing = [
         child
         for child in children

@@ -18,7 +18,7 @@ def children_outdated(evidence: Evidence) -> Iterator[Finding]:
     children = [each for each in evidence.outdated if each.live["kind"] != PODS.kind]
     if not children:
         return
-    subject, newer = _listed([*map(_changed, children)]), _edits(evidence, children)
+    subject, newer = _join_some([*map(_change_text, children)]), _edits(evidence, children)
     chain = evidence.chain_to(children[0].live)
     if annotations_of(evidence.service).get(DISABLE_AUTO_UPDATE) == "true":
         message = f"it does not follow {newer or 'its runtime'}, as {DISABLE_AUTO_UPDATE} asks: {subject} would change"
@@ -36,22 +36,22 @@ def pods_outdated(evidence: Evidence) -> Iterator[Finding]:
     if not pods:
         return
     first = pods[0].live
-    message = f"{_listed([*map(_changed, pods)])} would be made differently since {_edits(evidence, pods)}"
+    message = f"{_join_some([*map(_change_text, pods)])} would be made differently since {_edits(evidence, pods)}"
     remedy = f"when it suits, kubectl delete pod -n {namespace_of(first)} {name_of(first)}: its successor is made anew"
     yield Finding("PodOutdated", message, remedy, Level.WARNS, evidence.chain_to(first))
 
 
-def _changed(outdated: Outdated) -> str:
-    return f"{outdated.live['kind']} {name_of(outdated.live)} ({_listed(outdated.fields)})"
+def _change_text(outdated: Outdated) -> str:
+    return f"{outdated.live['kind']} {name_of(outdated.live)} ({_join_some(outdated.fields)})"
 
 
 def _edits(evidence: Evidence, outdated: Sequence[Outdated]) -> str:
     """The sources that were edited after one of the objects was written."""
     oldest = min(last_written(each.live) for each in outdated)
     newer = [f"{source['kind']} {Key.of(source)}" for source in evidence.sources if last_written(source) >= oldest]
-    return f"the last change of {_listed(newer)}" if newer else ""
+    return f"the last change of {_join_some(newer)}" if newer else ""
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_some(words: Sequence[str]) -> str:
     more = len(words) - _SHOWN
     return ", ".join(words[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -78,12 +78,12 @@ class Evidence:
         return iter(sorted(found, key=when, reverse=True))
 
     def chain_to(self, obj: Object) -> tuple[str, ...]:
-        """From the service to one of the objects that it owns, link by link."""
+        """Returns the way from the service to one of the objects that it owns, link by link."""
         links = [obj]
         by_uid = {uid_of(each): each for each in self.owned}
         while (owner := by_uid.get(_owner(links[-1]))) is not None:
             links.append(owner)
-        return tuple(said(link) for link in reversed(links))
+        return tuple(describe(link) for link in reversed(links))
 
 
 def condition(obj: Object, kind: str) -> Object:
@@ -97,14 +97,14 @@ def last_written(obj: Object) -> str:
     return max(times, default="") or str(dig(obj, "metadata", "creationTimestamp") or "")
 
 
-def said(obj: Object) -> str:
+def describe(obj: Object) -> str:
     """An object on one line, with what it says about itself."""
     state = state_of(obj)
     return f"{obj.get('kind')} {name_of(obj)}{f': {state}' if state else ''}"
 
 
 def state_of(obj: Object) -> str:
-    """What an object says about itself; nothing, if it has nothing to say."""
+    """Returns what an object says about itself; nothing, if it has nothing to say."""
     status = obj.get("status") or {}
     match obj.get("kind"):
         case "Deployment":

@@ -32,7 +32,7 @@ RECENT: Final = timedelta(minutes=2)
 
 
 async def examine(client: Client, service: Object, snapshot: Snapshot | None = None) -> list[Finding]:
-    """What is wrong with a service, the root cause first and with the last log lines of a container it leads to."""
+    """Finds what is wrong with a service, the root cause first and with the last log lines of its container."""
     snapshot = snapshot or await take(client, namespace_of(service))
     return await explain(client, await gather(client, service, snapshot))
 
@@ -53,15 +53,15 @@ async def gather(client: Client, service: Object, snapshot: Snapshot, dry_runs: 
     evidence = Evidence(
         service=service,
         namespace=snapshot.namespace,
-        owned=_owned(service, snapshot),
+        owned=_owned_objects(service, snapshot),
         pods=pods_of(service, snapshot.objects.get(PODS, ())),
         events=snapshot.objects.get(EVENTS, ()),
         planned=intent.children,
-        taken=_taken(service, snapshot, intent.children),
+        taken=_taken_children(service, snapshot, intent.children),
         problem=intent.problem,
         suspicions=intent.suspicions,
         config=intent.config,
-        sources=snapshot.found(intent.sources),
+        sources=snapshot.find_all(intent.sources),
         recently=timestamp(SystemClock().now() - RECENT),
         gateways=_gateways(snapshot),
     )
@@ -74,8 +74,8 @@ async def gather(client: Client, service: Object, snapshot: Snapshot, dry_runs: 
     return replace(evidence, outdated=(*children, *pods))
 
 
-def _owned(service: Object, snapshot: Snapshot) -> list[Object]:
-    """What the service controls, and what that controls."""
+def _owned_objects(service: Object, snapshot: Snapshot) -> list[Object]:
+    """Returns what the service controls, and what that controls."""
     candidates = [obj for resource in (*OWNED, PODS) for obj in snapshot.objects.get(resource, ())]
     owned: dict[str, Object] = {}
     owners = {uid_of(service)}
@@ -86,7 +86,7 @@ def _owned(service: Object, snapshot: Snapshot) -> list[Object]:
         owned, owners = found, {uid_of(service), *found}
 
 
-def _taken(service: Object, snapshot: Snapshot, children: Sequence[Child]) -> list[str]:
+def _taken_children(service: Object, snapshot: Snapshot, children: Sequence[Child]) -> list[str]:
     found = ((child, snapshot.live(child)) for child in children)
     return [whose(child.resource, live) for child, live in found if live and is_taken(service, child, live)]
 

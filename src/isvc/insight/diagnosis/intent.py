@@ -71,7 +71,7 @@ async def plan_for(client: Client, snapshot: Snapshot, service: Object) -> Inten
         observed = await gatherer.gather(observe, answers)
         planned = await gatherer.gather(partial(kind.plan, observed), answers)
     except Wait as wait:
-        return _unconfigured(snapshot, str(wait))
+        return _without_configuration(snapshot, str(wait))
     except DecodeError as error:
         remedy = "correct that field; our webhooks refuse such a service where they are installed"
         return Intent(problem=Finding("InvalidSpec", str(error), remedy))
@@ -108,7 +108,7 @@ def _configuration(snapshot: Snapshot) -> Reference:
     return CONFIG_MAPS, Key(snapshot.system_namespace, CONFIG_MAP)
 
 
-def _unconfigured(snapshot: Snapshot, problem: str) -> Intent:
+def _without_configuration(snapshot: Snapshot, problem: str) -> Intent:
     """Nothing can be planned without a configuration, be it bad or not this user's to read."""
     if CONFIG_MAPS not in snapshot.unread:
         return Intent(config=problem)
@@ -116,6 +116,6 @@ def _unconfigured(snapshot: Snapshot, problem: str) -> Intent:
 
 
 def _unreadable(why: str) -> Intent:
-    """What should exist is not known, since this user may not read what it depends on."""
+    """Says that what should exist is not known, since this user may not read what it depends on."""
     message = f"what should exist for this service could not be planned: {why}"
     return Intent(suspicions=(Finding("NotAllowedToRead", message, "ask as somebody who may", Level.WARNS),))

@@ -101,7 +101,7 @@ def not_reconciled(evidence: Evidence) -> Iterator[Finding]:
 
 
 def condition_says(evidence: Evidence) -> Iterator[Finding]:
-    """What the status says, where nothing else explains it."""
+    """Repeats what the status says, where nothing else explains it."""
     conditions = dig(evidence.service, "status", "conditions") or ()
     failing = [each for each in conditions if each.get("status") != TRUE and not each.get("severity")]
     failing.sort(key=lambda each: (each.get("type") == "Ready", each.get("status") != "False"))

@@ -107,13 +107,13 @@ class Snapshot:
 
     def live(self, child: Child) -> Object | None:
         """A child as it is now, if it is there and can be read."""
-        return self._named(child.resource, Key.of(child.manifest))
+        return self._find(child.resource, Key.of(child.manifest))
 
-    def found(self, sources: Iterable[Reference]) -> list[Object]:
+    def find_all(self, sources: Iterable[Reference]) -> list[Object]:
         """The objects that these name, as far as they can be read."""
-        return [obj for resource, key in sources if (obj := self._named(resource, key)) is not None]
+        return [obj for resource, key in sources if (obj := self._find(resource, key)) is not None]
 
-    def _named(self, resource: Resource, key: Key) -> Object | None:
+    def _find(self, resource: Resource, key: Key) -> Object | None:
         if self.cache is not None and resource in self.objects:
             return self.cache.get(resource, key.name, key.namespace)
         return next((obj for obj in self.objects.get(resource, ()) if Key.of(obj) == key), None)
@@ -157,7 +157,7 @@ async def take(client: Client, namespace: str, system: str = "") -> Snapshot:
 
 
 def reads(namespaces: Sequence[str] | None = None) -> tuple[Read, ...]:
-    """What a cache has to hold for `of_service`, of services in these namespaces or in all of them."""
+    """Returns what a cache has to hold for `of_service`, of services in these namespaces or in all of them."""
     config = Read(CONFIG_MAPS, fields=f"metadata.name={CONFIG_MAP}", optional=True)
     of_services = [Read(kind, optional=True, indexers=_INDEXERS.get(kind, {})) for kind in _OF_THE_NAMESPACE]
     if namespaces is not None:
@@ -169,11 +169,11 @@ def reads(namespaces: Sequence[str] | None = None) -> tuple[Read, ...]:
 
 
 def of_service(cache: Cache, service: Object) -> Snapshot:
-    """What one service depends on, from a cache: no request, and no matter how much else is in its namespace."""
+    """Reads what one service depends on from a cache: no request, however much else is in its namespace."""
     namespace = namespace_of(service)
     objects: dict[Resource, list[Object]] = {CONFIG_MAPS: cache.list(CONFIG_MAPS)}
     system = next(map(namespace_of, objects[CONFIG_MAPS]), SYSTEM_NAMESPACE)
-    owned = _owned(cache, service)
+    owned = _owned_objects(cache, service)
     for resource in _OF_THE_NAMESPACE:
         if resource in _OF_MANY_SERVICES:
             objects[resource] = owned.get(resource, [])
@@ -190,7 +190,7 @@ def of_service(cache: Cache, service: Object) -> Snapshot:
     return Snapshot(cache.get(NAMESPACES, namespace), system, objects, absent, unread, cache)
 
 
-def _owned(cache: Cache, service: Object) -> dict[Resource, list[Object]]:
+def _owned_objects(cache: Cache, service: Object) -> dict[Resource, list[Object]]:
     """The service, what it controls, what that controls, its pods, and the events of all of them."""
     kind = next(resource for resource in _SERVICES if resource.kind == service.get("kind"))
     found: dict[Resource, dict[str, Object]] = {kind: {uid_of(service): service}}
@@ -216,14 +216,14 @@ def _named_services(pod: Object) -> Iterable[str]:
     return {labels[label] for label in SERVICE_LABELS if label in (labels := labels_of(pod))}
 
 
-def _involved(event: Object) -> Iterable[str]:
+def _involved_uid(event: Object) -> Iterable[str]:
     return (str(dig(event, "involvedObject", "uid")),)
 
 
 _INVOLVED: Final = "involved"
 _INDEXERS: Final[Mapping[Resource, Mapping[str, Indexer]]] = {
     PODS: {SERVICE_OF_POD: _named_services},
-    EVENTS: {_INVOLVED: _involved},
+    EVENTS: {_INVOLVED: _involved_uid},
 }
 
 

@@ -36,7 +36,7 @@ def _pods_refused(evidence: Evidence, workload: Object, message: str) -> Finding
 
 
 def knative(evidence: Evidence) -> Iterator[Finding]:
-    """What a Knative Service says about its revision or its route."""
+    """Repeats what a Knative Service says about its revision or its route."""
     for service in evidence.of_kind("Service"):
         if not str(service.get("apiVersion")).startswith("serving.knative.dev/"):
             continue

@@ -8,8 +8,8 @@ from isvc.kube.objects import LAST_APPLIED, Object, annotations_of
 from isvc.kube.patch import merge_patch
 
 
-def applied(live: Object, document: Object) -> Object:
-    """Without a record of what was applied before, the document replaces everything but labels and annotations."""
+def apply_document(live: Object, document: Object) -> Object:
+    """Applies as kubectl would; without a record of the last apply, all but labels and annotations is replaced."""
     before = _last_applied(live)
     if before is not None:
         gone = merge_patch.diff({**before, "metadata": {}}, {**document, "metadata": {}})

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, GROUP
-from isvc.insight.rendering.applied import applied
+from isvc.insight.rendering.applied import apply_document
 from isvc.insight.rendering.documents import Document
 from isvc.insight.rendering.live import LiveCluster, load_cluster
 from isvc.insight.rendering.placing import is_configuration
@@ -89,7 +89,7 @@ async def compare(client: Client, documents: Iterable[Document], options: Option
     simulation = cluster.simulation
     simulation.enqueue_all()
     await simulation.settle()
-    pending = _collapsed(simulation.changes, cluster)
+    pending = _collapse(simulation.changes, cluster)
     pods = await pods_of_services(simulation) if any(_reaches_pods(each) for each in given) else {}
     simulation.changes.clear()
     simulation.crashes.clear()
@@ -103,11 +103,11 @@ async def compare(client: Client, documents: Iterable[Document], options: Option
             continue
         try:
             live = simulation.objects.get(resource, *_name(document.obj))
-            await simulation.apply(resource, deep_copy(applied(live, document.obj) if live else document.obj))
+            await simulation.apply(resource, deep_copy(apply_document(live, document.obj) if live else document.obj))
         except ApiError as error:
             problems.append(Problem(document, error.message))
     await simulation.settle_ready(lambda resource, obj: _is_new(obj))
-    found = _collapsed(simulation.changes, cluster)
+    found = _collapse(simulation.changes, cluster)
     found += _made_differently(pods, await pods_of_services(simulation) if pods else {}, found)
     return Differences(found, pending, tuple(problems), tuple(dict.fromkeys(warnings)))
 
@@ -152,7 +152,7 @@ def _is_new(obj: Object) -> bool:
     return str(dig(obj, "metadata", "resourceVersion") or "").startswith("simulated-") and not obj.get("status")
 
 
-def _collapsed(changes: Iterable[Change], cluster: LiveCluster) -> tuple[Difference, ...]:
+def _collapse(changes: Iterable[Change], cluster: LiveCluster) -> tuple[Difference, ...]:
     """The first state and the last of each child, in the order in which they are written."""
     first: dict[Place, Difference] = {}
     for change in changes:
@@ -165,7 +165,7 @@ def _collapsed(changes: Iterable[Change], cluster: LiveCluster) -> tuple[Differe
 
 
 def content(obj: Object | None) -> Object | None:
-    """What people compare: without status, and without what the API server alone writes."""
+    """Returns what people compare: no status, and nothing that the API server alone writes."""
     if obj is None:
         return None
     metadata = {key: value for key, value in obj["metadata"].items() if key not in SERVER_FIELDS}

@@ -96,7 +96,7 @@ def _text(path: str | Path) -> str:
 def _objects(value: Any, place: str) -> Iterator[Document]:
     where = f"{place}: " if place else ""
     if not isinstance(value, dict):
-        raise DocumentError(f"{where}a document has to be a map, and this is {_named(value)}")
+        raise DocumentError(f"{where}a document has to be a map, and this is {_describe(value)}")
     for name in ("apiVersion", "kind"):
         if not isinstance(value.get(name), str) or not value[name]:
             raise DocumentError(f"{where}the document has no {name}")
@@ -109,7 +109,7 @@ def _objects(value: Any, place: str) -> Iterator[Document]:
     for name in ("name", "generateName", "namespace"):
         if not isinstance(found := value["metadata"].get(name), str | None):
             raise DocumentError(
-                f"{where}metadata.{name} of {value['kind']} has to be text, and this is {_named(found)}"
+                f"{where}metadata.{name} of {value['kind']} has to be text, and this is {_describe(found)}"
             )
     if not (value["metadata"].get("name") or value["metadata"].get("generateName")):
         raise DocumentError(f"{where}{value['kind']} has no metadata.name")
@@ -120,7 +120,7 @@ def _objects(value: Any, place: str) -> Iterator[Document]:
     yield Document(value, place)
 
 
-def _named(value: Any) -> str:
+def _describe(value: Any) -> str:
     return "a list" if isinstance(value, list) else "text" if isinstance(value, str) else f"the value {value!r}"
 
 

@@ -52,7 +52,7 @@ async def load_cluster(
     selections = _selections(declared, options.system_namespace, namespaces)
     slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def listed(read: Read) -> list[Object] | Exception:
+    async def list_objects(read: Read) -> list[Object] | Exception:
         async with slots:
             try:
                 found = await client.list(read.resource, read.namespace, labels=read.labels, fields=read.fields)
@@ -60,7 +60,7 @@ async def load_cluster(
                 return error
             return found.items
 
-    answers = list(zip(selections, await asyncio.gather(*map(listed, selections)), strict=True))
+    answers = list(zip(selections, await asyncio.gather(*map(list_objects, selections)), strict=True))
     absent = {read.resource for read, answer in answers if isinstance(answer, NotFound)}
     simulation = Simulation(absent=absent, options=options, clock=clock, version=version, warn=warn)
     simulation.server.upstream = client
@@ -77,7 +77,7 @@ async def load_cluster(
 
 
 def _selections(reads: Iterable[Read], system: str, namespaces: frozenset[str] | None) -> list[Read]:
-    """What to list: each kind once, unless its parts are smaller."""
+    """Returns what to list: each kind once, unless its parts are smaller."""
     widest: dict[Resource, list[Read]] = {}
     for read in reads:
         if read.resource == PODS:  # they decide on the status alone

@@ -10,7 +10,7 @@ from isvc.programs.options import Options
 from isvc.serving.config import CONFIG_MAP
 
 
-def placed(document: Document, namespace: str, options: Options) -> Document:
+def place(document: Document, namespace: str, options: Options) -> Document:
     """The document in its own namespace, else in this one; the configuration is in the system's."""
     resource = resource_of(document.obj)
     if resource is None or not resource.namespaced or document.obj["metadata"].get("namespace"):

@@ -26,7 +26,7 @@ class Problem:
 
 
 def unserved_version(obj: Object) -> str:
-    """What is wrong with an object of a kind of ours, in a version that the kind does not have; empty for others."""
+    """Says what is wrong with an object of ours in a version that its kind does not have; empty for others."""
     gvk = GVK.of(obj)
     served = sorted(each.version for each in KINDS if (each.group, each.kind) == (gvk.group, gvk.kind))
     if gvk.group != GROUP or not served or gvk.version in served:

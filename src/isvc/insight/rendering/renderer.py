@@ -22,11 +22,11 @@ from isvc.api.resources import (
     TRAINED_MODELS,
 )
 from isvc.insight.rendering.documents import Document, DocumentError, documents
-from isvc.insight.rendering.placing import is_configuration, placed
+from isvc.insight.rendering.placing import is_configuration, place
 from isvc.insight.rendering.pods import pods_of
 from isvc.insight.rendering.problems import Problem, unready, unserved_version
 from isvc.insight.rendering.shipped import shipped_config, shipped_objects, with_section
-from isvc.insight.rendering.unknowns import assumed, default_gateway
+from isvc.insight.rendering.unknowns import assumptions, default_gateway
 from isvc.insight.simulation import admission
 from isvc.insight.simulation.kinds import KINDS, resource_of
 from isvc.insight.simulation.simulation import Simulation
@@ -104,8 +104,8 @@ def render(
     Raises `DocumentError` for documents that cannot be read. What is refused is in `problems`.
     """
     options = Options(system_namespace=system_namespace)
-    given = [placed(document, namespace, options) for document in documents(sources)]
-    around = [placed(document, namespace, options) for document in documents(extra)]
+    given = [place(document, namespace, options) for document in documents(sources)]
+    around = [place(document, namespace, options) for document in documents(extra)]
     configs = [*filter(lambda each: is_configuration(each.obj), given)]
     configs += documents([config]) if config is not None else []
     cluster = Cluster(options, _absent(without))
@@ -182,9 +182,9 @@ class Cluster:
         children = [*self._children(admitted)]
         if pods:
             children += [pod for child in children for pod in await self._pods(child, problems)]
-        warnings = (*self._warnings, *assumed(self.simulation, [child.stored for child in children]))
+        warnings = (*self._warnings, *assumptions(self.simulation, [child.stored for child in children]))
         return Rendering(
-            tuple(children), tuple(problems), tuple(dict.fromkeys(warnings)), tuple(self._admitted(admitted))
+            tuple(children), tuple(problems), tuple(dict.fromkeys(warnings)), tuple(self._admitted_objects(admitted))
         )
 
     async def _pods(self, child: Child, problems: list[Problem]) -> list[Child]:
@@ -193,10 +193,10 @@ class Cluster:
         except ApiError as error:
             problems.append(Problem(child.owner, f"the pods of {name_of(child.stored)}: {error.message}"))
             return []
-        return [Child(child.owner, _shown(pod), _shown(pod, stored=True)) for pod in made]
+        return [Child(child.owner, _without_identity(pod), _without_identity(pod, stored=True)) for pod in made]
 
     def _children(self, admitted: dict[tuple[Resource, str, str], Document]) -> Iterator[Child]:
-        """In the order of the documents, and then in that in which they were created."""
+        """Returns children in the order of the documents, and then in that in which they were created."""
         server = self.simulation.server
         order = {id(document): number for number, document in enumerate(admitted.values())}
         found: list[Child] = []
@@ -205,13 +205,13 @@ class Cluster:
             author = server.authors.get((resource, namespace, name))
             owner = admitted.get(author) if author else None
             if (resource, namespace, name) not in admitted and stored is not None and owner is not None:
-                found.append(Child(owner, _shown(manifest), _shown(stored, stored=True)))
+                found.append(Child(owner, _without_identity(manifest), _without_identity(stored, stored=True)))
         return iter(sorted(found, key=lambda child: order[id(child.owner)]))
 
-    def _admitted(self, admitted: dict[tuple[Resource, str, str], Document]) -> Iterator[Object]:
+    def _admitted_objects(self, admitted: dict[tuple[Resource, str, str], Document]) -> Iterator[Object]:
         for resource, namespace, name in admitted:
             if (stored := self.simulation.objects.get(resource, name, namespace)) is not None:
-                yield _shown({key: value for key, value in stored.items() if key != "status"})
+                yield _without_identity({key: value for key, value in stored.items() if key != "status"})
 
 
 def _rank(document: Document) -> int:
@@ -221,7 +221,7 @@ def _rank(document: Document) -> int:
 
 
 def _check(document: Document) -> None:
-    """What no API server would have: fields of a wrong type, a configuration that cannot be parsed."""
+    """Refuses what no API server would have: fields of a wrong type, a configuration that cannot be parsed."""
     try:
         check_types(document.obj)
         if resource := resource_of(document.obj):
@@ -240,8 +240,8 @@ def _absent(names: Collection[str]) -> list[Resource]:
     return [resource for resource in KINDS if str(resource) in names]
 
 
-def _shown(obj: Object, *, stored: bool = False) -> Object:
-    """Without what only a cluster gives: identity, versions, and the data of certificates, which differ every time."""
+def _without_identity(obj: Object, *, stored: bool = False) -> Object:
+    """Drops what only a cluster gives: identity, versions, and the data of certificates, which differ every time."""
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _OF_THE_SERVER}
     references = metadata.pop("ownerReferences", [])
     if stored and references:

@@ -28,17 +28,19 @@ def fields(merged: Any, layers: Sequence[Layer], otherwise: str, path: str = "")
     if isinstance(merged, dict) and merged:
         for key, value in merged.items():
             inner = [Layer(layer.source, layer.value.get(key)) for layer in layers if isinstance(layer.value, dict)]
-            yield from fields(value, _said(inner), otherwise, f"{path}.{key}" if path else str(key))
+            yield from fields(value, _with_value(inner), otherwise, f"{path}.{key}" if path else str(key))
     elif isinstance(merged, list) and merged:
         for number, item in enumerate(merged):
             name = item.get("name") if isinstance(item, dict) else None
             inner = [Layer(layer.source, _matching(layer.value, item, name)) for layer in layers]
-            yield from fields(item, _said(inner) or _unnamed(layers, item), otherwise, f"{path}[{name or number}]")
+            yield from fields(
+                item, _with_value(inner) or _templated(layers, item), otherwise, f"{path}[{name or number}]"
+            )
     else:
         yield Field(path, merged, layers[0].source if layers else otherwise)
 
 
-def _said(layers: Sequence[Layer]) -> list[Layer]:
+def _with_value(layers: Sequence[Layer]) -> list[Layer]:
     return [layer for layer in layers if layer.value is not None]
 
 
@@ -50,7 +52,7 @@ def _matching(items: Any, item: Any, name: str | None) -> Any:
     return item if item in items else None
 
 
-def _unnamed(layers: Sequence[Layer], item: Any) -> list[Layer]:
+def _templated(layers: Sequence[Layer], item: Any) -> list[Layer]:
     """An item that no layer has as it is was filled in from a template: the weakest layer with templates has it."""
     if not isinstance(item, str):
         return []

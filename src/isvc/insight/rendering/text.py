@@ -11,7 +11,7 @@ from isvc.kube import go_yaml
 from isvc.kube.objects import Object
 
 
-def unified(difference: Difference) -> Iterator[str]:
+def unified_diff(difference: Difference) -> Iterator[str]:
     """The lines of a unified diff of the child's YAML."""
     shown = f"{difference.resource.kind}/{difference.name}"
     before, after = _lines(difference.before), _lines(difference.after)
@@ -27,10 +27,10 @@ def summary(differences: Differences) -> str:
         verbs = [each.verb for each in now]
         counts = ", ".join(f"{verbs.count(verb)} {verb}" for verb in ("created", "changed", "deleted") if verb in verbs)
         services, pods = len({each.owner for each in now}), differences.restarts
-        said.append(f"{counted(services, 'service')} would change: children {counts}")
-        said.append(f"{counted(pods, 'pod')} would restart")
+        said.append(f"{count_noun(services, 'service')} would change: children {counts}")
+        said.append(f"{count_noun(pods, 'pod')} would restart")
     if later:
-        said.append(f"pods of {counted(len(later), 'service')} would be made differently when they are replaced")
+        said.append(f"pods of {count_noun(len(later), 'service')} would be made differently when they are replaced")
     return "; ".join(said) or "nothing would change"
 
 
@@ -42,11 +42,11 @@ def title(owner: Place) -> str:
 def heading(difference: Difference) -> str:
     if difference.later:
         return f"a pod of {difference.name} would be made differently when it is replaced"
-    restart = f"; {counted(difference.restarts, 'pod')} would restart" if difference.restarts else ""
+    restart = f"; {count_noun(difference.restarts, 'pod')} would restart" if difference.restarts else ""
     return f"{difference.resource.kind} {difference.name} would be {difference.verb}{restart}"
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -28,7 +28,7 @@ _GATEWAY_CLASS: Final = "assumed"
 _ASKED_FOR: Final = (SECRETS, SERVICE_ACCOUNTS)
 
 
-def assumed(simulation: Simulation, children: list[Object]) -> Iterator[str]:
+def assumptions(simulation: Simulation, children: list[Object]) -> Iterator[str]:
     """Sentences for people."""
     kinds = {resource_of(child) for child in children}
     for resource, project in _PROJECTS.items():

@@ -23,7 +23,7 @@ class Display(BaseHTTPRequestHandler):
         if not length.isdigit() or int(length) > _MAX_BODY:
             self._answer(413 if length.isdigit() else 411)
             return
-        event = shown({name.lower(): value for name, value in self.headers.items()}, self.rfile.read(int(length)))
+        event = describe({name.lower(): value for name, value in self.headers.items()}, self.rfile.read(int(length)))
         if event:
             sys.stdout.write(event)
             sys.stdout.flush()
@@ -38,10 +38,10 @@ class Display(BaseHTTPRequestHandler):
         """Events alone are shown."""
 
 
-def shown(headers: Mapping[str, str], body: bytes) -> str:
+def describe(headers: Mapping[str, str], body: bytes) -> str:
     """An event as event_display prints it; empty for what is none. Header names are in lower case."""
     attributes: dict[str, object] = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
-    data = _parsed(body)
+    data = _parse(body)
     if headers.get("content-type", "").startswith("application/cloudevents+json") and isinstance(data, dict):
         attributes = {name: value for name, value in data.items() if name != "data"}
         data = data.get("data")
@@ -55,7 +55,7 @@ def shown(headers: Mapping[str, str], body: bytes) -> str:
     return "\n".join(["☁️  cloudevents.Event", "Context Attributes,", *lines, "Data,", indented, ""])
 
 
-def _parsed(body: bytes) -> object:
+def _parse(body: bytes) -> object:
     text = body.decode("utf-8", "replace")
     try:
         return json.loads(text)

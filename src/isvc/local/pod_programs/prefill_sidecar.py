@@ -50,7 +50,7 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, p
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Until the source ends, and then ends the target."""
+    """Copies until the source ends, and then ends the target."""
     with contextlib.suppress(OSError):
         while chunk := await source.read(_CHUNK):
             target.write(chunk)

@@ -133,7 +133,7 @@ async def http_sink(
 
 
 def trust(ca_file: Path, skip_verify: bool) -> ssl.SSLContext:
-    """Whose certificates a sink may have: those of the file, where there is one, or the system's."""
+    """Returns whose certificates a sink may have: those of the file, where there is one, or the system's."""
     if not ca_file.is_file():
         return ssl.create_default_context()
     context = ssl.create_default_context(cafile=str(ca_file))

@@ -90,7 +90,7 @@ class Peer(asyncio.Protocol):
     # Both
 
     def end_with(self, other: Peer) -> None:
-        """From here on the other's end is ended when this one's is: nobody waits for its answer any more."""
+        """Ends the other's end when this one's ends: nobody waits for its answer any more."""
         self._other = other
         if self.lost.done():
             other.abort()

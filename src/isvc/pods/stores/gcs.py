@@ -18,7 +18,7 @@ def host_of(settings: Settings) -> str:
 
 
 def client() -> Any:
-    """With the credentials of the environment, or as a stranger, which is enough for public buckets."""
+    """Returns a client with the credentials of the environment, or a stranger's, which is enough for public buckets."""
     storage = need("google.cloud.storage", "gcs")
     exceptions = need("google.auth.exceptions", "gcs")
     try:
@@ -45,7 +45,7 @@ def explain_errors(where: str, host: str = urlsplit(_ENDPOINT).netloc) -> Iterat
 
 
 def _first_cause(error: BaseException) -> str:
-    """What the system said, which the libraries wrap three and four times."""
+    """Returns what the system said, which the libraries wrap three and four times."""
     while inner := getattr(error, "cause", None) or error.__cause__ or error.__context__:
         error = inner
     return str(error) or type(error).__name__

@@ -42,7 +42,7 @@ class Pool:
         server_name: str = "",
         proxy: Proxy | None = None,
     ) -> None:
-        """At most `limit` exchanges at a time; streams are not counted. `server_name` is the one in the certificate."""
+        """Makes at most `limit` exchanges at once, streams not counted. `server_name` is the one in the certificate."""
         self._max_body = max_body
         self._host, self._port, self._server_name, self._proxy = host, port, server_name or host, proxy
         self._slots = asyncio.Semaphore(limit)

@@ -31,7 +31,7 @@ class HttpServer(Generic[R]):
         tls: ssl.SSLContext | CertificateFiles | None = None,
         max_connections: int = 0,
     ) -> None:
-        """Without a limit of its own, connections leave a quarter of the process's file descriptors alone."""
+        """Leaves a quarter of the process's file descriptors alone where no limit is given."""
         self._handler = handler
         self._idle_seconds = idle_seconds
         self._certificate = tls if isinstance(tls, CertificateFiles) else None

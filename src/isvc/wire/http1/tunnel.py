@@ -26,7 +26,7 @@ class Tunnel:
         self._reader.feed_eof()
 
     async def read(self) -> bytes:
-        """What has arrived; empty at the end."""
+        """Returns what has arrived; empty at the end."""
         return await self._reader.read(_BUFFER)
 
     def write(self, data: bytes) -> None:

@@ -49,7 +49,7 @@ class Stream:
         return self.headers
 
     async def read(self) -> bytes:
-        """What has arrived; empty at the end."""
+        """Returns what has arrived; empty at the end."""
         while not self._pieces:
             if self.complete:
                 return b""
@@ -131,7 +131,7 @@ class Stream:
             self._writing.set_result(None)
 
     def fail(self, error: Broken) -> None:
-        """What has arrived as a whole can still be read."""
+        """Ends the stream; what has arrived as a whole can still be read."""
         if self.error is None:
             self.error = error
             self._connection.forget(self.number, self._unread)

@@ -115,7 +115,7 @@ def _builder(subject: x509.Name, now: datetime, life: timedelta) -> x509.Certifi
 
 
 def _for_use(builder: x509.CertificateBuilder, hosts: Sequence[str]) -> x509.CertificateBuilder:
-    """By a server that is reached under these names, or by a client where there are none."""
+    """Allows use by a server that is reached under these names, or by a client where there are none."""
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID
 

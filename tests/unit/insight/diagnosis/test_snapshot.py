@@ -48,5 +48,5 @@ def test_it_has_what_belongs_to_the_service_and_nothing_of_others():
 def test_a_name_that_somebody_else_has_taken_is_still_known():
     cache: Any = Cached([*family("iris"), thing(SERVICES, "iris", "somebody")], reads=reads())
     snapshot = of_service(cache, cache.get(INFERENCE_SERVICES, "iris", "team"))
-    assert snapshot.found([(SERVICES, Key("team", "iris"))])
-    assert snapshot.found([(CONTROLLER_REVISIONS, Key("team", "iris"))]) == []  # a kind that is not cached
+    assert snapshot.find_all([(SERVICES, Key("team", "iris"))])
+    assert snapshot.find_all([(CONTROLLER_REVISIONS, Key("team", "iris"))]) == []  # a kind that is not cached

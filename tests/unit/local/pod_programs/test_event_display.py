@@ -13,7 +13,7 @@ from tests.ports import free_port
 from tests.waiting import wait_until
 
 from isvc.local.node.programs.images import ImageTable
-from isvc.local.pod_programs.event_display import shown
+from isvc.local.pod_programs.event_display import describe
 
 IMAGE = "gcr.io/knative-releases/knative.dev/eventing-contrib/cmd/event_display@sha256:0123"
 EVENT = """☁️  cloudevents.Event
@@ -48,7 +48,7 @@ HEADERS = {"ce-id": "1", "ce-type": "org.kubeflow.serving.inference.request", "c
     ids=["binary", "structured", "bytes", "no event", "broken"],
 )
 def test_how_an_event_is_shown(headers: dict[str, str], body: bytes, expected: str) -> None:
-    assert shown(headers, body) == expected
+    assert describe(headers, body) == expected
 
 
 def test_the_program_prints_what_it_is_sent(tmp_path) -> None:

@@ -13,7 +13,7 @@ from isvc.serving.thirdparty import GATEWAYS
 
 
 def url_of(found: Sequence[Discovered], namespace: str, name: str, scheme: str) -> str | None:
-    """Of sorted URLs, the first that others can reach and that is under the service's own path.
+    """Returns the first of sorted URLs that others can reach and that is under the service's own path.
 
     Where none can be reached from outside, the configured scheme goes first.
     """

@@ -18,7 +18,7 @@ def gateways_of(routes: Iterable[Object]) -> list[Key]:
 
 
 def observed_gateways(routes: Iterable[Object]) -> list[Object]:
-    """By name: each gateway with the routes attached to it, and with the listeners that these pick."""
+    """Returns each gateway by name, with the routes attached to it and the listeners that these pick."""
     routes = list(routes)
     return [_observed(key, routes) for key in sorted(gateways_of(routes), key=str)]
 

@@ -32,7 +32,7 @@ class Member:
     models: tuple[str, ...]
 
     def report(self) -> Object:
-        """As the status of the group has it."""
+        """Returns the member as the status of the group has it."""
         entry: Object = {"name": self.name, "weight": self.weight, "backendRef": self.backend}
         return {**entry, "stopped": True} if self.stopped else entry
 
@@ -125,7 +125,7 @@ def _member(raw: Object) -> Member:
 
 
 def _backend(raw: Object) -> Object:
-    """As far as its spec alone tells, and its status where a preset may have given it a scheduler.
+    """Returns what its spec alone tells, and its status where a preset may have given it a scheduler.
 
     A stopped service has no scheduler; a pool of the user's stays.
     """

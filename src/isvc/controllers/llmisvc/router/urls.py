@@ -43,7 +43,7 @@ class Discovered:
 
     @property
     def is_internal(self) -> bool:
-        """Of no use outside: a name of the cluster or of a private network, or a private address."""
+        """Whether it is of no use outside: a name of the cluster or of a private network, or a private address."""
         return _is_internal(self.host)
 
 

@@ -104,7 +104,7 @@ def _valid(addresses: list[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=10_000)
 def _canonical(address: str) -> str:
-    """As a certificate gives it back. None of a headless Service, or of a pod that runs nowhere yet, is no address."""
+    """Writes an address as certificates do; empty for a headless Service's None, or that of a pod that runs nowhere."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

@@ -66,10 +66,10 @@ def _name(observed: Observed, spec: Object) -> str:
     if (RESOURCE_CLAIM_TEMPLATES, second) in observed.live:
         return second
     live = observed.live.get((RESOURCE_CLAIM_TEMPLATES, usual))
-    return usual if live is None or _asked(live.get("spec") or {}) == _asked(spec) else second
+    return usual if live is None or _claimed_devices(live.get("spec") or {}) == _claimed_devices(spec) else second
 
 
-def _asked(spec: Object) -> tuple[Any, ...]:
+def _claimed_devices(spec: Object) -> tuple[Any, ...]:
     """What a template claims, whatever defaults the API server spelled out."""
     exactly = dig(spec, "spec", "devices", "requests", 0, "exactly") or {}
     return exactly.get("deviceClassName"), exactly.get("count", 1), exactly.get("selectors") or []

@@ -94,14 +94,14 @@ def _deployment(name: str, live: Object | None) -> Verdict:
     available = find(_conditions(live), "Available")
     if available is None:
         return Verdict("False", "Progressing", f"Deployment {name} does not report yet whether it is available")
-    return _READY if available.get("status") == "True" else _said(available)
+    return _READY if available.get("status") == "True" else _verdict_of(available)
 
 
 def _worker_set(live: Object | None) -> Verdict:
     available = find(_conditions(live), "Available")
     if available is None:
         return Verdict("False", "Progressing", "LWS is progressing")
-    return _READY if available.get("status") == "True" else _said(available)
+    return _READY if available.get("status") == "True" else _verdict_of(available)
 
 
 def _hpa(live: Object | None) -> Verdict:
@@ -109,7 +109,7 @@ def _hpa(live: Object | None) -> Verdict:
     counting = [each for each in _conditions(live) if each.get("type") in ("AbleToScale", "ScalingActive")]
     if not counting:
         return Verdict("False", "HPAProgressing", "HPA conditions not yet available")
-    return next((_said(each) for each in counting if each.get("status") == "False"), _READY)
+    return next((_verdict_of(each) for each in counting if each.get("status") == "False"), _READY)
 
 
 def _scaled_object(live: Object | None) -> Verdict:
@@ -117,7 +117,7 @@ def _scaled_object(live: Object | None) -> Verdict:
     if ready is None or not _is_initialized(live):
         return Verdict("False", "ScaledObjectProgressing", "ScaledObject conditions not yet available")
     if ready.get("status") == "False":
-        return _said(ready)
+        return _verdict_of(ready)
     if ready.get("status") != "True":
         return Verdict("False", "ScaledObjectProgressing", "ScaledObject is not yet ready")
     return _READY
@@ -128,7 +128,7 @@ def _is_initialized(live: Object | None) -> bool:
     return all(find(_conditions(live), kind) for kind in ("Ready", "Active", "Fallback", "Paused"))
 
 
-def _said(condition: Object) -> Verdict:
+def _verdict_of(condition: Object) -> Verdict:
     return Verdict("False", condition.get("reason", ""), condition.get("message", ""))
 
 

@@ -52,7 +52,7 @@ def attach_model(observed: Observed, pod: Object, target: Target, account: Objec
     `account` is the pod's ServiceAccount if it names one, `live` the pod as it is deployed. Raises `Refused` with what
     is wrong, or `Needs` with what has to be known.
     """
-    uri = _located(observed)
+    uri = _model_location(observed)
     if not uses_initializer(observed):
         return
     downloads = [adapter.source for adapter in target.adapters if adapter.is_downloaded]
@@ -90,7 +90,7 @@ def model_uri(observed: Observed) -> str:
     return observed.spec.model.uri
 
 
-def _located(observed: Observed) -> str:
+def _model_location(observed: Observed) -> str:
     """Where the model is: at its URI, or on the claim of a node-local cache."""
     uri = model_uri(observed)
     if "://" not in uri:

@@ -66,7 +66,7 @@ class Forwarder:
             return redirection(rule.redirect, target, rule.match)
         if not rule.backends:
             return refusal(500, f"{rule.origin} names no backend")
-        backend = _chosen(rule.backends)
+        backend = _choose(rule.backends)
         if backend is None:
             return refusal(500, f"{rule.origin} gives every backend the weight 0")
         request[SERVICE] = f"{backend.namespace}/{backend.service}"
@@ -103,7 +103,7 @@ class Forwarder:
     async def _attempts(
         self, request: web.BaseRequest, out: Outgoing, rule: Rule, backend: Backend
     ) -> web.StreamResponse:
-        """As many as the rule allows; a body that is not there as a whole can be sent but once."""
+        """Allows as many as the rule does; a body that is not there as a whole can be sent but once."""
         further = rule.retry.attempts if isinstance(out.body, bytes | None) else 0
         for number in range(further):
             try:
@@ -195,7 +195,7 @@ class Forwarder:
             await self._session.close()
 
 
-def _chosen(backends: Sequence[Backend]) -> Backend | None:
+def _choose(backends: Sequence[Backend]) -> Backend | None:
     """One of them by weight; None where none has any."""
     if len(backends) == 1:
         return backends[0] if backends[0].weight else None

@@ -92,7 +92,7 @@ async def _pass_back(request: Http2Request, upstream: Stream, out: Outgoing, sta
 async def _pass_back_as_http1(
     request: web.BaseRequest, upstream: Stream, out: Outgoing, status: int
 ) -> web.StreamResponse:
-    """Without trailers: few clients of HTTP/1.1 know any."""
+    """Leaves out trailers: few clients of HTTP/1.1 know any."""
     headers = response_headers(_decoded(upstream.headers), out.filters)
     response = web.StreamResponse(status=status, headers=headers)
     request[BEGUN] = response

@@ -43,7 +43,7 @@ def gateway_status(gateway: Object, gateways: Gateways, routes: Iterable[Object]
 
 
 def route_status(route: Object, gateways: Gateways, exists: Exists, now: str) -> Object:
-    """With what other controllers said about Gateways of theirs left as it is."""
+    """Returns the status; what other controllers said about Gateways of theirs is left as it is."""
     before: Sequence[Object] = dig(route, "status", "parents") or ()
     others = [each for each in before if each.get("controllerName") != CONTROLLER]
     ours = [each for each in before if each.get("controllerName") == CONTROLLER]
@@ -116,7 +116,7 @@ def condition(kind: str, obj: Object, problem: Reason | None, message: str, reas
 
 
 def dated(conditions: list[Object], before: Iterable[Object] | None, now: str) -> list[Object]:
-    """With the times at which their statuses changed last."""
+    """Adds the times at which their statuses changed last."""
     known = {each["type"]: each for each in before or ()}
     return [
         {**each, "lastTransitionTime": earlier["lastTransitionTime"]}

@@ -26,7 +26,7 @@ def broken_off(request: web.BaseRequest) -> web.StreamResponse | None:
 
 
 def bytes_sent(request: web.BaseRequest, response: web.StreamResponse | None) -> int:
-    """Of the body, as far as it is sent or will be."""
+    """Returns how much of the body is sent or will be."""
     if isinstance(response, web.Response) and not response.prepared:
         return len(response.body) if isinstance(response.body, bytes) else 0
     return int(request.writer.output_size)

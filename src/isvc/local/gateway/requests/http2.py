@@ -156,6 +156,6 @@ class _Writer(AbstractStreamWriter):
 
 
 def encoded(headers: CIMultiDict[str]) -> Headers:
-    """As HTTP/2 has them: in lower case, without those of a connection. Raises ValueError for what is no header."""
+    """Writes headers in lower case, without those of a connection. Raises ValueError for what is no header."""
     lower = ((name.lower(), value) for name, value in headers.items())
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in lower if name not in HOP_BY_HOP]

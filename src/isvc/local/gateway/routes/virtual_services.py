@@ -73,7 +73,7 @@ def _rule(route: Object, namespace: str, origin: str) -> Rule:
 
 
 def _host(name: str, namespace: str) -> str:
-    """As routes are looked up: "" for any, without a port, a short name in full."""
+    """Returns the host as routes are looked up: "" for any, without a port, a short name in full."""
     host = name.partition(":")[0]
     if host == "*":
         return ""

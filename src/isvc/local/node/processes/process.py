@@ -69,7 +69,7 @@ class Reaper:
         )
 
     def new_mark(self) -> str:
-        """For the environment of a process, by which it and its children are known also outside their group."""
+        """Returns a mark, by which a process and its children are known also outside their group."""
         return f"{self._mark}.{next(self._marks)};"
 
     def add(self, group: int) -> None:

@@ -13,7 +13,7 @@ class NotJson(ValueError):
 
 
 def parse(text: bytes | str) -> Any:
-    """Of a key that is there twice the first counts, as it does for GJSON."""
+    """Parses JSON; the first of a key that is there twice counts, as it does for GJSON."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     try:

@@ -33,7 +33,7 @@ def _flatten(value: Any, argument: str) -> Any:
 
 
 def _join(value: Any, argument: str) -> Any:
-    """Of keys that come twice the last counts, or the first where all are preserved."""
+    """Joins objects; the last of keys that come twice counts, or the first where all are preserved."""
     if not isinstance(value, list):
         return value
     objects = [item for item in value if isinstance(item, dict)]

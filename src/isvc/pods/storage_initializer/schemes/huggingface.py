@@ -126,6 +126,6 @@ def _explain_errors(uri: str, host: str) -> Iterator[None]:
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    """What the library's HTTP client raises; which client that is depends on the library's version."""
+    """Returns what the library's HTTP client raises; which client that is depends on the library's version."""
     clients = {"httpx2": "TransportError", "httpx": "TransportError", "requests": "RequestException"}
     return tuple(getattr(sys.modules[name], error) for name, error in clients.items() if name in sys.modules)

@@ -58,7 +58,7 @@ def migrate(config: Object, version: Version, metrics: dict[str, str], tokenizer
 
 
 def use_tokenizer_beside(config: Object) -> None:
-    """For an endpoint picker whose pod has a tokenizer of its own, of versions that knew only this."""
+    """Serves an endpoint picker whose pod has a tokenizer of its own, of versions that knew only this."""
     for plugin in plugins.of_type(config, PRECISE_PREFIX_SCORER):
         given = plugins.section(plugin, "parameters")
         indexer = plugins.section(given, "indexerConfig")
