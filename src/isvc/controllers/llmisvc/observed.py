@@ -34,7 +34,7 @@ class AppliedConfig:
     source: str  # Preset or UserRef
 
     def report(self) -> Object:
-        """As the status has it."""
+        """Returns what the status says of it."""
         return {"name": self.name, "namespace": self.namespace, "source": self.source}
 
 

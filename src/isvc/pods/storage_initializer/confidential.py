@@ -74,7 +74,7 @@ def _key(settings: Settings) -> Any:
 
 
 def _ask_data_hub(address: str, path: str, resource: str) -> bytes:
-    """Without a proxy: what it answers is for nobody else."""
+    """Goes past any proxy: what the hub answers is for nobody else."""
     hub = urlsplit(address)
     connection = http.client.HTTPConnection(hub.hostname or "", hub.port or 80, timeout=_SECONDS)
     try:
@@ -178,7 +178,7 @@ def _decrypt(path: Path, layout: _Layout, key: bytes, write: Callable[[bytes], A
 
 
 def _authenticate(path: Path, layout: _Layout, key: bytes) -> None:
-    """Of AES-CBC with HMAC (RFC 7518, 5.2), where the tag is known before anything is decrypted."""
+    """Checks the tag of AES-CBC with HMAC (RFC 7518, 5.2), which is known before anything is decrypted."""
     code = hmac.new(key, layout.protected + layout.vector, f"sha{layout.header['enc'].rpartition('HS')[2]}")
     for piece in _ciphertext(path, layout):
         code.update(piece)

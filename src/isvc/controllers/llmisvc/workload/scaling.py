@@ -141,7 +141,7 @@ def _variant_labels(observed: Observed, phase: Phase) -> dict[str, str]:
 
 
 def _annotations(observed: Observed, variant: WVASpec) -> dict[str, str]:
-    """By these the variant autoscaler finds what to decide about."""
+    """Returns those by which the variant autoscaler finds what to decide about."""
     model = observed.spec.model
     found = {"llm-d.ai/managed": "true", "llm-d.ai/model-id": model.uri if model.name is None else model.name}
     if variant.variant_cost:
