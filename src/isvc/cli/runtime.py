@@ -41,15 +41,20 @@ def add(name: str, words: tuple[str, ...], requirements: tuple[Path, ...], image
     from isvc.local import runtimes
     from isvc.local.home import Home
 
+    home = Home.default()
+    is_recipe = name in runtimes.RECIPES and not words and not image
+    if not (is_recipe or requirements):
+        raise click.UsageError("the packages are missing: give a file with --requirements")
     try:
-        if name in runtimes.RECIPES and not words and not image:
-            made = runtimes.add_recipe(Home.default().runtimes, name, requirements)
-        elif not requirements:
-            raise click.UsageError("the packages are missing: give a file with --requirements")
+        home.prepare()
+        if is_recipe:
+            made = runtimes.add_recipe(home.runtimes, name, requirements)
         else:
-            made = runtimes.add(Home.default().runtimes, name, requirements, image=image, command=words, python=python)
+            made = runtimes.add(home.runtimes, name, requirements, image=image, command=words, python=python)
     except runtimes.RuntimeFailure as error:
         raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot keep files in {home.root}: {error.strerror or error}") from None
     click.echo(f"pods of the image {made.image} run with {made.python}")
 
 

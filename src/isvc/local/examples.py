@@ -77,13 +77,18 @@ def place_llm(models: Path) -> None:
 
 
 def main() -> None:
-    models = Path(sys.argv[1]) if len(sys.argv) > 1 else folder(Home.default().claims)
-    place_llm(models)
+    home = Home.default()
     try:
+        if len(sys.argv) == 1:
+            home.prepare()
+        models = Path(sys.argv[1]) if len(sys.argv) > 1 else folder(home.claims)
+        place_llm(models)
         if set(missing(models)) & set(NAMES):
             train(models)
     except ModuleNotFoundError as error:
         sys.exit(f"{error}; pip install 'isvc[sklearn]'")
+    except OSError as error:
+        sys.exit(f"cannot put the examples' models in {home.root}: {error.strerror or error}")
 
 
 if __name__ == "__main__":

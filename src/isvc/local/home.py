@@ -102,15 +102,15 @@ class Home:
         return self.root / "run" / "up.json"
 
     def prepare(self) -> None:
-        """Makes the folders. One that others can write to is refused; a group's right to write is taken away."""
+        """Makes the folders, for their owner alone. One that others could have put something into is refused."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = self.root.stat()
         if found.st_uid != os.getuid():
             raise UnsafeHome(f"it belongs to another user (uid {found.st_uid}); choose another folder with ISVC_HOME")
         if found.st_mode & stat.S_IWOTH:
             raise UnsafeHome("every user can write to it; choose another folder with ISVC_HOME, or `chmod go-w` it")
-        if found.st_mode & stat.S_IWGRP:
-            self.root.chmod(stat.S_IMODE(found.st_mode) & ~stat.S_IWGRP)
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            self.root.chmod(0o700)
         for folder in (self.logs, self.claims, self.processes, self.certificates):
             folder.mkdir(parents=True, exist_ok=True)
 

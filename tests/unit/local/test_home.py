@@ -74,11 +74,28 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
         Home(tmp_path / "theirs").prepare()
 
 
-def test_a_groups_right_to_write_is_taken_away(tmp_path):
+@pytest.mark.parametrize("mode", [0o775, 0o755, 0o750, 0o711])
+def test_what_others_may_do_in_it_is_taken_away(tmp_path, mode):
     (tmp_path / "ours").mkdir()
-    (tmp_path / "ours").chmod(0o775)
+    (tmp_path / "ours").chmod(mode)
     Home(tmp_path / "ours").prepare()
-    assert (tmp_path / "ours").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "ours").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("-m", "isvc.local.examples"),
+        ("-c", "from isvc.cli import main; main()", "runtime", "add", "mine", "--requirements", os.devnull),
+    ],
+)
+def test_whoever_makes_it_first_makes_it_private(tmp_path, command):
+    home = tmp_path / "home"
+    done = subprocess.run(
+        [sys.executable, "-P", *command], env={**os.environ, "ISVC_HOME": str(home)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert home.stat().st_mode & 0o777 == 0o700
 
 
 def test_logs_are_private_even_if_they_were_not(tmp_path):
