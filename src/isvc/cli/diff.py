@@ -9,6 +9,7 @@ import click
 
 from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.output import JSON, NAME, YAML, output_option, print_remarks, print_value
+from isvc.serving.environment import SYSTEM_NAMESPACE
 
 if TYPE_CHECKING:
     from isvc.insight.rendering.differences import Difference, Differences
@@ -24,7 +25,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 )
 @cluster_options()
 @click.option(
-    "--system-namespace", default="kserve", show_default=True, help="Where the configuration and presets are."
+    "--system-namespace", default=SYSTEM_NAMESPACE, show_default=True, help="Where the configuration and presets are."
 )
 @click.option(
     "--summary", "brief", is_flag=True, help="List the services and children that would change, without the changes."

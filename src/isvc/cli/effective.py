@@ -9,6 +9,7 @@ import click
 from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.complete import complete_services
 from isvc.cli.output import JSON, YAML, output_option, print_table, print_value
+from isvc.serving.environment import SYSTEM_NAMESPACE
 
 if TYPE_CHECKING:
     from isvc.insight.rendering.sources import Field
@@ -22,7 +23,7 @@ _COLOURS = {"service": "green", "default": "bright_black", "controller": "bright
 @click.argument("name", shell_complete=complete_services)
 @cluster_options()
 @click.option(
-    "--system-namespace", default="kserve", show_default=True, help="Where the configuration and presets are."
+    "--system-namespace", default=SYSTEM_NAMESPACE, show_default=True, help="Where the configuration and presets are."
 )
 @output_option(JSON, YAML)
 def command(cluster: Cluster, name: str, system_namespace: str, output: str | None) -> None:

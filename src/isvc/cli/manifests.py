@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
+from isvc.serving.environment import SYSTEM_NAMESPACE
+
 
 @click.command()
-@click.option("-n", "--namespace", default="kserve", show_default=True, help="The namespace of the managers.")
+@click.option("-n", "--namespace", default=SYSTEM_NAMESPACE, show_default=True, help="The namespace of the managers.")
 @click.option(
     "--crds",
     "kinds",

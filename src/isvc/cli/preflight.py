@@ -8,6 +8,7 @@ import click
 
 from isvc.cli.cluster import Cluster, cluster_options
 from isvc.cli.output import JSON, YAML, output_option, print_value
+from isvc.serving.environment import SYSTEM_NAMESPACE
 
 if TYPE_CHECKING:
     from isvc.insight.preflight.finding import Finding
@@ -28,7 +29,7 @@ def command(cluster: Cluster, takeover: bool, output: str | None) -> None:
     from isvc.insight.preflight.checks import preflight
     from isvc.insight.preflight.finding import Level
 
-    findings = cluster.run(lambda client: preflight(client, cluster.namespace or "kserve"))
+    findings = cluster.run(lambda client: preflight(client, cluster.namespace or SYSTEM_NAMESPACE))
     if output:
         print_value([finding._asdict() for finding in findings], output)
     else:
@@ -45,7 +46,7 @@ def _take_over(cluster: Cluster, *, quiet: bool) -> int:
     from isvc.insight.rendering.differences import Differences, compare
     from isvc.programs.options import Options
 
-    options = Options(system_namespace=cluster.namespace or "kserve")
+    options = Options(system_namespace=cluster.namespace or SYSTEM_NAMESPACE)
     compared = cluster.run(lambda client: compare(client, (), options))
     taken = Differences(found=compared.pending)
     for warning in compared.warnings:

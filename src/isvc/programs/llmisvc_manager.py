@@ -24,8 +24,8 @@ from isvc.programs.options import LLMOptions, Options
 from isvc.programs.program import Program
 from isvc.programs.webhooks import LLM_WEBHOOKS
 from isvc.serving.config import Config
-from isvc.serving.environment import SYSTEM_NAMESPACE, WILDCARD_LABEL
-from isvc.serving.llm.presets import PREFIX, Settings, render_preset
+from isvc.serving.environment import PRESET_PREFIX, SYSTEM_NAMESPACE, WILDCARD_LABEL
+from isvc.serving.llm.presets import Settings, render_preset
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit import logs
 from isvc.toolkit.address import Address
@@ -129,7 +129,7 @@ def command(
 def llm_options(environment: Mapping[str, str]) -> LLMOptions:
     """How presets are called and whether they can be deleted, which environment variables choose."""
     return LLMOptions(
-        preset_prefix=environment.get("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", PREFIX),
+        preset_prefix=environment.get("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", PRESET_PREFIX),
         pin_presets=flags.go_bool(environment.get("LLM_INFERENCE_SERVICE_VERSIONED_CONFIG", "true")),
         wildcard_label=environment.get("GATEWAY_API_WILDCARD_HOSTNAME") or WILDCARD_LABEL,
         keep_presets=flags.go_bool(environment.get("PREVENT_WELL_KNOWN_CONFIG_DELETION", "true")),

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from isvc.serving.environment import KNATIVE_NAMESPACE, SYSTEM_NAMESPACE, WILDCARD_LABEL, Environment
-from isvc.serving.llm.presets import PREFIX
+from isvc.serving.environment import KNATIVE_NAMESPACE, PRESET_PREFIX, SYSTEM_NAMESPACE, WILDCARD_LABEL, Environment
 from isvc.toolkit.address import Address
 
 METRICS: Final = Address("", 8080)
@@ -28,7 +27,7 @@ class TLS:
 class LLMOptions:
     """Options of llmisvc-manager alone."""
 
-    preset_prefix: str = PREFIX
+    preset_prefix: str = PRESET_PREFIX
     pin_presets: bool = True
     wildcard_label: str = WILDCARD_LABEL
     keep_presets: bool = True

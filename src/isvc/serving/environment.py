@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from isvc.serving.llm.presets import PREFIX
-
 SYSTEM_NAMESPACE: Final = "kserve"
 KNATIVE_NAMESPACE: Final = "knative-serving"
 WILDCARD_LABEL: Final = "inference"
+PRESET_PREFIX: Final = "kserve-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,6 @@ class Environment:
     knative_namespace: str = KNATIVE_NAMESPACE
     cluster_wide: bool = True
     revision_limit: int = 10
-    preset_prefix: str = PREFIX
+    preset_prefix: str = PRESET_PREFIX
     pin_presets: bool = True
     wildcard_label: str = WILDCARD_LABEL

@@ -25,10 +25,11 @@ from isvc.controllers.llmisvc.scheduler.features import wants_latency_predictor,
 from isvc.controllers.llmisvc.workload.lora import resolve_adapters
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.patch import PatchError
+from isvc.serving.environment import PRESET_PREFIX
 from isvc.serving.llm import names
 from isvc.serving.llm.labels import workload_selector
 from isvc.serving.llm.merge import lay_over, merge_specs
-from isvc.serving.llm.presets import PREFIX, PresetError, Settings, preset_names, render_preset
+from isvc.serving.llm.presets import PresetError, Settings, preset_names, render_preset
 from isvc.serving.refused import Refused
 
 SYSTEM_SCHEDULER_CONFIG: Final = "config-scheduler-"
@@ -49,7 +50,7 @@ class Sources:
     config_map: Callable[[str, str], Object | None]
     """A ConfigMap by namespace and name."""
     system_namespace: str
-    prefix: str = PREFIX
+    prefix: str = PRESET_PREFIX
     pinned: bool = True
     """Whether the names of presets stay what they were when a service was first seen."""
 

@@ -15,6 +15,7 @@ from isvc.api import DecodeError
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.serving import names
 from isvc.serving.config import Config
+from isvc.serving.environment import PRESET_PREFIX
 from isvc.serving.llm import gojson
 from isvc.serving.llm.functions import FUNCTIONS
 from isvc.serving.llm.gotypes import go_type
@@ -22,7 +23,6 @@ from isvc.serving.llm.template import Template, action_at, path_at
 from isvc.serving.templates import TemplateError, fill
 from isvc.serving.templates.values import BOOL, STRING, Field, Type, Value
 
-PREFIX = "kserve-"
 _PRESETS = (
     "template",
     "decode-template",
@@ -76,7 +76,7 @@ class Settings:
         )
 
 
-def preset_names(prefix: str = PREFIX) -> frozenset[str]:
+def preset_names(prefix: str = PRESET_PREFIX) -> frozenset[str]:
     """Returns the configurations that come with the product and apply by themselves."""
     return frozenset(f"{prefix}config-llm-{name}" for name in _PRESETS)
 
