@@ -37,7 +37,7 @@ class KubeApi:
     certificate_authority: str
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """One request as the administrator; raises urllib.error.HTTPError unless it succeeds."""
+        """Sends one request as the administrator; raises urllib.error.HTTPError unless it succeeds."""
         request = urllib.request.Request(self.url + path, method=method)  # noqa: S310
         request.add_header("Authorization", f"Bearer {self.token}")
         data = None

@@ -40,7 +40,7 @@ class AutoscalerClass(StrEnum):
 
 
 def is_stopped(obj: Object) -> bool:
-    """Whether people asked for the service to be stopped: `serving.kserve.io/stop: "true"`, in any case."""
+    """Returns whether people asked for the service to be stopped: `serving.kserve.io/stop: "true"`, in any case."""
     return asks_to_stop(annotations_of(obj))
 
 
@@ -49,5 +49,5 @@ def asks_to_stop(annotations: Mapping[str, str]) -> bool:
 
 
 def wants_local_model(obj: Object) -> bool:
-    """Whether the service may use a model cached on its node. Any value of the annotation says no."""
+    """Returns whether the service may use a model cached on its node. Any value of the annotation says no."""
     return DISABLE_LOCAL_MODEL not in annotations_of(obj)

@@ -13,7 +13,7 @@ _MODEL_STATES = ["", "ModelDownloadPending", "ModelDownloading", "ModelDownloade
 
 
 def covers_uri(source: str, uri: str) -> bool:
-    """Whether a cache of `source` also holds `uri`: the same place, or one below it."""
+    """Returns whether a cache of `source` also holds `uri`: the same place, or one below it."""
     return f"{uri.rstrip('/')}/".startswith(f"{source.rstrip('/')}/")
 
 

@@ -119,7 +119,7 @@ class ServingRuntimeSpec(Spec):
         return self.worker_spec is not None
 
     def speaks(self, protocol: str) -> bool:
-        """Whether a model of this protocol can be served; a runtime that names no protocol speaks any."""
+        """Returns whether a model of this protocol can be served; a runtime that names no protocol speaks any."""
         return not protocol or not self.protocol_versions or protocol in self.protocol_versions
 
 

@@ -65,7 +65,7 @@ class Sessions:
         return hmac.new(self._key, request.cookies.get(self._name, "").encode(), "sha256").hexdigest()
 
     async def is_own_form(self, request: web.Request) -> bool:
-        """Whether a request that changes something comes from a page of ours, or from a program with a token."""
+        """Returns whether a request that changes something comes from a page of ours or a program with a token."""
         if _bearer(request):
             return True
         return _is_same(str((await request.post()).get("csrf", "")), self.csrf(request))

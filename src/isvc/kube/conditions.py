@@ -66,7 +66,7 @@ class Conditions:
         return self._items.get(kind)
 
     def status(self, kind: str) -> str:
-        """True, False or Unknown, which a missing condition also is."""
+        """Returns True, False or Unknown, which a missing condition also is."""
         return str(self._items.get(kind, {}).get("status", UNKNOWN))
 
     def is_happy(self) -> bool:

@@ -28,7 +28,7 @@ ZERO_MATTERS: Final = frozenset(
 
 
 def covers(live: Any, desired: Any, field: str = "", parent: str = "") -> bool:
-    """Whether `live` has everything `desired` has: maps as subsets, lists in full and in order."""
+    """Returns whether `live` has everything `desired` has: maps as subsets, lists in full and in order."""
     if isinstance(desired, dict):
         if live is None:
             return all(covers(None, value, key, field) for key, value in desired.items())
@@ -59,7 +59,7 @@ def same_scalar(live: Any, desired: Any, field: str = "", parent: str = "") -> b
 
 
 def equivalent(one: Any, other: Any) -> bool:
-    """Whether two statuses say the same: equal, but for entries that are null or empty, which say nothing.
+    """Returns whether two statuses say the same: equal, but for entries that are null or empty, which say nothing.
 
     Mostly they are the same to the letter, which is seen at a fraction of the cost.
     """

@@ -24,7 +24,7 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
 
 
 def load_all(text: str | bytes) -> list[Any]:
-    """The documents of a text that can be trusted not to be nested too deeply, but for empty ones."""
+    """Returns the documents of a text that can be trusted not to be nested too deeply, but for empty ones."""
     return [document for document in yaml.load_all(text, Loader=Loader) if document]
 
 

@@ -27,7 +27,7 @@ def controller_of(obj: Object) -> Object | None:
 
 
 def is_left_by_namesake(obj: Object, owner: Object) -> bool:
-    """Whether the object was controlled by an owner of this kind and name that is gone: there is only one at a time."""
+    """Returns whether an owner of this kind and name controlled the object and is gone: there is only one at a time."""
     ref = controller_of(obj)
     if ref is None or ref.get("uid") == uid_of(owner):
         return False

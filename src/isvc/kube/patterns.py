@@ -48,7 +48,7 @@ class Replacement:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the pattern is found in the text; one that is no pattern is found nowhere."""
+    """Returns whether the pattern is found in the text; one that is no pattern is found nowhere."""
     try:
         return bool(_compile(pattern).Match(text))
     except re2.error:

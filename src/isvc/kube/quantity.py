@@ -144,7 +144,7 @@ def _interpret(suffix: str) -> tuple[int, int, Notation]:
 
 
 def _prints_back(whole: str, fraction: str, exponent: int, notation: Notation) -> bool:
-    """Whether Kubernetes keeps the text as it was written: it skips the canonical form for what looks canonical."""
+    """Returns whether Kubernetes keeps the text as it was written, which it does with what looks canonical."""
     digits = whole + fraction
     if notation is Notation.BINARY:
         precision = 15 - len(whole) - int(exponent * 3 / 10) - 1

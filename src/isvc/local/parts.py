@@ -64,7 +64,7 @@ def connect(path: Path) -> Client:
 
 
 def certificate(folder: Path) -> bytes:
-    """The authority to trust of the webhooks' certificate, which is made when there is none that lasts."""
+    """Returns the authority to trust of the webhooks' certificate, which is made when there is none that lasts."""
     return serving_certificate(folder, SystemClock().now())
 
 
@@ -72,7 +72,7 @@ PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM)
 
 
 def manager(program: Program, config: ClusterConfig, webhook_port: int, cert_dir: Path) -> Manager:
-    """A program's manager on this machine alone: no lease, no probes, webhooks on the loopback address."""
+    """Returns a program's manager on this machine alone: no lease, no probes, webhooks on the loopback address."""
     webhooks = Address("127.0.0.1", webhook_port)
     options = Options(metrics=None, health_probes=None, webhooks=webhooks, webhook_cert_dir=cert_dir)
     return build(program, config, options)
@@ -163,6 +163,6 @@ def _sandbox(client: Client, gateway_port: int) -> Sandbox:
 
 
 def proxy_env(proxy: str) -> dict[str, str]:
-    """How processes reach Services by name: every http:// request goes through the gateway, this machine's apart."""
+    """Returns how processes reach Services by name: http:// requests go through the gateway, this machine's apart."""
     direct = "localhost,127.0.0.1,::1"
     return {"http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct, "NO_PROXY": direct}

@@ -99,7 +99,7 @@ class Stack:
         return running
 
     def _webhook_ports(self, programs: Iterable[Program], spare: Ports) -> dict[Program, int]:
-        """Those of the last start, if they are free: CRDs name them, and changing a large CRD takes a while."""
+        """Returns those of the last start, if they are free: CRDs name them, and changing a large CRD takes a while."""
         last = self.home.webhook_ports()
         ports = {
             program: port if (port := last.get(program.name, 0)) and is_free(port) else spare.one()
@@ -169,7 +169,7 @@ async def _finish(task: asyncio.Task[None]) -> None:
 
 
 def port_or_free(wanted: int | None, default: int, spare: Ports) -> int:
-    """The port, if it is free; another one in place of a default that is taken, or if 0 asks for any."""
+    """Returns the port, if it is free; another one in place of a default that is taken, or if 0 asks for any."""
     if wanted == 0 or (wanted is None and not is_free(default)):
         return spare.one()
     port = default if wanted is None else wanted

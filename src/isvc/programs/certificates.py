@@ -22,7 +22,7 @@ MOUNTED: Final = Path("k8s-webhook-server") / "serving-certs"
 def webhook_certificates(
     client: Client, *, service: str, secret: str, namespace: str, targets: Targets, cert_dir: Path | None
 ) -> tuple[Path, list[Service]]:
-    """The folder with tls.crt and tls.key, and the services that keep it up to date.
+    """Returns the folder with tls.crt and tls.key, and the services that keep it up to date.
 
     A certificate of our own carries the name of the webhooks' Service and is shared by all replicas through a Secret.
     """
@@ -43,7 +43,10 @@ def webhook_certificates(
 
 
 def mounted_certificate(temporary: Path, trusted: Collection[int]) -> Path | None:
-    """The mounted certificate. Every user of the machine can make this folder, so its owner has to be trusted."""
+    """Returns the mounted certificate.
+
+    Every user of the machine can make this folder, so its owner has to be trusted.
+    """
     folder = temporary / MOUNTED
     if not (folder / "tls.crt").exists():
         return None
@@ -62,7 +65,7 @@ class PrivateFolder:
         self.path = Path(self._folder.name)
 
     async def start(self) -> None:
-        """Nothing to do: the folder is there from the beginning."""
+        """Does nothing: the folder is there from the beginning."""
 
     async def stop(self) -> None:
         self._folder.cleanup()

@@ -27,7 +27,7 @@ PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM)
 
 
 def kinds(namespace: str, *, certificate: str = "", authority: str = "") -> list[Object]:
-    """The CRDs, described; those of several versions always with the webhook that converts them.
+    """Returns the CRDs, described; those of several versions always with the webhook that converts them.
 
     The API server trusts the webhook by the authority of a Certificate of cert-manager's, by one that is given (PEM in
     base64), or by one that a manager writes later.
@@ -47,7 +47,7 @@ def kinds(namespace: str, *, certificate: str = "", authority: str = "") -> list
 
 
 def webhooks(program: Program, namespace: str) -> list[Object]:
-    """The webhook configurations of a manager.
+    """Returns the webhook configurations of a manager.
 
     Runtimes and presets that ship are created, and written again as they are, without asking it: they are installed
     together with it, before it runs, and rolled back when it does not.

@@ -33,12 +33,12 @@ def address(text: str) -> Address | None:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The parts of `a,b`, each once."""
+    """Returns the parts of `a,b`, each once."""
     return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
 def duration(text: str) -> float:
-    """The seconds of `1h` or `1m30s`."""
+    """Returns the seconds of `1h` or `1m30s`."""
     parts = re.findall(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)", text)
     if not parts or "".join(map("".join, parts)) != text:
         raise click.BadParameter(f"{text!r} is no duration: write 30s, 5m or 1h30m")
@@ -46,7 +46,7 @@ def duration(text: str) -> float:
 
 
 def shared_flags(defaults: Options) -> Callable[[F], F]:
-    """The flags that all managers have."""
+    """Returns the flags that all managers have."""
     options = (
         click.option("--metrics-addr", type=address, default=str(defaults.metrics), show_default=True,
                      help="Where metrics are served; 0 for nowhere."),
@@ -80,7 +80,7 @@ def shared_flags(defaults: Options) -> Callable[[F], F]:
 
 
 def options_from(defaults: Options, flags: dict[str, Any]) -> Options:
-    """The options that the shared flags and the environment choose."""
+    """Returns the options that the shared flags and the environment choose."""
     suites = tuple(suite.strip() for suite in flags["tls_cipher_suites"].split(",") if suite.strip())
     return replace(
         defaults,

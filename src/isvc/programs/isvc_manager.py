@@ -95,7 +95,7 @@ def command(with_llmisvc: bool, **given: Any) -> None:
 
 
 def _llmisvc(options: Options, given: Mapping[str, Any]) -> Options:
-    """The options of llmisvc-manager in this process: its own addresses and certificate, and all else as here."""
+    """Returns the options of llmisvc-manager in this process: its own addresses and certificate, all else as here."""
     from isvc.programs.llmisvc_manager import llm_options, warn_of_limits  # most run without
 
     warn_of_limits(options)

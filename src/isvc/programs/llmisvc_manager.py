@@ -127,7 +127,7 @@ def command(
 
 
 def llm_options(environment: Mapping[str, str]) -> LLMOptions:
-    """How presets are called and whether they can be deleted, which environment variables choose."""
+    """Returns how presets are called and whether they can be deleted, which environment variables choose."""
     return LLMOptions(
         preset_prefix=environment.get("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", PRESET_PREFIX),
         pin_presets=flags.go_bool(environment.get("LLM_INFERENCE_SERVICE_VERSIONED_CONFIG", "true")),

@@ -70,5 +70,5 @@ def knative_namespace(environment: Mapping[str, str]) -> str:
 
 
 def system_namespace(environment: Mapping[str, str]) -> str:
-    """The namespace of the configuration, the lease and the certificates: the pod's own."""
+    """Returns the namespace of the configuration, the lease and the certificates: the pod's own."""
     return environment.get("POD_NAMESPACE") or SYSTEM_NAMESPACE

@@ -51,7 +51,7 @@ class Program:
 
 
 def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
-    """The manager with all its parts, ready to run. Nothing is sent before it runs."""
+    """Returns the manager with all its parts, ready to run. Nothing is sent before it runs."""
     client, clock = Client.connect(config), SystemClock()
     cache = Cache(client, namespaces=options.namespaces)
     metrics = Metrics()

@@ -89,7 +89,7 @@ ClientConfig: TypeAlias = Callable[[str], Object]
 
 
 def routes(webhooks: Iterable[Webhook], context: WebhookContext) -> dict[str, Route]:
-    """The handler at each path."""
+    """Returns the handler at each path."""
     served: dict[str, Route] = {}
     for webhook in webhooks:
         if isinstance(webhook, ConversionWebhook):
@@ -107,7 +107,7 @@ def reads(webhooks: Iterable[Webhook], system_namespace: str) -> list[Read]:
 
 
 def targets(webhooks: Iterable[Webhook], service: str) -> Targets:
-    """The objects whose caBundle has to be set, where they name the Service."""
+    """Returns the objects whose caBundle has to be set, where they name the Service."""
     named: dict[str, list[str]] = {"MutatingWebhookConfiguration": [], "ValidatingWebhookConfiguration": [], "crds": []}
     for webhook in webhooks:
         if isinstance(webhook, ConversionWebhook):
@@ -119,7 +119,7 @@ def targets(webhooks: Iterable[Webhook], service: str) -> Targets:
 
 
 def configurations(webhooks: Iterable[Webhook], client_config: ClientConfig) -> list[Object]:
-    """The Mutating- and ValidatingWebhookConfigurations."""
+    """Returns the Mutating- and ValidatingWebhookConfigurations."""
     made: dict[tuple[str, str], Object] = {}
     for webhook in webhooks:
         if isinstance(webhook, AdmissionWebhook):
@@ -130,7 +130,7 @@ def configurations(webhooks: Iterable[Webhook], client_config: ClientConfig) -> 
 
 
 def conversions(webhooks: Iterable[Webhook], client_config: ClientConfig) -> dict[str, Object]:
-    """The `spec.conversion` of each CRD, by the CRD's name."""
+    """Returns the `spec.conversion` of each CRD, by the CRD's name."""
     return {
         str(resource): {
             "strategy": "Webhook",

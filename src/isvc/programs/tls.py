@@ -35,7 +35,7 @@ def restrict(context: ssl.SSLContext, tls: TLS) -> None:
 
 
 def protection(client: Client, tls: TLS) -> Protection:
-    """A self-signed certificate, as in controller-runtime, and the API server's word on who may read."""
+    """Returns a self-signed certificate, as in controller-runtime, and the API server's word on who may read."""
     now = SystemClock().now()
     pair = issue_serving(issue_authority("isvc metrics", now), ("localhost",), now, life=AUTHORITY_LIFE)
     context = server_context(pair)

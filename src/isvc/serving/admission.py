@@ -82,5 +82,5 @@ def warnings(service: InferenceService, config: Config) -> Iterator[str]:
 
 
 def _scales_to_zero(annotations: Mapping[str, str]) -> bool:
-    """Whether it does: KEDA does, and a fixed number of replicas is what it is."""
+    """Returns whether it does: KEDA does, and a fixed number of replicas is what it is."""
     return annotations.get(AUTOSCALER_CLASS) in (AutoscalerClass.KEDA, AutoscalerClass.NONE, AutoscalerClass.EXTERNAL)

@@ -80,7 +80,7 @@ def model_name(service: InferenceService) -> str:
 
 
 def is_multi_model(predictor: PredictorSpec) -> bool:
-    """Whether the predictor is an empty server that trained models are added to: nothing of its own to load."""
+    """Returns whether the predictor is an empty server that trained models are added to: nothing of its own to load."""
     if containers := _containers(predictor.pod):
         variables = containers[0].get("env") or []
         return any(v.get("name") == "MULTI_MODEL_SERVER" and v.get("value") == "true" for v in variables)

@@ -73,7 +73,7 @@ def _summarize(ready: Object, conditions: list[Object]) -> Object:
 
 
 def _waits(condition: Object) -> bool:
-    """Whether the condition only waits for another one, by the reason that explanations give for that."""
+    """Returns whether the condition only waits for another one, by the reason that explanations give for that."""
     return str(condition["reason"]).startswith("WaitingFor")
 
 

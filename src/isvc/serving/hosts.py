@@ -36,7 +36,7 @@ class IngressSettings(Protocol):
 
 
 def is_subdomain(name: str) -> bool:
-    """Whether it is a DNS subdomain as Kubernetes defines it."""
+    """Returns whether it is a DNS subdomain as Kubernetes defines it."""
     return 0 < len(name) <= 253 and all(DNS_LABEL.fullmatch(part) for part in name.split("."))
 
 
@@ -153,10 +153,10 @@ def service_host(name: str, namespace: str) -> str:
 
 
 def is_cluster_local(service: Object, settings: IngressSettings) -> bool:
-    """Whether a service stays inside the cluster: by its own label, or because the ingress domain is the cluster's."""
+    """Returns whether a service stays inside the cluster: by its own label, or by the ingress domain."""
     return labels_of(service).get(VISIBILITY) == "cluster-local" or settings.ingress_domain == CLUSTER_LOCAL_DOMAIN
 
 
 def is_hidden(service: Object, settings: IngressSettings) -> bool:
-    """Whether a service gets no ingress: it stays inside the cluster, or nobody gets one."""
+    """Returns whether a service gets no ingress: it stays inside the cluster, or nobody gets one."""
     return settings.disable_ingress_creation or is_cluster_local(service, settings)

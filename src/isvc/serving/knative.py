@@ -177,7 +177,7 @@ def checked_initial_scale(annotations: Mapping[str, str], *, zero_allowed: bool)
 
 
 def zero_initial_scale_allowed(config_autoscaler: Object | None) -> bool:
-    """Whether Knative's own configuration allows it, which it does not by default."""
+    """Returns whether Knative's own configuration allows it, which it does not by default."""
     value: Any = dig(config_autoscaler or {}, "data", "allow-zero-initial-scale")
     return str(value or "").lower() in ("1", "t", "true")
 

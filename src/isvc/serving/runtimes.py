@@ -70,7 +70,7 @@ class Runtime:
         return next((offered.priority for offered in formats if offered.name == model_format), None)
 
     def supports(self, model: ModelFormat, *, chosen: bool) -> bool:
-        """Whether the format is offered; to models that did not choose this runtime, only with autoSelect."""
+        """Returns whether the format is offered; to models that did not choose this runtime, only with autoSelect."""
         return any(
             offered.name == model.name and model.version in (None, offered.version)
             for offered in self.spec.supported_model_formats

@@ -49,7 +49,7 @@ class Context:
 
 
 def _replacing(before: Object, after: Object) -> Object:
-    """The merge patch that leaves nothing of `before` where `after` is silent."""
+    """Returns the merge patch that leaves nothing of `before` where `after` is silent."""
     gone = {key: None for key in before if key not in after}
     return gone | {
         key: _replacing(before[key], value) if isinstance(value, dict) and isinstance(before.get(key), dict) else value

@@ -59,7 +59,7 @@ def owner_of(resource: Resource) -> OwnerOf:
 
 
 def spec_changed(before: Object | None, after: Object | None) -> bool:
-    """Whether an object was created or deleted, or its spec is another."""
+    """Returns whether an object was created or deleted, or its spec is another."""
     return before is None or after is None or before.get("spec") != after.get("spec")
 
 

@@ -56,7 +56,7 @@ class Election:
         self._problem = ""
 
     def holds(self) -> bool:
-        """Whether we may act at this very moment."""
+        """Returns whether we may act at this very moment."""
         return self._renewed_at is not None and self._clock.monotonic() < self._renewed_at + self._renew_seconds
 
     def check(self) -> None:

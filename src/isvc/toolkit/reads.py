@@ -35,7 +35,7 @@ class Read:
     indexers: Mapping[str, Indexer] = field(default_factory=dict)
 
     def covers(self, obj: Object) -> bool:
-        """Whether a watch with this selection brings the object."""
+        """Returns whether a watch with this selection brings the object."""
         return (
             self.namespace in ("", namespace_of(obj))
             and (not self.labels or LabelSelector.parse(self.labels).matches(labels_of(obj)))
@@ -43,7 +43,7 @@ class Read:
         )
 
     def includes(self, other: Read) -> bool:
-        """Whether every object that the other selects is selected here, too."""
+        """Returns whether every object that the other selects is selected here, too."""
         return (
             self.namespace in ("", other.namespace)
             and self.labels in ("", other.labels)

@@ -23,7 +23,7 @@ async def own_name(client: Client) -> str:
 
 
 async def may(client: Client, verb: str, group: str, plural: str, namespace: str = "") -> bool:
-    """Whether we may do that in a namespace; without one, in all of them."""
+    """Returns whether we may do that in a namespace; without one, in all of them."""
     asked = {"verb": verb, "group": group, "resource": plural, **({"namespace": namespace} if namespace else {})}
     review = {
         "apiVersion": SELF_ACCESS_REVIEWS.api_version,

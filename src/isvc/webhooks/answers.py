@@ -24,7 +24,7 @@ def answer(request: AdmissionRequest, verdict: Verdict, code: int = 403) -> Admi
 
 
 def refusing_malformed(handler: Handler) -> Handler:
-    """The handler, with objects that are not of their types refused as bad requests."""
+    """Returns the handler, with objects that are not of their types refused as bad requests."""
 
     def handled(request: AdmissionRequest) -> AdmissionResponse:
         try:
@@ -39,7 +39,7 @@ def refusing_malformed(handler: Handler) -> Handler:
 
 
 def _without_nulls(obj: Object) -> Object:
-    """The object without its null fields, which mean the same as absent ones."""
+    """Returns the object without its null fields, which mean the same as absent ones."""
     if not isinstance(obj, dict):
         raise DecodeError("", "expected an object")
     if not isinstance(obj.get("metadata"), dict | None):
@@ -48,7 +48,7 @@ def _without_nulls(obj: Object) -> Object:
 
 
 def validator(judge: Callable[[AdmissionRequest], Verdict], code: int = 403) -> Handler:
-    """A handler that judges what is stored; deletions pass."""
+    """Returns a handler that judges what is stored; deletions pass."""
 
     def validate(request: AdmissionRequest) -> AdmissionResponse:
         return allow() if request.operation == "DELETE" else answer(request, judge(request), code)

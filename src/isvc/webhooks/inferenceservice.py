@@ -35,7 +35,7 @@ def defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:
 
 
 def add_finalizer(service: Object) -> Object:
-    """The service with its controller's finalizer from the start, which spares the controller a write.
+    """Returns the service with its controller's finalizer from the start, which spares the controller a write.
 
     A ModelMesh service without a transformer is another controller's.
     """
@@ -64,7 +64,7 @@ def service_validator(configuration: Callable[[], Config]) -> Handler:
 
 
 def _with_namespace(request: AdmissionRequest) -> Object:
-    """The object with the namespace it is created in."""
+    """Returns the object with the namespace it is created in."""
     return {**request.object, "metadata": {**request.object["metadata"], "namespace": request.namespace}}
 
 

@@ -52,7 +52,7 @@ class LiveReads:
         return task
 
     def after(self, question: Question) -> Question | None:
-        """What was asked for after this, the last time."""
+        """Returns what was asked for after this, the last time."""
         return self._followed.get(question)
 
     def note(self, question: Question, then: Question | None) -> None:

@@ -60,7 +60,7 @@ def llm_defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handle
 
 
 def _as_first_written(service: Object) -> Object:
-    """A new service as the controller's first write would leave it, which that write therefore saves.
+    """Returns a new service as the controller's first write would leave it, which that write therefore saves.
 
     It has its finalizer, and its spec is spelled as a program in Go would write it down again.
     """
@@ -99,7 +99,7 @@ def llm_config_validator(configuration: Configuration, presets: Presets) -> Hand
 
 
 def try_templates(config: Object, settings: Settings) -> Verdict:
-    """Whether a configuration can be filled in with a service that has about everything."""
+    """Judges whether a configuration can be filled in with a service that has about everything."""
     try:
         render_preset(to_v1alpha2(config) if config.get("apiVersion") == OLD else config, sample_service(), settings)
     except PresetError as error:

@@ -37,7 +37,7 @@ GOOD = Verdict()
 
 
 def changes_nothing(old: Object | None, new: Object) -> bool:
-    """Whether an update leaves alone all that is validated, so that objects older than a rule can still be kept up."""
+    """Returns whether an update leaves alone all that is validated: objects older than a rule can still be kept up."""
     return (
         old is not None
         and all(old.get(part) == new.get(part) for part in {*old, *new} - {"metadata", "status", "apiVersion"})

@@ -76,7 +76,10 @@ def _framework(name: str, spec: PredictorExtensionSpec, path: str) -> Iterator[P
 
 
 def _wants_gpu(spec: PredictorExtensionSpec) -> bool:
-    """Whether it asks for whole or partitioned GPUs of the vendor that the images are for; others bring their own."""
+    """Returns whether it asks for whole or partitioned GPUs of the vendor that the images are for.
+
+    Others bring their own.
+    """
     limits = (spec.container.get("resources") or {}).get("limits") or {}
     return any(name == _GPU or name.startswith(_GPU_SLICE) for name in limits)
 

@@ -29,7 +29,7 @@ _SCALING = ("scaleTarget", "scaleMetric", "autoScaling")
 
 
 def validate_service(new: Object, old: Object | None = None, gpus: Iterable[str] = KNOWN_GPUS) -> Verdict:
-    """Whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
+    """Judges whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
     new = complete(new, InferenceService)
     service = InferenceService.decode(new)
     if old is not None and is_exempt(old, new):

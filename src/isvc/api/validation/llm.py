@@ -21,7 +21,7 @@ _ROUTER = "spec.router"
 
 
 def validate_llm_service(new: Object, old: Object | None = None) -> Verdict:
-    """Whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
+    """Judges whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
     is_old_version = new.get("apiVersion") == OLD
     new = complete(new, v1alpha1.LLMInferenceService if is_old_version else LLMInferenceService)
     service = _decode(new)

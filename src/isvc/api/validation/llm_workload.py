@@ -113,7 +113,7 @@ def _is_amount(value: int | str) -> bool:
 
 
 def _is_none_of_one(value: int | str, *, round_up: bool) -> bool:
-    """Whether the amount, taken of one replica, is none."""
+    """Returns whether the amount, taken of one replica, is none."""
     if isinstance(value, int):
         return value == 0
     percent = int(value[:-1])

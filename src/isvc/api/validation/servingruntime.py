@@ -23,7 +23,7 @@ def validate_runtime(
     kind: type[Runtime] = ServingRuntime,
     gpus: Iterable[str] = KNOWN_GPUS,
 ) -> Verdict:
-    """Whether a runtime may be stored beside `others`, the runtimes that could serve the same models."""
+    """Judges whether a runtime may be stored beside `others`, the runtimes that could serve the same models."""
     new = complete(new, kind)
     runtime = kind.decode(new)
     if runtime.spec.is_disabled or (old is not None and is_exempt(old, new)):

@@ -93,7 +93,7 @@ def _vouch(mark: Path, hosts: list[str], until: datetime) -> None:
 
 
 def _is_current(mark: Path, names: tuple[str, ...], hosts: list[str], lifetime: timedelta, now: datetime) -> bool:
-    """Whether the certificates are there, for these hosts, fit their keys, are valid and not in their last third."""
+    """Returns whether certificates are there, for these hosts, that fit their keys and are not in their last third."""
     try:
         *known, until = mark.read_text().split()
         left = datetime.fromisoformat(until) - now

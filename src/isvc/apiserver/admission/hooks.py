@@ -60,7 +60,7 @@ class Hook:
         return _selector(self.spec.get("objectSelector"))
 
     def matches_rules(self, resource: Resource, subresource: str, operation: str, name: str | None = None) -> bool:
-        """Whether a rule names the resource, and the object where it lists names."""
+        """Returns whether a rule names the resource, and the object where it lists names."""
         rules = [rule for rule in self.spec.get("rules") or () if name is None or _names(rule, name)]
         return any(_rule_matches(rule, resource, subresource, operation) for rule in rules)
 
@@ -71,7 +71,10 @@ class Hook:
         return any(each is not None and selector.matches(labels_of(each)) for each in (obj, old))
 
     def wants_namespace(self, request: AdmissionRequest, obj: Object | None, namespace: Object | None) -> bool:
-        """Whether the namespace's labels match; a namespace is judged by its own, cluster-wide objects always match."""
+        """Returns whether the namespace's labels match.
+
+        A namespace is judged by its own, cluster-wide objects always match.
+        """
         selector = self.namespaces
         if selector is None:
             return True
@@ -86,7 +89,10 @@ class Hook:
         return selector.matches(labels_of(namespace))
 
     def wants_conditions(self, variables: Object) -> bool:
-        """Whether every match condition holds; raises CelError when one cannot be evaluated and none is false."""
+        """Returns whether every match condition holds.
+
+        Raises CelError when one cannot be evaluated and none is false.
+        """
         failure: CelError | None = None
         for condition in self.spec.get("matchConditions") or ():
             try:

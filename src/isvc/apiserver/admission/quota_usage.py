@@ -135,7 +135,7 @@ _OPERATORS: dict[str, Callable[[str, Iterable[str]], bool]] = {
 
 
 def _reaches_out(affinity: Object) -> bool:
-    """Whether a pod wants to be near or far from pods of other namespaces."""
+    """Returns whether a pod wants to be near or far from pods of other namespaces."""
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = list(dig(affinity, kind, "requiredDuringSchedulingIgnoredDuringExecution") or ())
         preferred = dig(affinity, kind, "preferredDuringSchedulingIgnoredDuringExecution") or ()

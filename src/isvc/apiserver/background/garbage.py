@@ -118,7 +118,7 @@ class GarbageCollector(Follower):
             await self._actor.delete(node.entry, uid, "Orphan" if ORPHAN in node.finalizers else policy)
 
     def _sort_owners(self, node: Node) -> tuple[list[Object], list[Object], list[Object]]:
-        """References that hold, that lead nowhere, and whose owner waits for its dependents to go."""
+        """Returns the references that hold, that lead nowhere, and whose owner waits for its dependents to go."""
         solid, gone, waiting = [], [], []
         for owner in node.owners:
             found = self._nodes.get(owner.get("uid", ""))

@@ -49,7 +49,7 @@ def _date_time(value: str) -> bool:
 
 
 def _uri(value: str) -> bool:
-    """Whether it is an absolute URI or an absolute path, as for Go's url.ParseRequestURI."""
+    """Returns whether it is an absolute URI or an absolute path, as for Go's url.ParseRequestURI."""
     if not value or any(ord(c) < 0x21 or ord(c) == 0x7F for c in value):
         return False
     if value.startswith("/"):
@@ -98,6 +98,6 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 
 
 def is_well_formed(value: str, name: str) -> bool:
-    """Whether the text has the format; true for formats that are not checked."""
+    """Returns whether the text has the format; true for formats that are not checked."""
     check = _CHECKS.get(name) or _CHECKS.get(name.replace("-", ""))
     return check is None or check(value)

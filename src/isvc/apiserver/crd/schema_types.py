@@ -145,7 +145,7 @@ def _result(self_type: _SelfType, source: str) -> str:
 
 
 def _is_visible(schema: Schema) -> bool:
-    """Whether rules see the field: not if it has no type."""
+    """Returns whether rules see the field: not if it has no type."""
     return bool(schema.get("type") or schema.get("x-kubernetes-int-or-string"))
 
 

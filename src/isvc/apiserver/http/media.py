@@ -26,7 +26,7 @@ _ANY = ("*/*", "application/*", JSON)
 
 
 def preferred(accept: str) -> str:
-    """The media type to answer with."""
+    """Returns the media type to answer with."""
     if "yaml" not in accept and "protobuf" not in accept:
         return JSON
     found = [media for media, _ in clauses(accept)]
@@ -60,7 +60,7 @@ def _quality(text: str) -> float:
 def encoded(
     answer: message.Response | Awaitable[message.Response], request: Request
 ) -> message.Response | Awaitable[message.Response]:
-    """The answer in the media type that the client prefers; what another server answered stays as it is."""
+    """Returns the answer in the media type that the client prefers; what another server answered stays as it is."""
     media = preferred(request.accept)
     if media == JSON or (request.target is not None and request.target.subresource == "proxy"):
         return answer

@@ -39,7 +39,7 @@ class Stream(message.Stream, Response):
 
 
 def head(response: message.Response, warnings: list[str], close: bool, chunked: bool = False) -> bytes:
-    """Status line and headers, with those that every response of an API server has."""
+    """Returns the status line and headers, with those that every response of an API server has."""
     global _date
     now = int(time.time())
     if now != _date[0]:
@@ -51,6 +51,6 @@ def head(response: message.Response, warnings: list[str], close: bool, chunked: 
 
 
 def quote(text: str) -> str:
-    """A quoted-string of RFC 7230, on one line."""
+    """Returns a quoted-string of RFC 7230, on one line."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(max(c, " ") for c in escaped) + '"'

@@ -143,7 +143,10 @@ def _subresources(description: Description) -> list[Subresource]:
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Whether a client prefers the aggregated form. Raises NotAcceptable if it takes only a version that is gone."""
+    """Returns whether a client prefers the aggregated form.
+
+    Raises NotAcceptable if it takes only a version that is gone.
+    """
     if AGGREGATED not in accept:
         return False
     for _, options in clauses(accept):

@@ -136,7 +136,7 @@ def validate(obj: Object, rule: str, namespaced: bool) -> list[FieldError]:
 
 
 def _is_custom(obj: Object) -> bool:
-    """Whether the kind is custom, whose finalizers need no domain: Kubernetes checks that in its own kinds only."""
+    """Returns whether the kind is custom, whose finalizers need no domain: Kubernetes asks it of its own kinds only."""
     group = obj.get("apiVersion", "").rpartition("/")[0]
     return "." in group and not group.endswith(".k8s.io")
 

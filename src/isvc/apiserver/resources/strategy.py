@@ -101,7 +101,7 @@ class Strategy:
         return False
 
     def is_held(self, obj: Object) -> bool:
-        """Whether something other than metadata.finalizers keeps an object that is going away."""
+        """Returns whether something other than metadata.finalizers keeps an object that is going away."""
         return False
 
     def for_selection(self, obj: Object) -> Object:

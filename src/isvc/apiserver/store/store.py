@@ -101,7 +101,7 @@ class Store:
         return self._heads[key] if key in self._heads else self.get(*key)
 
     def list(self, collection: str, namespace: str = "", at: int | None = None) -> Entries:
-        """Entries in the order of namespace and name, now or as they were at revision `at`."""
+        """Returns entries in the order of namespace and name, now or as they were at revision `at`."""
         objects = self._collections.get(collection, {})
         if at is not None and at < self.rv:
             objects = self._rewind(objects, collection, at)

@@ -73,7 +73,7 @@ def _guards(budget: Object, pod: Object) -> bool:
 
 
 def _may_go_unready(budget: Object) -> bool:
-    """Whether a pod that is not ready may go: always, or while enough others are healthy."""
+    """Returns whether a pod that is not ready may go: always, or while enough others are healthy."""
     if dig(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = budget.get("status") or {}

@@ -94,7 +94,7 @@ async def all_from_stored(description: Description, entries: list[Entry]) -> lis
 
 
 def is_outdated(entry: Entry, description: Description) -> bool:
-    """Whether the schema changed after the object was written."""
+    """Returns whether the schema changed after the object was written."""
     return description.custom and entry.epoch != description.epoch
 
 

@@ -139,7 +139,7 @@ async def _store(api: Api, call: Call, entry: Entry, new: Object) -> Response:
 
 
 def is_finished(description: Description, obj: Object) -> bool:
-    """Whether nothing holds back the removal of an object any more."""
+    """Returns whether nothing holds back the removal of an object any more."""
     meta = obj["metadata"]
     if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
         return False

@@ -81,7 +81,7 @@ class Observer:
 def _runtimes(
     reader: Reader, services: Mapping[str, InferenceService], namespace: str
 ) -> dict[str, ServingRuntimeSpec]:
-    """The specs of the runtimes that the services name, from their namespace before the cluster's."""
+    """Returns the specs of the runtimes that the services name, from their namespace before the cluster's."""
     runtimes = {}
     for service in services.values():
         model = service.spec.predictor.model

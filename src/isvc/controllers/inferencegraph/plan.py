@@ -33,7 +33,7 @@ _KNATIVE_KINDS = frozenset({KNATIVE_SERVICES})
 
 
 def plan(observed: Observed) -> Plan:
-    """The router in the graph's mode; whatever ran it in another mode goes."""
+    """Returns the router in the graph's mode; whatever ran it in another mode goes."""
     kinds, others = _STANDARD_KINDS, _KNATIVE_KINDS
     if observed.mode is not DeploymentMode.STANDARD:
         kinds, others = others, kinds

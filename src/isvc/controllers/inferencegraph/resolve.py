@@ -13,7 +13,7 @@ from isvc.serving.endpoints import NoEndpoint, predictor_endpoint
 
 
 def service_names(spec: InferenceGraphSpec) -> Iterator[str]:
-    """The InferenceServices that steps name."""
+    """Yields the InferenceServices that steps name."""
     for router in spec.nodes.values():
         for step in router.steps:
             if step.service_name:
@@ -25,7 +25,10 @@ def resolve(
     service_of: Callable[[str], InferenceService | None],
     runtime_of: Callable[[str], ServingRuntimeSpec | None],
 ) -> InferenceGraphSpec:
-    """The graph's spec with the address of every named service; `NoEndpoint` while one is missing or not ready."""
+    """Returns the graph's spec with the address of every named service.
+
+    Raises `NoEndpoint` while one is missing or not ready.
+    """
 
     def with_url(step: InferenceStep) -> InferenceStep:
         if not step.service_name:

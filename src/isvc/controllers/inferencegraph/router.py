@@ -48,7 +48,7 @@ _POINTERS = {"weight", "tolerationSeconds"}  # zero counts
 
 
 def pod_spec(spec: InferenceGraphSpec, config: RouterConfig, *, name: str = "") -> Object:
-    """The pod of the router; Knative names the container itself, a Deployment wants it named like the graph."""
+    """Returns the pod of the router; Knative names the container itself, a Deployment wants it named like the graph."""
     container: Object = {
         "image": config.image,
         "args": ["--graph-json", graph_json(spec)],
@@ -89,7 +89,7 @@ def pod_spec(spec: InferenceGraphSpec, config: RouterConfig, *, name: str = "") 
 
 
 def graph_json(spec: InferenceGraphSpec) -> str:
-    """A graph's spec as the router reads it."""
+    """Returns a graph's spec as the router reads it."""
     written = encode(spec)
     for field in ("affinity", "tolerations"):
         if field in written:
@@ -112,7 +112,7 @@ def _canonical_resources(resources: Object) -> Object:
 
 
 def _resources(spec: InferenceGraphSpec, config: RouterConfig) -> Object:
-    """What the graph asks for, limits and requests alone, or else the configuration's defaults, all of them."""
+    """Returns what the graph asks for, limits and requests alone, or else the configuration's defaults, all of them."""
     if own := spec.resources:
         return {kind: amounts for kind, amounts in _canonical_resources(own).items() if kind != "claims"}
     return {

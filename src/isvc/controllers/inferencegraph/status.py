@@ -31,7 +31,10 @@ _NOT_OF_THE_WORKLOAD: Final = frozenset({SERVICE_NOT_READY, KNATIVE_MISSING, "In
 
 
 def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
-    """The status that follows from what was observed and done, with a reason for every condition that is not True."""
+    """Returns the status that follows from what was observed and done.
+
+    Every condition that is not True has a reason.
+    """
     if planned.stop is None:
         refusal = outcome.refusal
         events = (Event(WARNING, "InternalError", refusal.result.message),) if refusal else ()
@@ -48,7 +51,7 @@ def report_readiness(graph: Object, before: Object, after: Object) -> Iterable[E
 
 
 def waiting(graph: Object, stop: Stop, now: str) -> Object:
-    """What a graph that never ran waits for; one that runs goes on, and so does what its workload reports."""
+    """Returns what a graph that never ran waits for; one that runs goes on, and so does what its workload reports."""
     before: Object = graph.get("status") or {}
     reported = conditions.find(before.get("conditions") or [], READY)
     if reported is not None and reported.get("reason") not in {STOPPED, *_NOT_OF_THE_WORKLOAD}:
@@ -94,7 +97,7 @@ def stopped(before: Object, now: str) -> Object:
 
 
 def with_knative(before: Object, service: Object | None, now: str) -> Object:
-    """The Knative Service's own conditions; the URL follows its readiness and stays while it says nothing."""
+    """Returns the Knative Service's own conditions; the URL follows its readiness and stays while it says nothing."""
     reported = dig(service or {}, "status", "conditions") or []
     after = {**before, "conditions": _stamped([*reported, _running()], before, now)}
     ready = conditions.find(reported, READY)
@@ -133,7 +136,7 @@ def _running() -> Object:
 
 
 def _stamped(wanted: list[Object], before: Object, now: str) -> list[Object]:
-    """Conditions with the time of their last transition, which the workload's own bring along."""
+    """Returns the conditions with the time of their last transition, which the workload's own bring along."""
     old = before.get("conditions") or []
     return [each if each.get("lastTransitionTime") else stamp(each, old, now) for each in wanted]
 

@@ -36,7 +36,7 @@ def controller(context: Context, environment: Environment) -> Controller:
     owner = owner_of(INFERENCE_GRAPHS)
 
     def graphs_of(before: Object | None, after: Object | None) -> Iterable[Key]:
-        """The graphs of a service with a new spec or address, which is all that concerns a graph; few have any."""
+        """Returns the graphs of a service with a new spec or address, all that concerns a graph; few have any."""
         graphs = cache.keys(INFERENCE_GRAPHS, BY_SERVICE, str(Key.of(after or before or {})))
         return graphs if graphs and _relevant_state(before) != _relevant_state(after) else ()
 

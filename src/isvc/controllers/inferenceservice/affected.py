@@ -21,7 +21,7 @@ class Affected:
         self._configuration = configuration
 
     def by_runtime(self, runtime: Object) -> Iterable[Key]:
-        """Those that use the runtime, and those that found none and may find this one."""
+        """Yields those that use the runtime, and those that found none and may find this one."""
         name, namespace = name_of(runtime), namespace_of(runtime)
         field = "servingRuntimeName" if namespace else "clusterServingRuntimeName"
         for key, service in self._services(namespace):
@@ -30,20 +30,20 @@ class Affected:
                 yield key
 
     def by_lost_runtime(self, runtime: Object) -> Iterable[Key]:
-        """Those that were refused, which may now be refused for another reason."""
+        """Yields those that were refused, which may now be refused for another reason."""
         for key, service in self._services(namespace_of(runtime)):
             if _waits_for_runtime(service.get("status") or {}):
                 yield key
 
     def by_storage(self, container: Object) -> Iterable[Key]:
-        """Those that have not been deployed completely, perhaps for want of this container."""
+        """Yields those that have not been deployed completely, perhaps for want of this container."""
         for key, service in self._services():
             conditions = dig(service, "status", "conditions") or ()
             if not any(condition.get("type") == "Stopped" for condition in conditions):
                 yield key
 
     def by_settings(self, before: Object | None, after: Object | None) -> Iterable[Key]:
-        """Those that a change of a ConfigMap in the system namespace concerns: a CA bundle concerns all services."""
+        """Yields those that a changed ConfigMap of the system namespace concerns: a CA bundle concerns all services."""
         concerned = {_SECTIONS[section] for section in self._changed_sections(before, after)}
         if _any in concerned:
             yield from self._reader.all_keys(INFERENCE_SERVICES)
@@ -51,7 +51,7 @@ class Affected:
             yield from (key for key, service in self._services() if any(concerns(service) for concerns in concerned))
 
     def _services(self, namespace: str = "") -> Iterator[tuple[Key, Object]]:
-        """One after the other: all of them decoded at once would take six times the memory of the cache."""
+        """Yields one after the other: all of them decoded at once would take six times the memory of the cache."""
         for key in self._reader.all_keys(INFERENCE_SERVICES, namespace):
             if (service := self._reader.get(INFERENCE_SERVICES, key.name, key.namespace)) is not None:
                 yield key, service

@@ -82,7 +82,7 @@ INGRESS_KINDS: Final = tuple(
 
 
 def builders_of(observed: Observed) -> Builders | None:
-    """The builders of the service's mode, with the first ingress that the configuration chooses.
+    """Returns the builders of the service's mode, with the first ingress that the configuration chooses.
 
     None for a mode that cannot be served here.
     """

@@ -24,7 +24,7 @@ _SCALING = ("maxReplicas", "scaleTarget", "scaleMetric", "autoScaling", "minRepl
 
 
 def canaries_of(observed: Observed, stable: Variant, workload: Workload) -> tuple[Canary, ...]:
-    """Every canary, built as the stable predictor with the canary's own settings laid over it."""
+    """Returns every canary, built as the stable predictor with the canary's own settings laid over it."""
     base = encode(stable.spec)
     written = (observed.raw.get("spec") or {}).get("canary") or ()
     return tuple(
@@ -34,7 +34,7 @@ def canaries_of(observed: Observed, stable: Variant, workload: Workload) -> tupl
 
 
 def _with_model(overlay: Object) -> Object:
-    """A canary's framework field as `model`, which is what it has become in the stable predictor."""
+    """Returns a canary's framework field as `model`, which is what it has become in the stable predictor."""
     framework = next((name for name in FRAMEWORKS if overlay.get(name) is not None), None)
     if framework is None:
         return overlay

@@ -53,7 +53,7 @@ def inference_services(reader: Reader, environment: Environment) -> Kind[Observe
 
 
 def _sources(observed: Observed, planned: Planned) -> Iterator[Reference]:
-    """The runtime, and what downloads models."""
+    """Yields the runtime, and what downloads models."""
     if planned.runtime is not None and planned.runtime.cluster:
         yield CLUSTER_SERVING_RUNTIMES, Key("", planned.runtime.name)
     elif planned.runtime is not None:

@@ -75,7 +75,7 @@ class Observer:
         )
 
     def models_of(self, raw: Object) -> list[Object]:
-        """The TrainedModels that name the service, which go with it."""
+        """Returns the TrainedModels that name the service, which go with it."""
         if not self._reader.serves(TRAINED_MODELS):
             return []
         models = self._reader.list(TRAINED_MODELS, namespace_of(raw))
@@ -100,7 +100,7 @@ class _Parsed(Generic[T]):
 
 
 def _storage_container(obj: Object) -> Object | None:
-    """A storage container, or None for one that is malformed: it must not keep others from being used."""
+    """Returns a storage container, or None for one that is malformed: it must not keep others from being used."""
     try:
         return read(ClusterStorageContainer, obj)[0]
     except DecodeError as error:

@@ -88,7 +88,7 @@ def _model_mesh() -> ServiceStop:
 
 
 def _stop(part: str, error: Refused) -> ServiceStop:
-    """What is reported about a refusal, which depends on what was refused."""
+    """Returns what is reported about a refusal, which depends on what was refused."""
     match error:
         case ModelRefused():
             failure = ModelFailure(error.reason, error.summary)
@@ -122,7 +122,7 @@ class _Draft:
     # -- steps --------------------------------------------------------------------------------------------------
 
     def shared(self) -> None:
-        """What the service needs beside its components: the CA bundle in its namespace, the list of its models."""
+        """Plans what is needed beside the components: the CA bundle in its namespace, the list of its models."""
         children = [*_ca_bundle(self.observed), *_model_config(self.observed)]
         if children:
             self.parts.append(Part(SHARED, Want(tuple(children))))
@@ -224,7 +224,7 @@ def _ca_bundle(observed: Observed) -> list[Child]:
 
 
 def _model_config(observed: Observed) -> list[Child]:
-    """The list of models that trained models are added to; ours only to create."""
+    """Returns the list of models that trained models are added to; ours only to create."""
     if not is_multi_model(observed.service.spec.predictor):
         return []
     metadata: Object = {"name": names.model_config(observed.name, 0), "namespace": observed.namespace}

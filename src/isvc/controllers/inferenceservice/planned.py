@@ -40,14 +40,14 @@ class ServiceStop(Stop):
 
 
 def stop_at(part: str, message: str, reason: str = "ReconcileFailed") -> ServiceStop:
-    """A stop that the condition of its component reports."""
+    """Returns a stop that the condition of its component reports."""
     return ServiceStop(part, condition_of(part), reason, message)
 
 
 def silent_stop(
     part: str, message: str, remedy: str = "", reason: str = "InvalidSpec", failure: ModelFailure | None = None
 ) -> ServiceStop:
-    """A stop that only the explanation of its condition reports."""
+    """Returns a stop that only the explanation of its condition reports."""
     return ServiceStop(part, condition_of(part), reason, message, remedy, failure=failure, is_silent=True)
 
 

@@ -46,7 +46,7 @@ def controller(context: Context, environment: Environment) -> Controller:
 
 
 def reads(environment: Environment) -> tuple[Read, ...]:
-    """What is read beyond what is watched, or not as it comes."""
+    """Returns what is read beyond what is watched, or not as it comes."""
     return (
         Read(PODS, labels=SERVICE, transform=_pod_status, indexers={SERVICE_INDEX: _service_of_pod}),
         Read(CONFIG_MAPS, namespace=environment.system_namespace),
@@ -86,7 +86,7 @@ def _is_gone(before: Object | None, after: Object | None) -> bool:
 
 
 def _model_progressed(before: Object | None, after: Object | None) -> bool:
-    """Whether an init container went on or a model server failed; anything else shows in the Deployment."""
+    """Returns whether an init container went on or a model server failed; anything else shows in the Deployment."""
     if before is None or after is None:
         return False
     downloaded = dig(before, "status", "initContainerStatuses") != dig(after, "status", "initContainerStatuses")
@@ -94,7 +94,7 @@ def _model_progressed(before: Object | None, after: Object | None) -> bool:
 
 
 def _crashes(pod: Object) -> list[str]:
-    """What each container that is waiting to be started again said when it ended."""
+    """Returns what each container that is waiting to be started again said when it ended."""
     return [
         str(dig(status, "lastState", "terminated", "message"))
         for status in dig(pod, "status", "containerStatuses") or ()
@@ -112,7 +112,7 @@ def _service_keys_of_pod(pod: Object) -> Iterable[Key]:
 
 
 def _pod_status(pod: Object) -> Object:
-    """The part of a pod that the model status is read from; the cache holds no more of it."""
+    """Returns the part of a pod that the model status is read from; the cache holds no more of it."""
     metadata = pod["metadata"]
     needed = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels", "ownerReferences")
     status = pod.get("status") or {}

@@ -42,6 +42,6 @@ class Applied:
         return self.outcome.live(resource, name) or self.observed.live.get((resource, name))
 
     def is_refused(self, area: Area) -> bool:
-        """Whether the API server refused a child of the area."""
+        """Returns whether the API server refused a child of the area."""
         refusal = self.outcome.refusal
         return refusal is not None and any(part.name == refusal.part for part in area.parts)

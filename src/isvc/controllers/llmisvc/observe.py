@@ -107,7 +107,7 @@ class Observer:
         return self._reader.get(LLM_INFERENCE_SERVICE_CONFIGS, name, namespace)
 
     def bindings_of(self, raw: Object) -> list[Object]:
-        """The service's ClusterRoleBinding: of that name there may be another service's, too."""
+        """Returns the service's ClusterRoleBinding: of that name there may be another service's, too."""
         name = names.scheduler_cluster_role_binding(namespace_of(raw), name_of(raw))
         live = self._reader.get(CLUSTER_ROLE_BINDINGS, name) if self._environment.cluster_wide else None
         return [live] if live is not None and labels_of(live).get(NAME) == name_of(raw) else []
@@ -134,7 +134,7 @@ class Observer:
         return Combination(status, reason, error, merged.applied, is_planned=False), merged
 
     def _refusal(self, raw: Object, merged: Merged, answers: Answers) -> ApiError | None:
-        """What the API server says to a merged spec, unless it is known to have nothing against it."""
+        """Returns what the API server says to a merged spec, unless it is known to have nothing against it."""
         if merged in self._checked:
             return None
         error = None if was_good(raw, merged) else answers[ask_about(raw, merged)]
@@ -157,7 +157,7 @@ class Observer:
         return merged
 
     def _ingredients(self, raw: Object, settings: Settings, merged: Merged, sources: Sources) -> object:
-        """What a merge was made of: equal ingredients give an equal merge."""
+        """Returns what a merge was made of: equal ingredients give an equal merge."""
         metadata = raw["metadata"]
         places = (namespace_of(raw), self._system_namespace)
         configs = [_edition(self.config(place, applied.name)) for applied in merged.applied for place in places]
@@ -197,7 +197,7 @@ class Observer:
 
 
 def _edition(config: Object | None) -> tuple[str, int] | None:
-    """What changes with the spec of an object, and not with its status."""
+    """Returns what changes with the spec of an object, and not with its status."""
     return (uid_of(config), int(config["metadata"].get("generation") or 0)) if config else None
 
 

@@ -56,7 +56,7 @@ class Sources:
 
 
 def pins(status: Object, sources: Sources) -> dict[str, str]:
-    """The status's annotations with the name of every preset, old names first."""
+    """Returns the status's annotations with the name of every preset, old names first."""
     annotations: dict[str, str] = status.get("annotations") or {}
     if not sources.pinned:
         return dict(annotations)
@@ -115,7 +115,7 @@ def _resolved(outline: LLMInferenceServiceSpec, pinned: dict[str, str], sources:
 
 
 def shape(spec: LLMInferenceServiceSpec) -> Iterator[str]:
-    """The presets that a service of this shape takes, weakest first."""
+    """Yields the presets that a service of this shape takes, weakest first."""
     scheduler = spec.router.scheduler if spec.router else None
     route = spec.router.route if spec.router else None
     if scheduler is not None:
@@ -162,7 +162,7 @@ def _find(name: str, raw: Object, sources: Sources) -> Object:
 
 
 def _with_defaults(spec: Object, merged: Object, service: str) -> Object:
-    """The spec with the selector of its pool and the account of its scheduler, where what was merged says neither."""
+    """Returns the spec with its pool's selector and its scheduler's account, where what was merged says neither."""
     given, scheduler = dig(merged, "router", "scheduler"), dig(spec, "router", "scheduler")
     if given is None:
         return spec
@@ -178,7 +178,7 @@ def _with_defaults(spec: Object, merged: Object, service: str) -> Object:
 
 
 def _render(spec: Object, service: Object, settings: Settings) -> Object:
-    """The spec with its templates filled in.
+    """Returns the spec with its templates filled in.
 
     The model stands aside meanwhile: without it services of one shape have one template, which is parsed once.
     """
@@ -201,7 +201,7 @@ def _missing_scheduler_config(name: str, namespaces: list[str]) -> str:
 
 
 def _with_scheduler_config(spec: Object, raw: Object, sources: Sources) -> tuple[Object, Key | None]:
-    """The spec with the text of the scheduler's configuration in place of the ConfigMap that it refers to."""
+    """Returns the spec with the text of the scheduler's configuration in place of the ConfigMap that it refers to."""
     scheduler = dig(spec, "router", "scheduler")
     reference = dig(scheduler or {}, "config", "ref")
     if scheduler is None or reference is None:
@@ -242,7 +242,7 @@ def _with_scheduler(spec: Object, scheduler: Object) -> Object:
 
 
 def storable(spec: Object) -> Object:
-    """The spec as the API server would take it: with the scheduler's configuration as an object, not as its text."""
+    """Returns the spec as the API server takes it: with the scheduler's configuration as an object, not as text."""
     scheduler = dig(spec, "router", "scheduler")
     text = dig(scheduler or {}, "config", "inline")
     if scheduler is None or not isinstance(text, str):

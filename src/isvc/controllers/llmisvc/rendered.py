@@ -29,7 +29,7 @@ _LONGEST: Final = 200
 
 
 def ask_about(raw: Object, merged: Merged) -> DryRun:
-    """The question whether a service may have what was merged for it."""
+    """Returns the question whether a service may have what was merged for it."""
     spec = storable(merged.raw)
     body = {
         "apiVersion": LLM_INFERENCE_SERVICES.api_version,
@@ -46,7 +46,7 @@ def refusal(error: ApiError, merged: Merged) -> str:
 
 
 def _details(error: ApiError) -> str:
-    """What is wrong field by field; the message itself begins with the name of an object that nobody knows."""
+    """Returns what is wrong field by field; the message itself begins with the name of an object that nobody knows."""
     causes = error.details.get("causes") or ()
     return "; ".join(_cause(cause) for cause in causes) or error.message
 
@@ -57,7 +57,7 @@ def _cause(cause: Object) -> str:
 
 
 def was_good(raw: Object, merged: Merged) -> bool:
-    """Whether an earlier run of this program found the same configurations good for this very service."""
+    """Returns whether an earlier run of this program found the same configurations good for this very service."""
     status = raw.get("status") or {}
     return (
         is_true(status.get("conditions") or (), PRESETS_COMBINED)
@@ -67,7 +67,7 @@ def was_good(raw: Object, merged: Merged) -> bool:
 
 
 def _anonymous(spec: Object, raw: Object) -> bytes:
-    """The spec's text without the names in it."""
+    """Returns the spec's text without the names in it."""
     text = orjson.dumps(spec)
     for number, name in enumerate(_names(spec, raw)):
         if len(name) < _LONGEST and _HARMLESS.fullmatch(name):

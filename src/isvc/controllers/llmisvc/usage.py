@@ -24,7 +24,7 @@ class Names(Protocol):
 
 
 def configs_of(service: Object, prefix: str) -> Iterable[str]:
-    """The names of all configurations that went into a service, or may when it has none yet.
+    """Returns the names of all configurations that went into a service, or may when it has none yet.
 
     Once configurations are applied the status has them all, and the references that are new to the spec are added.
     """
@@ -42,7 +42,7 @@ def config_indexer(prefix: str) -> Indexer:
 
 
 def users_of(config: Object, names: Names, system_namespace: str) -> Iterator[Key]:
-    """The services that an edit of this configuration reaches.
+    """Yields the services that an edit of this configuration reaches.
 
     One of a service's own namespace hides the system's of the same name.
     """

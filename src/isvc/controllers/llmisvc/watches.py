@@ -76,7 +76,10 @@ _OF_ALL_SERVICES: Final = (CONFIG_MAPS, LLM_INFERENCE_SERVICE_CONFIGS, SERVICES)
 
 
 def reads(environment: Environment) -> tuple[Read, ...]:
-    """What is read beyond what is watched, or not as it comes. Children of many owners are read by our label."""
+    """Returns what is read beyond what is watched, or not as it comes.
+
+    Children of many owners are read by our label.
+    """
     system_namespace = environment.system_namespace
     services = {**INDEXERS, CONFIG_INDEX: config_indexer(environment.preset_prefix)}
     labelled = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, CLUSTER_ROLE_BINDINGS)
@@ -177,7 +180,7 @@ def _pod_changed(before: Object | None, after: Object | None) -> bool:
 
 
 def _addresses(pod: Object) -> Object:
-    """The little of a pod that services are planned from."""
+    """Returns the little of a pod that services are planned from."""
     metadata = pod["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences")
     status = pod.get("status") or {}

@@ -48,5 +48,5 @@ def observe(reader: Reader, raw: Object, answers: Answers, now: str) -> Observed
 
 
 def model_config(service: str, namespace: str) -> Stored:
-    """The ConfigMap with a service's list of models, read afresh: many write to it, and it is not watched."""
+    """Returns the ConfigMap with a service's list of models, read afresh: many write to it, and it is not watched."""
     return Stored(CONFIG_MAPS, names.model_config(service, SHARD), namespace)

@@ -98,7 +98,7 @@ def _missing_service(model: TrainedModel) -> Stop:
 
 
 def _list_part(config_map: Object | None, change: Callable[[Object | None], Object | None]) -> Part:
-    """The part that changes the list, if it exists. Raises `UnreadableList`."""
+    """Returns the part that changes the list, if it exists. Raises `UnreadableList`."""
     if config_map is None or change(config_map) is None:
         return Part(_LIST, Want(()))
     key = ChildKey(CONFIG_MAPS, name_of(config_map), namespace_of(config_map))
@@ -106,7 +106,7 @@ def _list_part(config_map: Object | None, change: Callable[[Object | None], Obje
 
 
 def fits(observed: Observed, service: InferenceService) -> bool:
-    """Whether the service's memory limit holds the models admitted so far and this one.
+    """Returns whether the service's memory limit holds the models admitted so far and this one.
 
     Only a limit that stands in the InferenceService counts: what a runtime would add is not known here.
     """
@@ -126,7 +126,7 @@ def _memory(model: TrainedModel) -> Quantity:
 
 
 def _respelled(model: TrainedModel) -> Object | None:
-    """The memory in the one spelling that the list of models has, too: 1Gi where somebody wrote 1024Mi."""
+    """Returns the memory in the one spelling that the list of models has, too: 1Gi where somebody wrote 1024Mi."""
     memory = str(_memory(model))
     return None if memory == model.spec.model.memory else {"model": {"memory": memory}}
 

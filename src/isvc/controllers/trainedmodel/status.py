@@ -25,7 +25,7 @@ LOOK_AGAIN = 2.0  # for the list of models, which is not watched
 
 
 def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
-    """The status after looking at the service; the address is written only while everything holds."""
+    """Returns the status after looking at the service; the address is written only while everything holds."""
     before, service = observed.status, observed.service
     if service is None:
         return Folded(before)  # the model is on its way out
@@ -41,7 +41,10 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
 
 
 def _unlisted(planned: Plan, outcome: Outcome) -> Iterator[Stop]:
-    """Why a model that could be served is not on the list. One that does not exist yet is no reason for complaint."""
+    """Yields why a model that could be served is not on the list.
+
+    One that does not exist yet is no reason for complaint.
+    """
     if planned.stop is not None and not planned.stop.waits:
         yield planned.stop
     if outcome.refusal is not None:

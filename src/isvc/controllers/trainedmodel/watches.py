@@ -23,12 +23,12 @@ def controller(context: Context, environment: Environment) -> Controller:
     reconciler = Reconciler(trained_models(cache, environment), context)
 
     def models_of(before: Object | None, after: Object | None) -> Iterable[Key]:
-        """The models of a service whose readiness, address or spec changed; few services have any."""
+        """Returns the models of a service whose readiness, address or spec changed; few services have any."""
         models = cache.keys(TRAINED_MODELS, BY_SERVICE, str(Key.of(after or before or {})))
         return models if models and _relevant_state(before) != _relevant_state(after) else ()
 
     def siblings_of(model: Object) -> Iterable[Key]:
-        """The models that share a service with this one, which may now have room or no longer have it."""
+        """Yields the models that share a service with this one, which may now have room or no longer have it."""
         for place in _service(model):
             yield from cache.keys(TRAINED_MODELS, BY_SERVICE, place)
 
@@ -52,7 +52,7 @@ def _made_room(before: Object | None, after: Object | None) -> bool:
 
 
 def _relevant_state(service: Object | None) -> tuple[object, ...]:
-    """What a model's own status follows from."""
+    """Returns what a model's own status follows from."""
     status = (service or {}).get("status") or {}
     ready = conditions.is_true(status.get("conditions") or [], "Ready")
     return ready, status.get("url"), status.get("address"), dig(service or {}, "metadata", "generation")

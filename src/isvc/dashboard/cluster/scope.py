@@ -58,7 +58,7 @@ async def readable_scope(client: Client) -> Scope:
 
 
 async def may_read_services(client: Client, namespace: str = "") -> bool:
-    """Whether services of any kind may be listed in a namespace; without one, in all of them."""
+    """Returns whether services of any kind may be listed in a namespace; without one, in all of them."""
     answers = await asyncio.gather(*(may(client, "list", kind.group, kind.plural, namespace) for kind in kinds.ALL))
     return any(answers)
 

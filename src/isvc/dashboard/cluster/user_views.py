@@ -34,7 +34,7 @@ class UserViews:
         self._clock = SystemClock()
 
     async def accepts(self, token: str) -> bool:
-        """Whether the cluster knows whose token that is; asked once a minute."""
+        """Returns whether the cluster knows whose token that is; asked once a minute."""
         key, now = _digest(token), self._clock.monotonic()
         if self._accepted.get(key, 0.0) < now:
             self._accepted.pop(key, None)

@@ -73,6 +73,6 @@ def _abort(request: web.Request) -> None:
 
 
 async def _is_admitted(request: web.Request) -> bool:
-    """Whether its reader may go on reading."""
+    """Returns whether its reader may go on reading."""
     ask = request.get(STILL_ADMITTED)
     return ask is None or await ask()

@@ -94,7 +94,7 @@ def _node(obj: Object, below: dict[str, list[Object]]) -> Node:
 
 
 def _is_idle(obj: Object, below: dict[str, list[Object]]) -> bool:
-    """Whether it is a ReplicaSet of an earlier revision, which has nothing to do any more."""
+    """Returns whether it is a ReplicaSet of an earlier revision, which has nothing to do any more."""
     return obj["kind"] == _IDLE and not dig(obj, "spec", "replicas") and not below.get(uid_of(obj))
 
 

@@ -89,14 +89,14 @@ def _note(element: str, before: Any, after: Any, schema: Schema, parts: _Parts) 
 
 
 def _is_divided(value: Any, schema: Schema) -> bool:
-    """Whether the value's parts count one by one; an empty one has none."""
+    """Returns whether the value's parts count one by one; an empty one has none."""
     if isinstance(value, dict):
         return bool(value) and not is_atomic_map(schema)
     return isinstance(value, list) and bool(value) and list_keys(schema) is not None
 
 
 def _alike(before: Any, after: Any) -> bool:
-    """Whether both are of a kind, so that comparing the parts is enough; null and empty are of any kind."""
+    """Returns whether both are of a kind, so that comparing the parts is enough; null and empty are of any kind."""
     empty: tuple[Any, ...] = (None, {}, [])
     return isinstance(before, type(after)) or before in empty or after in empty
 

@@ -131,7 +131,7 @@ class Managers(dict[Manager, Share]):
 
 
 def is_reset(entries: Any) -> bool:
-    """Whether a client asks to forget all managers: an empty list, or one empty entry."""
+    """Returns whether a client asks to forget all managers: an empty list, or one empty entry."""
     return isinstance(entries, list) and (not entries or (len(entries) == 1 and not entries[0]))
 
 

@@ -42,7 +42,7 @@ def diff(before: Any, after: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether JSON values are equal: `true` is not 1, although 1 is 1.0."""
+    """Returns whether JSON values are equal: `true` is not 1, although 1 is 1.0."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):

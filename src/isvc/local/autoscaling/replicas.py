@@ -167,7 +167,7 @@ def _group_pods(pods: Sequence[Object], metrics: Mapping[str, PodMetric], now: d
 
 
 def _is_starting(pod: Object, metric: PodMetric, now: datetime) -> bool:
-    """Whether what a pod used may be what it takes to start."""
+    """Returns whether what a pod used may be what it takes to start."""
     condition, started = ready_condition(pod), dig(pod, "status", "startTime")
     if condition is None or not started:
         return True

@@ -44,7 +44,7 @@ def _wanted_references(item: Object, owner: Object, *, fits: bool) -> list[Objec
 
 
 def is_orphan_now(before: Object | None, after: Object | None) -> bool:
-    """Whether an object without a controller came, or has lost its controller, or has other labels than before."""
+    """Returns whether an object without a controller came, or lost its controller, or has other labels than before."""
     if after is None or controller_of(after) is not None:
         return False
     return before is None or controller_of(before) is not None or labels_of(before) != labels_of(after)

@@ -13,7 +13,7 @@ def is_active(pod: Object) -> bool:
 
 
 def has_ended(pod: Object) -> bool:
-    """Whether it has ended by itself, and is still there."""
+    """Returns whether it has ended by itself, and is still there."""
     return not is_active(pod) and not is_being_deleted(pod)
 
 

@@ -44,7 +44,7 @@ def controller(context: Context, scaled: ScaledObjects) -> Controller:
 
 
 def _asks_for_something_else(before: Object | None, after: Object | None) -> bool:
-    """Whether more than the status changed, which every poll writes."""
+    """Returns whether more than the status changed, which every poll writes."""
     if before is None or after is None:
         return True
     return (before.get("spec"), annotations_of(before)) != (after.get("spec"), annotations_of(after))
@@ -124,7 +124,7 @@ class ScaledObjects:
         await self._follow(scaled, target, report, active=active, failures=failures)
 
     async def _activity(self, scaled: Object) -> tuple[bool, list[str]]:
-        """Whether a trigger is active, and what keeps others from being asked."""
+        """Returns whether a trigger is active, and what keeps others from being asked."""
         if has_resources_only(scaled):
             return True, []
         active, failures = False, []

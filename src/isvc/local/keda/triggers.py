@@ -60,7 +60,7 @@ def hpa_metrics(scaled: Object) -> list[Object]:
 
 
 def has_resources_only(scaled: Object) -> bool:
-    """Whether it is always active: pods have to run for their CPU or memory to be measured."""
+    """Returns whether it is always active: pods have to run for their CPU or memory to be measured."""
     return all(trigger.get("type") in _RESOURCES for trigger in dig(scaled, "spec", "triggers") or ())
 
 

@@ -94,7 +94,7 @@ def _follow(status: Conditions, revision: Object, deployment: Object, pods: list
 
 
 def scaled_from_start(revision: Object) -> bool:
-    """Whether the Revision begins with no pods, and so is as ready as it can be."""
+    """Returns whether the Revision begins with no pods, and so is as ready as it can be."""
     return annotations_of(revision).get("autoscaling.knative.dev/initial-scale") == "0"
 
 

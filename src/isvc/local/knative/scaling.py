@@ -86,7 +86,7 @@ class RevisionScalers:
 
 
 def is_reachable(reader: Reader, revision: Object) -> bool:
-    """Whether a Route leads to it, or may as soon as it is ready: the newest of its Configuration."""
+    """Returns whether a Route leads to it, or may as soon as it is ready: the newest of its Configuration."""
     namespace, name = namespace_of(revision), name_of(revision)
     configuration = reader.get(CONFIGURATIONS, labels_of(revision).get(CONFIGURATION, ""), namespace)
     if dig(configuration, "status", "latestCreatedRevisionName") in (None, name):

@@ -106,7 +106,7 @@ def _follow_child(status: Conditions, condition: str, kind: str, child: Object) 
 
 
 def _is_migrated(route: Object, fields: Object) -> bool:
-    """Whether traffic for the latest revision goes to the one that is ready now."""
+    """Returns whether traffic for the latest revision goes to the one that is ready now."""
     latest = [each for each in route.get("traffic") or () if each.get("latestRevision")]
     return all(each.get("revisionName") == fields.get("latestReadyRevisionName") for each in latest)
 

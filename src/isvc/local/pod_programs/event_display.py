@@ -39,7 +39,7 @@ class Display(BaseHTTPRequestHandler):
 
 
 def describe(headers: Mapping[str, str], body: bytes) -> str:
-    """An event as event_display prints it; empty for what is none. Header names are in lower case."""
+    """Returns an event as event_display prints it; empty for what is none. Header names are in lower case."""
     attributes: dict[str, object] = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
     data = _parse(body)
     if headers.get("content-type", "").startswith("application/cloudevents+json") and isinstance(data, dict):

@@ -77,7 +77,7 @@ def positive(text: str) -> int:
 
 
 def duration(text: str) -> float:
-    """Seconds of `1m30s`, as Go writes durations."""
+    """Returns the seconds of `1m30s`, as Go writes durations."""
     if text == "0" or ((found := _DURATION.findall(text)) and "".join(map("".join, found)) == text):
         return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text))
     raise argparse.ArgumentTypeError(f"{text!r} is no duration such as 5s or 1m30s")

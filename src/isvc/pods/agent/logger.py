@@ -151,5 +151,5 @@ def ordered_uuid() -> str:
 
 
 def _readable(value: str) -> str:
-    """A header's value as UTF-8, with what is none replaced."""
+    """Returns a header's value as UTF-8, with what is none replaced."""
     return value.encode(errors="surrogateescape").decode(errors="replace")

@@ -106,7 +106,7 @@ def _storable(value: Any) -> Any:
 
 
 def _go_url(url: str) -> dict[str, Any]:
-    """An address as Go prints its `url.URL`, which has no form of its own in JSON."""
+    """Returns an address as Go prints its `url.URL`, which has no form of its own in JSON."""
     parts = urlsplit(url)
     return {
         "Scheme": parts.scheme, "Opaque": "", "User": {} if "@" in parts.netloc else None,

@@ -211,7 +211,7 @@ class Relay:
         return answer
 
     async def _connect(self) -> Peer:
-        """The client's connection to the model server; a new one where that has closed the last."""
+        """Returns the client's connection to the model server; a new one where that has closed the last."""
         if self._server is not None and not self._server.ended and not self._server.waiting:
             return self._server
         if self._server is not None:

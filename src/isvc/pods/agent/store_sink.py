@@ -131,7 +131,7 @@ class StoreSink:
 
 
 def folder_of(origin: Origin, path: str) -> str:
-    """The folder of a service's logs, below the address that is configured for all; no path leads out of it."""
+    """Returns the folder of a service's logs, below the address that is configured for all; no path leads out of it."""
     parts = (origin.namespace, origin.inference_service, origin.component)
     return posixpath.join(*filter(None, parts), posixpath.normpath(f"/{path}").lstrip("/")).rstrip("/")
 
@@ -144,7 +144,10 @@ def format_marshal(form: str, sender: Sender) -> Marshal:
 
 
 def external_marshal(url: str, sender: Sender) -> Marshal:
-    """A service that is sent the records as JSON and answers with the object; a header says how its name ends."""
+    """Returns a service that is sent the records as JSON and answers with the object.
+
+    A header says how its name ends.
+    """
     address = Address(url)
     pool = address.pool(_WRITERS)
 

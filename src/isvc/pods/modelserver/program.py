@@ -206,7 +206,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _fork_workers(count: int) -> bool:
-    """True in the parent once all workers have ended; False in each worker. One that fails ends them all."""
+    """Returns True in the parent once all workers have ended; False in each worker. One that fails ends them all."""
     children: set[int] = set()
     for _ in range(count):
         pid = os.fork()

@@ -54,7 +54,7 @@ def _is_encrypted(path: Path) -> bool:
 
 
 def _key(settings: Settings) -> Any:
-    """The key that the service names, as JSON (a JWK), as base64, or as plain bytes."""
+    """Returns the key that the service names, as JSON (a JWK), as base64, or as plain bytes."""
     resource = settings.get("CONFIDENTIAL_RESOURCE_ID")
     if not resource:
         raise StorageError("the service is confidential, but CONFIDENTIAL_RESOURCE_ID does not say with which key")
@@ -122,7 +122,7 @@ def _decrypt_file(path: Path, key: Any) -> None:
 
 
 def _wrong() -> tuple[type[Exception], ...]:
-    """What is raised for a file that is no JWE, a key that does not fit, or content that is not authentic."""
+    """Returns what is raised for a file that is no JWE, a key that does not fit, or content that is not authentic."""
     tag = need("cryptography.exceptions", "confidential").InvalidTag
     unwrap = need("cryptography.hazmat.primitives.keywrap", "confidential").InvalidUnwrap
     return ValueError, KeyError, TypeError, tag, unwrap, need("jwcrypto.common", "confidential").JWException
@@ -148,7 +148,7 @@ def _read_layout(path: Path) -> _Layout:
 
 
 def _content_key(layout: _Layout, key: Any) -> bytes:
-    """The key of the content, unwrapped as the header says."""
+    """Returns the key of the content, unwrapped as the header says."""
     jwa, jwe = need("jwcrypto.jwa", "confidential").JWA, need("jwcrypto.jwe", "confidential")
     names = (layout.header["alg"], layout.header["enc"])
     if not set(names) <= set(jwe.default_allowed_algs):

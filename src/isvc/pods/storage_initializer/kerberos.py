@@ -65,7 +65,7 @@ class Kerberos:
             )  # fmt: skip
 
     def header(self, host: str) -> dict[str, str]:
-        """A header that proves to a server of that name who we are; each is good for one request."""
+        """Returns a header that proves to a server of that name who we are; each is good for one request."""
         context, token = c_void_p(), _Buffer()
         target = self._name(f"HTTP@{host}", _HOST_SERVICE)
         self._call(

@@ -62,7 +62,7 @@ class Partial:
         return all(part.done for part in self.parts)
 
     def take(self) -> Part | None:
-        """The first part that is missing and that nobody is bringing."""
+        """Returns the first part that is missing and that nobody is bringing."""
         with self._lock:
             for part in self.parts:
                 if not part.busy and not part.done:

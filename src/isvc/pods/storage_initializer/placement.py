@@ -59,12 +59,12 @@ def stage(destination: Path, source: str = "", others: Collection[str] = ()) -> 
 
 
 def notes_of(folder: Path) -> Path:
-    """The folder beside another in which is remembered how far the downloads into that are."""
+    """Returns the folder beside another in which is remembered how far the downloads into that are."""
     return folder.with_name(f"{folder.name}.partial")
 
 
 def _prefix(source: str) -> str:
-    """The beginning of the hidden folder's name. What is signed and who asks makes no other file of it."""
+    """Returns the beginning of the hidden folder's name. What is signed and who asks makes no other file of it."""
     parts = urlsplit(source)
     plain = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     return f"{PREFIX}{hashlib.sha256(plain.encode()).hexdigest()[:16]}-"
@@ -88,14 +88,14 @@ def _adopt(home: Path, prefix: str) -> tuple[Path, int] | None:
 
 
 def _has_to_stay(destination: Path) -> bool:
-    """Whether it is a mount point, which cannot be renamed over, or has content, which may be somebody else's model."""
+    """Returns whether it is a mount point, which nothing can replace, or has content, which may be another's model."""
     return destination.is_dir() and (
         os.path.ismount(destination) or any(destination.iterdir()) or not _can_make_folders(destination.parent)
     )
 
 
 def _can_make_folders(folder: Path) -> bool:
-    """Whether that works, found out by trying: permissions know nothing of read-only volumes and sandboxes."""
+    """Returns whether that works, found out by trying: permissions know nothing of read-only volumes and sandboxes."""
     try:
         made = tempfile.mkdtemp(prefix=PREFIX, dir=folder)
     except OSError:

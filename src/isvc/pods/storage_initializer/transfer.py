@@ -52,7 +52,7 @@ def download(
 
 
 def place(folder: Path, path: str) -> Path:
-    """Where a file belongs, which is inside the folder whatever its name says."""
+    """Returns where a file belongs, which is inside the folder whatever its name says."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts:
         raise Damaged(f"a file named {path!r} would leave the model's folder")

@@ -55,7 +55,7 @@ def path_inside(name: str) -> PurePosixPath:
 
 
 def is_mangled(error: OSError) -> bool:
-    """Whether content is at fault: gzip and bz2 raise errors without a number, and seek refuses what zip asks for."""
+    """Returns whether content is at fault: gzip and bz2 raise errors without a number, seek refuses what zip wants."""
     return error.errno in (None, errno.EINVAL)
 
 

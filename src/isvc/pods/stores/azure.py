@@ -32,7 +32,7 @@ def parse(uri: str, settings: Settings) -> Place:
 
 
 def credential(settings: Settings, account: str = "") -> Any:
-    """A service principal or workload identity, an access token, or the account's key; None asks as a stranger.
+    """Returns a service principal or workload identity, an access token, or the account's key; None asks as a stranger.
 
     A key needs the account's name, where its address does not tell it.
     """
@@ -58,7 +58,7 @@ class _Token:
 
 
 def extent(start: int, end: int | None) -> dict[str, int]:
-    """The options for a part; Azure has no range that starts where a blob ends."""
+    """Returns the options for a part; Azure has no range that starts where a blob ends."""
     if end is not None:
         return {"offset": start, "length": end - start}
     return {"offset": start} if start else {}

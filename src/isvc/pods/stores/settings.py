@@ -55,7 +55,7 @@ class Settings:
         return value not in ("0", "false") if value else default
 
     def wants(self, path: str) -> bool:
-        """Whether a file is to be downloaded, by `STORAGE_ALLOW_PATTERNS` and `STORAGE_IGNORE_PATTERNS`."""
+        """Returns whether a file is to be downloaded, by `STORAGE_ALLOW_PATTERNS` and `STORAGE_IGNORE_PATTERNS`."""
         allowed, ignored = self.patterns("STORAGE_ALLOW_PATTERNS"), self.patterns("STORAGE_IGNORE_PATTERNS")
         if allowed and not any(fnmatch.fnmatch(path, pattern) for pattern in allowed):
             return False

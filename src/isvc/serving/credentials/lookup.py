@@ -47,7 +47,7 @@ class Lookup:
 
 
 def secret_value(secret: Object, key: str) -> str | None:
-    """A value of a secret as text; None when the secret has no such key."""
+    """Returns a value of a secret as text; None when the secret has no such key."""
     encoded = (secret.get("data") or {}).get(key)
     if encoded is None:
         return None

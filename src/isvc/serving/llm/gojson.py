@@ -92,7 +92,7 @@ def rewrite(data: Any, kind: Type, schema: Schema, path: str) -> Any:
 
 
 def _is_refused(zero: Any, schema: Schema) -> bool:
-    """Whether an API server refuses a zero of this schema."""
+    """Returns whether an API server refuses a zero of this schema."""
     if isinstance(zero, list | dict):
         return bool(schema.get("minItems") or schema.get("minProperties"))
     if isinstance(zero, str):

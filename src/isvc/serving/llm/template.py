@@ -35,7 +35,7 @@ class Template:
         return cls(text, _is_in_strings(config), _syntax(_ACTION.sub("…", text)))
 
     def keeps_its_form(self, filled: str) -> bool:
-        """Whether filling in changed nothing but texts: no string begins or ends elsewhere, no field became empty."""
+        """Returns whether filling in changed only texts: no string begins or ends elsewhere, no field became empty."""
         return self.is_in_strings and _syntax(filled) == self.syntax
 
 

@@ -33,7 +33,7 @@ def trace_server(container: Object, tracing: TracingSpec, namespace: str, servic
 
 
 def has_flag(arguments: Sequence[str], flag: str) -> bool:
-    """Whether a flag is given, as `--flag value` or `--flag=value`."""
+    """Returns whether a flag is given, as `--flag value` or `--flag=value`."""
     return any(each == flag or each.startswith(f"{flag}=") for each in arguments)
 
 

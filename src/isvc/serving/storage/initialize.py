@@ -86,7 +86,7 @@ def initialize(pod_spec: Object, request: StorageRequest) -> Object:
 
 
 def _has_downloader(spec: Object, request: StorageRequest) -> bool:
-    """Whether the pod has one; a storage container may give the init container its own name."""
+    """Returns whether the pod has one; a storage container may give the init container its own name."""
     container = (request.storage_container or {}).get("container") or {}
     given_names = {init_container.NAME, container.get("name") or init_container.NAME}
     return any(find_init_container(spec, name) for name in given_names)

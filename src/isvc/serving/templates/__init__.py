@@ -43,7 +43,7 @@ def fill(template: str, root: Value, functions: Mapping[str, Function], *, stric
 
 
 def is_template(text: str, functions: Iterable[str]) -> bool:
-    """Whether the text is a template by itself: no block begins or ends elsewhere."""
+    """Returns whether the text is a template by itself: no block begins or ends elsewhere."""
     try:
         _parse(text, frozenset(functions))
     except TemplateError:

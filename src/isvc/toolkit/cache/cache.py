@@ -146,7 +146,7 @@ class Cache:
         return mirror is not None and mirror.synced
 
     def forbids(self, resource: Resource) -> bool:
-        """Whether the cluster does not let us read this kind, or not all that was declared of it."""
+        """Returns whether the cluster does not let us read this kind, or not all that was declared of it."""
         mirror = self._mirrors.get(resource)
         return mirror is not None and mirror.forbidden
 

@@ -61,7 +61,7 @@ def patched(before: Object, after: Object, *warnings: str) -> AdmissionResponse:
 
 
 def parse(review: Any) -> AdmissionRequest:
-    """The request of a decoded AdmissionReview; raises BadRequest when it is not one."""
+    """Returns the request of a decoded AdmissionReview; raises BadRequest when it is not one."""
     if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
         raise BadRequest("the body is not an AdmissionReview")
     if review.get("apiVersion") not in VERSIONS:
@@ -86,7 +86,7 @@ def parse(review: Any) -> AdmissionRequest:
 
 
 def _object(request: Object, field: str, *, needed: bool = False) -> Object:
-    """One of a request's objects, checked as far as every handler relies on it."""
+    """Returns one of a request's objects, checked as far as every handler relies on it."""
     obj = request.get(field) or {}
     if not isinstance(obj, dict) or not isinstance(obj.get("metadata", {}), dict):
         raise BadRequest(f"{field} of the AdmissionReview is no object")
@@ -100,7 +100,7 @@ def _object(request: Object, field: str, *, needed: bool = False) -> Object:
 
 
 def answer(api_version: str, uid: str, response: AdmissionResponse) -> Object:
-    """The AdmissionReview that carries a response."""
+    """Returns the AdmissionReview that carries a response."""
     body: Object = {"uid": uid, "allowed": response.allowed}
     if response.patch:
         body["patchType"] = "JSONPatch"
@@ -118,7 +118,7 @@ def answer(api_version: str, uid: str, response: AdmissionResponse) -> Object:
 
 
 def refusal(error: Exception) -> AdmissionResponse:
-    """The response that an exception becomes."""
+    """Returns the response that an exception becomes."""
     if isinstance(error, ApiError):
         return deny(error.message, error.status_code)
     if isinstance(error, TimeoutError):

@@ -178,7 +178,7 @@ def _read(request: Request) -> Any:
 
 
 def _refused(error: Exception, path: str, review: Any, route: Route) -> Response:
-    """What went wrong, inside a review if there was one to answer."""
+    """Returns what went wrong, inside a review if there was one to answer."""
     if not isinstance(error, ApiError | TimeoutError):
         log.error("webhook %s crashed", path, exc_info=error)
     refusal = admission.refusal(error)
@@ -195,7 +195,7 @@ def _error_response(error: ApiError) -> Response:
 
 
 def _patience(query: str) -> float:
-    """Seconds to decide: a little less than the API server waits, which it says as `timeout=10s`."""
+    """Returns the seconds to decide: a little less than the API server waits, which it says as `timeout=10s`."""
     try:
         seconds = float(parse_qs(query).get("timeout", [""])[-1].removesuffix("s"))
     except ValueError:

@@ -73,7 +73,7 @@ class ClientConnection(asyncio.Protocol):
         return Reply(self._status, self._headers)
 
     async def pieces(self, silence: float | None = None) -> AsyncGenerator[bytes, None]:
-        """The body as it comes; raises TimeoutError when nothing comes for `silence` seconds."""
+        """Yields the body as it comes; raises TimeoutError when nothing comes for `silence` seconds."""
         while True:
             if self._pieces:
                 piece = b"".join(self._pieces)

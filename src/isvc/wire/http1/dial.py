@@ -62,7 +62,7 @@ async def _dial(host: str, port: int) -> socket.socket:
 
 
 def _lively_socket(family: int, kind: int, protocol: int) -> socket.socket:
-    """A socket that notices within a minute or so that its peer has vanished."""
+    """Returns a socket that notices within a minute or so that its peer has vanished."""
     sock = socket.socket(family, kind, protocol)
     sock.setblocking(False)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

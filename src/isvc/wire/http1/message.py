@@ -30,7 +30,7 @@ def header_lines(headers: Iterable[tuple[str, str]]) -> str:
 
 
 def encode_request(method: str, target: str, headers: str, body: bytes | None) -> bytes:
-    """A request as it is sent; `headers` are those of `header_lines`."""
+    """Returns a request as it is sent; `headers` are those of `header_lines`."""
     if not _TARGET(target):
         raise ValueError(f"the request target {target!r} has a character that HTTP does not allow")
     length = f"Content-Length: {len(body)}\r\n" if body is not None else ""
@@ -68,7 +68,7 @@ class Response:
         self.headers = headers
 
     def head(self, *, close: bool, chunked: bool = False, more: str = "") -> bytes:
-        """Status line and headers; `more` are header lines with their ends."""
+        """Returns the status line and headers; `more` are header lines with their ends."""
         length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(self.body)}"
         text = (
             f"HTTP/1.1 {self.status} {_PHRASES.get(self.status, '')}\r\n"
@@ -87,7 +87,7 @@ class Writer(Protocol):
     def write(self, data: bytes) -> None: ...
 
     def backlog(self) -> int:
-        """Bytes that the client has not taken yet."""
+        """Returns how many bytes the client has not taken yet."""
 
     async def drain(self) -> None:
         """Returns when the client keeps up again."""

@@ -71,7 +71,7 @@ class Pool:
 
     @asynccontextmanager
     async def stream(self, request: bytes, tls: ssl.SSLContext | None, head_seconds: float) -> AsyncIterator[Streamed]:
-        """The response to a GET, read as it comes; raises TimeoutError when its head takes too long."""
+        """Yields the response to a GET, read as it comes; raises TimeoutError when its head takes too long."""
         connection = self._kept(tls) or await self._connect(tls)
         try:
             async with asyncio.timeout(head_seconds):
@@ -96,7 +96,7 @@ class Pool:
         await asyncio.sleep(0)  # lets TLS connections say goodbye
 
     def _kept(self, tls: ssl.SSLContext | None) -> ClientConnection | None:
-        """The connection used last, if its TLS settings are still those asked for."""
+        """Returns the connection used last, if its TLS settings are still those asked for."""
         now = asyncio.get_running_loop().time()
         while self._idle and now - self._idle[0][1].idle_since > self._idle_seconds:
             self._idle.popleft()[1].close()

@@ -34,7 +34,7 @@ class Tunnel:
             self._transport.write(data)
 
     def backlog(self) -> int:
-        """Bytes that the peer has not taken yet."""
+        """Returns how many bytes the peer has not taken yet."""
         return self._transport.get_write_buffer_size()
 
     async def drain(self) -> None:

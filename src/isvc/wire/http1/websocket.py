@@ -21,7 +21,7 @@ def is_handshake(headers: Mapping[str, str]) -> bool:
 
 
 def accept(headers: Mapping[str, str], protocols: Sequence[str] = ()) -> tuple[str, dict[str, str]]:
-    """The first protocol that the client offers and we know, and the headers that accept it.
+    """Returns the first protocol that the client offers and we know, and the headers that accept it.
 
     A client that offers none gets a connection without a protocol if "" is among `protocols`.
     """
@@ -51,7 +51,7 @@ class WebSocket:
         self._ended = False
 
     async def receive(self) -> bytes | None:
-        """The next message that is not empty, text or binary; None at the end, however it came."""
+        """Returns the next message that is not empty, text or binary; None at the end, however it came."""
         while not self._messages and not self._ended:
             data = await self._tunnel.read()
             if data:

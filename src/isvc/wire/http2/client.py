@@ -25,7 +25,7 @@ _OF_CONNECTIONS: Final = frozenset(
 
 
 def are_sound(headers: Headers) -> bool:
-    """Whether they are headers of HTTP/2: nothing that could end one of them elsewhere, and none of a connection."""
+    """Returns whether they are headers of HTTP/2: nothing could end one of them elsewhere, none is a connection's."""
     return all(_NAME(name) and not _CONTROL(value) and name not in _OF_CONNECTIONS for name, value in headers)
 
 

@@ -186,7 +186,7 @@ class Connection(asyncio.Protocol):
         self._do(lambda: self._h2.send_data(number, data, end_stream=end))
 
     def room(self, number: int) -> int:
-        """How many bytes may be sent at once."""
+        """Returns how many bytes may be sent at once."""
         try:
             return max(0, min(self._h2.local_flow_control_window(number), self._h2.max_outbound_frame_size))
         except H2Error as error:

@@ -16,7 +16,7 @@ class Quota:
         self._since = now()
 
     def spend(self) -> bool:
-        """Whether there was one left."""
+        """Returns whether there was one left."""
         if self._left < 1:
             now = self._now()
             self._left = min(self._burst, self._left + (now - self._since) * self._per_second)

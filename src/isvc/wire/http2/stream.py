@@ -70,7 +70,7 @@ class Stream:
     # What is sent
 
     def send_headers(self, headers: Headers, *, end: bool = False) -> None:
-        """The head, or the trailers, which are the end."""
+        """Sends the head, or the trailers, which are the end."""
         self._check()
         self._connection.send_headers(self.number, headers, end=end)
         self.has_sent_all = end

@@ -28,7 +28,7 @@ def read_certificate(certificate: bytes) -> Certified:
 
 
 def is_due(certificate: bytes, now: datetime, hosts: Sequence[str] = ()) -> bool:
-    """Whether it is time to replace it: unreadable, in its last third, not yet valid, or not for all of these hosts."""
+    """Returns whether to replace it: unreadable, in its last third, not yet valid, or not for all of these hosts."""
     from cryptography import x509
 
     try:
@@ -42,7 +42,7 @@ def is_due(certificate: bytes, now: datetime, hosts: Sequence[str] = ()) -> bool
 
 
 def is_key(key: bytes) -> bool:
-    """Whether this is a private key of any kind, without a password."""
+    """Returns whether this is a private key of any kind, without a password."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -54,7 +54,7 @@ def is_key(key: bytes) -> bool:
 
 
 def is_pair(pair: Pair) -> bool:
-    """Whether the key is the certificate's, and such as is issued here: others may have written either."""
+    """Returns whether the key is the certificate's, and such as is issued here: others may have written either."""
     from cryptography import x509
 
     try:
@@ -76,7 +76,7 @@ def is_issued_by(certificate: bytes, authority: bytes) -> bool:
 
 
 def unexpired(bundle: bytes, now: datetime) -> bytes:
-    """The certificates of a bundle that still count."""
+    """Returns the certificates of a bundle that still count."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 

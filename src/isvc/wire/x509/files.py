@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def server_context(pair: Pair) -> ssl.SSLContext:
-    """A context that serves with this certificate."""
+    """Returns a context that serves with this certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as folder:  # the module reads files alone
         certificate, key = Path(folder) / "tls.crt", Path(folder) / "tls.key"
@@ -25,7 +25,7 @@ def server_context(pair: Pair) -> ssl.SSLContext:
 
 
 def is_loadable(certificate: Path, key: Path | None = None) -> bool:
-    """Whether the files are there and hold a certificate and its key, which may share a file."""
+    """Returns whether the files are there and hold a certificate and its key, which may share a file."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except OSError:  # ssl.SSLError among them

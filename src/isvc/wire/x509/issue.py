@@ -44,17 +44,17 @@ def issue_authority(name: str, now: datetime, life: timedelta = AUTHORITY_LIFE, 
 
 
 def issue_serving(authority: Pair, hosts: Sequence[str], now: datetime, life: timedelta = SERVING_LIFE) -> Pair:
-    """A certificate for these DNS names and addresses."""
+    """Returns a certificate for these DNS names and addresses."""
     return _issue(authority, _name(hosts[0]), hosts, now, life)
 
 
 def issue_client(authority: Pair, user: str, groups: Sequence[str], now: datetime, life: timedelta) -> Pair:
-    """A certificate with which a client is this user, as Kubernetes reads it."""
+    """Returns a certificate with which a client is this user, as Kubernetes reads it."""
     return _issue(authority, _name(user, groups), (), now, life)
 
 
 def issue_self_signed(hosts: Sequence[str], now: datetime, life: timedelta) -> Pair:
-    """A serving certificate for these DNS names and addresses that is its own authority."""
+    """Returns a serving certificate for these DNS names and addresses that is its own authority."""
     key = new_key()
     builder = _builder(_name(hosts[0]), now, life).issuer_name(_name(hosts[0])).public_key(key.public_key())
     return _signed(_for_use(builder, hosts), key, key)
@@ -67,7 +67,7 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 
 def encode_key(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """The key as PEM, without a password."""
+    """Returns the key as PEM, without a password."""
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

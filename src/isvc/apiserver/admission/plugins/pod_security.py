@@ -144,7 +144,7 @@ def _template(workload: Object) -> Object | None:
 
 
 def _runs_other_images(new: Object, old: Object) -> bool:
-    """Whether containers or their images are others: the only change of a pod that is checked again."""
+    """Returns whether containers or their images are others: the only change of a pod that is checked again."""
     for field in ("containers", "initContainers", "ephemeralContainers"):
         if [_image(each) for each in new["spec"].get(field) or ()] != [
             _image(each) for each in old["spec"].get(field) or ()

@@ -76,7 +76,7 @@ def selector(path: str, spec: Object | None) -> Errors:
 
 
 def selects(spec: Object, values: Object) -> bool | None:
-    """Whether a selector matches labels; None when it is no selector."""
+    """Returns whether a selector matches labels; None when it is no selector."""
     try:
         return LabelSelector.from_spec(spec).matches(values)
     except ValueError:

@@ -11,7 +11,10 @@ from isvc.serving.credentials.storage_spec import SCHEME_PLACEHOLDER
 
 
 def component_labels(service: str, kind: str, *layers: Mapping[str, str]) -> dict[str, str]:
-    """Labels in layers, of which later ones win; the labels that name the service and the component win over all."""
+    """Returns labels in layers, of which later ones win.
+
+    The labels that name the service and the component win over all.
+    """
     labels: dict[str, str] = {}
     for layer in layers:
         labels |= layer
@@ -19,7 +22,7 @@ def component_labels(service: str, kind: str, *layers: Mapping[str, str]) -> dic
 
 
 def agent_annotations(extension: ComponentExtensionSpec, *, batches: bool = True) -> dict[str, str]:
-    """What the agent beside the server does: log payloads, join requests into batches."""
+    """Returns what the agent beside the server does: log payloads, join requests into batches."""
     annotations: dict[str, str] = {}
     if (logger := extension.logger) is not None:
         annotations |= {annotation.LOGGER: "true", annotation.LOGGER_MODE: logger.mode}
@@ -39,7 +42,7 @@ def agent_annotations(extension: ComponentExtensionSpec, *, batches: bool = True
 
 
 def storage_annotations(storage: StorageSpec | None) -> dict[str, str]:
-    """Where a model is that is found through a storage credential."""
+    """Returns where a model is that is found through a storage credential."""
     if storage is None:
         return {}
     annotations = {annotation.STORAGE_SPEC: "true"}

@@ -47,7 +47,7 @@ class Allocation(NamedTuple):
 def with_workers(
     observed: Observed, head: Component, spec: PredictorSpec, runtime: Runtime, annotations: Mapping[str, str]
 ) -> Component:
-    """The component as head of a group: sizes and names in its environment, and workers beside it."""
+    """Returns the component as head of a group: sizes and names in its environment, and workers beside it."""
     theirs, mine = runtime.spec.worker_spec, spec.worker_spec
     assert mine is not None
     if theirs is None:
@@ -99,7 +99,7 @@ def with_workers(
 
 
 def allocate(total: int, head: int, worker: int) -> Allocation:
-    """How a total of GPUs is spread over nodes, given what head and worker containers ask for (0: nothing)."""
+    """Returns how a total of GPUs is spread over nodes, given what head and worker containers ask for (0: nothing)."""
     if worker > 0:
         nodes = math.ceil(total / worker)
         if head > 0 and math.ceil(total / head) == 1:

@@ -45,7 +45,7 @@ class Variant:
 def settle_runtime(
     observed: Observed, spec: PredictorSpec, service: Object, scaling: ComponentExtensionSpec | None = None
 ) -> Variant:
-    """The predictor with its runtime chosen, and with what the runtime's server needs filled in."""
+    """Returns the predictor with its runtime chosen, and with what the runtime's server needs filled in."""
     scaling = spec if scaling is None else scaling
     source = storage_uri(spec)
     if source is not None:
@@ -125,7 +125,7 @@ def _own_pod(spec: PredictorSpec) -> Object:
 
 
 def _model_pod(model: ModelSpec, spec: PredictorSpec, runtime: Runtime, service: Object) -> Object:
-    """The server first, then a transformer beside it, then whatever else runtime and service bring."""
+    """Returns the server first, then a transformer beside it, then whatever else runtime and service bring."""
     theirs: list[Object] = runtime.spec.pod.get("containers") or []
     mine: list[Object] = spec.pod.get("containers") or []
     if not theirs:
@@ -147,7 +147,7 @@ def _model_pod(model: ModelSpec, spec: PredictorSpec, runtime: Runtime, service:
 
 
 def _copy_with_env(container: Object) -> Object:
-    """A container whose environment can be added to."""
+    """Returns a container whose environment can be added to."""
     return {**container, "env": [dict(entry) for entry in container.get("env") or ()]}
 
 

@@ -25,7 +25,7 @@ def with_models(
     storage: ModelStorageSpec | None,
     container_name: str | None = None,
 ) -> Component:
-    """The component with an init container that downloads all of them, or mounts of the claims they are on."""
+    """Returns the component with an init container that downloads all of them, or mounts of the claims they are on."""
     if not uris:
         return component
     try:
@@ -60,7 +60,10 @@ def _initialized(
 
 
 def _credential(storage: ModelStorageSpec | None) -> StorageSpec | None:
-    """The entry of the storage secret that the model names together with parameters; a key alone names nothing."""
+    """Returns the entry of the storage secret that the model names together with parameters.
+
+    A key alone names nothing.
+    """
     if storage is None or storage.key is None or storage.parameters is None:
         return None
     return StorageSpec(storage.key, storage.parameters)

@@ -47,7 +47,7 @@ def build(observed: Observed, spec: TransformerSpec, service: Object) -> Compone
 
 
 def _with_arguments(container: Object, observed: Observed, spec: TransformerSpec) -> Object:
-    """The container with the arguments that KServe's model server understands, where the user gives none."""
+    """Returns the container with the arguments that KServe's model server understands, where the user gives none."""
     predictor = names.predictor(observed.name, observed.service.spec.predictor.name)
     host = f"{predictor}.{observed.namespace}"
     args = list(container.get("args") or ())
@@ -65,7 +65,7 @@ def _with_arguments(container: Object, observed: Observed, spec: TransformerSpec
 
 
 def predictor_in_mesh(observed: Observed) -> tuple[str, str]:
-    """Where ModelMesh's predictor answers, and the protocol that it speaks there."""
+    """Returns where ModelMesh's predictor answers, and the protocol that it speaks there."""
     address = urlsplit(observed.predictor_url)
     protocol = _MESH_PROTOCOLS.get(address.scheme)
     if protocol is None:

@@ -13,7 +13,7 @@ from isvc.serving.workload.service import http_target_port
 
 
 def entrance(planned: Planned) -> Object:
-    """The Service that requests go to first: the transformer's where there is one."""
+    """Returns the Service that requests go to first: the transformer's where there is one."""
     first = planned.deployed.get("transformer") or planned.deployed["predictor"]
     return next(child.manifest for child in first.children if child.resource == SERVICES)
 

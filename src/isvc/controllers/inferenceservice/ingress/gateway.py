@@ -87,7 +87,7 @@ def _wanted(observed: Observed) -> Iterator[_Wanted]:
 
 
 def _problem(title: str, route: Object | None) -> tuple[str, str] | None:
-    """Reason and message of what keeps a route from being ready."""
+    """Returns the reason and message of what keeps a route from being ready."""
     if route is None:
         return f"{title} Deployment NotReady", f"{title} HTTPRoute not created"
     rejection = http_routes.rejection(route)
@@ -142,7 +142,7 @@ def _service_rules(observed: Observed, planned: Planned) -> list[Object]:
 
 
 def _path_rules(observed: Observed, planned: Planned) -> list[Object]:
-    """The same under one shared host, each service at its own path."""
+    """Returns the same under one shared host, each service at its own path."""
     path = url_path(observed.name, observed.namespace, observed.config.ingress).removesuffix("/")
     rules = []
     if "explainer" in planned.deployed:
@@ -153,7 +153,7 @@ def _path_rules(observed: Observed, planned: Planned) -> list[Object]:
 
 
 def _rewriting_path_rules(observed: Observed, planned: Planned) -> list[Object]:
-    """The same with the path cut off, so that the model server sees the paths that it knows."""
+    """Returns the same with the path cut off, so that the model server sees the paths that it knows."""
     path = url_path(observed.name, observed.namespace, observed.config.ingress).removesuffix("/")
     rules = []
     if "explainer" in planned.deployed:

@@ -86,7 +86,7 @@ def _route(observed: Observed, planned: Planned, readiness: Readiness) -> Answer
 
 
 def _waiting_for(observed: Observed, readiness: Readiness) -> tuple[str, str] | None:
-    """The first component that is not ready, as a status and a reason for the ingress."""
+    """Returns the first component that is not ready, as a status and a reason for the ingress."""
     for kind in (names.PREDICTOR, names.TRANSFORMER, names.EXPLAINER):
         if getattr(observed.service.spec, kind) is not None and (status := readiness[kind].status) != TRUE:
             return (UNKNOWN if status == UNKNOWN else FALSE), f"{kind.title()} ingress not created"
@@ -119,14 +119,14 @@ def _first(observed: Observed) -> str:
 
 
 def _backend(observed: Observed) -> str:
-    """The component that requests go to first."""
+    """Returns the component that requests go to first."""
     if _first(observed) == names.TRANSFORMER:
         return names.transformer(observed.name)
     return names.predictor(observed.name, observed.service.spec.predictor.name)
 
 
 def _host(observed: Observed, readiness: Readiness) -> str:
-    """The component's host without the component: `iris-predictor.ns.example.com` is `iris.ns.example.com`."""
+    """Returns the component's host without the component: `iris-predictor.ns.example.com` is `iris.ns.example.com`."""
     host, component = urlsplit(readiness[_first(observed)].url).netloc, _backend(observed)
     suffix = f"-{_first(observed)}"
     if host.startswith(component):

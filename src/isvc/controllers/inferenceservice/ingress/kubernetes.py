@@ -53,7 +53,7 @@ def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcom
 
 
 def _waiting_for(observed: Observed, readiness: Readiness) -> str:
-    """The component that has to be ready before an Ingress makes sense, if it is not."""
+    """Returns the component that has to be ready before an Ingress makes sense, if it is not."""
     spec = observed.service.spec
     needed = [names.PREDICTOR]
     if spec.transformer is not None:

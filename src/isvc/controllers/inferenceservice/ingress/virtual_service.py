@@ -69,7 +69,7 @@ def virtual_service(exposure: Exposure, gateways: Gateways) -> Object:
 
 
 def external_name(name: str, namespace: str, gateway_service: str) -> Object:
-    """The Service that makes `name.namespace.svc` an alias of the local gateway."""
+    """Returns the Service that makes `name.namespace.svc` an alias of the local gateway."""
     return {
         "apiVersion": SERVICES.api_version,
         "kind": SERVICES.kind,
@@ -109,7 +109,7 @@ def _host_matches(exposure: Exposure, gateways: Gateways, uri: Object) -> list[O
 
 
 def _routes_by_path(exposure: Exposure, gateways: Gateways) -> list[Object]:
-    """Rules for one shared host, under which every service has a path of its own that is cut off again."""
+    """Returns the rules for one shared host, under which every service has a path of its own that is cut off again."""
     if exposure.path is None:
         return []
     path = exposure.path.removesuffix("/")

@@ -50,14 +50,14 @@ class StatusEdit(StatusEditor):
         super().__init__(CONDITIONS, status, now)
 
     def readiness(self) -> Readiness:
-        """How ready each component is reported to be."""
+        """Returns how ready each component is reported to be."""
         return {
             kind: ComponentReadiness(self.conditions.status(condition), self._url(kind))
             for kind, condition in READY_OF.items()
         }
 
     def component(self, kind: str) -> Object:
-        """What is reported about a component, which is from now on mentioned even if that is nothing."""
+        """Returns what is reported about a component, which is from now on mentioned even if that is nothing."""
         components: Object = self.fields.setdefault("components", {})
         entry: Object = components.setdefault(kind, {})
         return entry

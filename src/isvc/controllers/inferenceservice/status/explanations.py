@@ -101,7 +101,7 @@ def _explain(condition: Object, situation: Situation, status: Object) -> Explana
 
 
 def explain_stop(stop: Stop) -> Explanation:
-    """Why planning came to a halt, and what would mend it."""
+    """Returns why planning came to a halt, and what would mend it."""
     return Explanation(stop.reason, f"{stop.message}; {stop.remedy}" if stop.remedy else stop.message)
 
 

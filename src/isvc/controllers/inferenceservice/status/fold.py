@@ -42,7 +42,7 @@ _COMPONENTS: Final = (names.PREDICTOR, names.TRANSFORMER, names.EXPLAINER)
 
 
 def find_stop(planned: Planned, outcome: Outcome) -> ServiceStop | None:
-    """Where the reconcile came to a halt: at a child that was refused, or already in planning."""
+    """Returns where the reconcile came to a halt: at a child that was refused, or already in planning."""
     if outcome.refusal is None:
         return planned.stop
     part, refusal = outcome.refusal.part, outcome.refusal.result.message
@@ -85,7 +85,7 @@ def fold_status(observed: Observed, planned: Planned, outcome: Outcome) -> Objec
 
 
 def _report_mode(observed: Observed, stop: ServiceStop | None) -> Object:
-    """The status of a service that is not ours to deploy, or cannot be: its mode, and why."""
+    """Returns the status of a service that is not ours to deploy, or cannot be: its mode, and why."""
     edit = StatusEdit(unexplained(observed.status), observed.now)
     edit.initialize()
     edit.fields["deploymentMode"] = observed.mode.value
@@ -93,7 +93,7 @@ def _report_mode(observed: Observed, stop: ServiceStop | None) -> Object:
 
 
 def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:
-    """A warning where models come as image volumes and this Kubernetes may not mount them; it affects no readiness."""
+    """Warns where models come as image volumes and this Kubernetes may not mount them; it affects no readiness."""
     problem = image_volume_problem(observed.config.storage_initializer, observed.server_version)
     if problem is None:
         edit.conditions.clear(CONDITION)
@@ -102,7 +102,7 @@ def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:
 
 
 def _reached(stop: ServiceStop | None) -> tuple[str, ...]:
-    """The components before the one at which things stopped."""
+    """Returns the components before the one at which things stopped."""
     match stop.part if stop else None:
         case "shared" | "predictor" | "canary":
             return ()
@@ -118,7 +118,7 @@ def _is_stopped(kind: str, observed: Observed) -> bool:
 
 
 def _is_foreign(kind: str, observed: Observed) -> bool:
-    """Whether ModelMesh's own controller reports on the component."""
+    """Returns whether ModelMesh's own controller reports on the component."""
     return kind == names.PREDICTOR and observed.mode is DeploymentMode.MODEL_MESH
 
 
@@ -149,12 +149,12 @@ def _ingress(
 
 
 def _is_taken(outcome: Outcome) -> bool:
-    """Whether somebody else's object has the name of a child; nobody but the user can resolve that."""
+    """Returns whether somebody else's object has the name of a child; nobody but the user can resolve that."""
     return outcome.refusal is not None and isinstance(outcome.refusal.result, Taken)
 
 
 def _live(outcome: Outcome) -> dict[tuple[Resource, str], Object]:
-    """Children as they are after applying; of a deleted one nothing is left."""
+    """Returns the children as they are after applying; of a deleted one nothing is left."""
     return {(key.resource, key.name): outcome.live(key.resource, key.name) or {} for key in outcome.results}
 
 

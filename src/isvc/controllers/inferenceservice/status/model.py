@@ -54,7 +54,7 @@ def propagate(edit: StatusEdit, pods: Sequence[Object], *, settled: bool = True,
 
 
 def _failed_update(pods: Sequence[Object]) -> Object | None:
-    """Why the newest pod does not become ready, if it is to replace pods of another template that serve."""
+    """Returns why the newest pod does not become ready, if it is to replace pods of another template that serve."""
     newest = pods[0]
     replaced = (pod for pod in pods[1:] if labels_of(pod).get(TEMPLATE_HASH) != labels_of(newest).get(TEMPLATE_HASH))
     if _is_ready(newest) or not any(map(_is_ready, replaced)):
@@ -86,7 +86,7 @@ def _is_ready(pod: Object) -> bool:
 
 
 def _status_of(pod: Object, field: str, container: str) -> Object:
-    """The state of a container, with how it last ended under `last`; {} if nothing is known."""
+    """Returns the state of a container, with how it last ended under `last`; {} if nothing is known."""
     for status in dig(pod, "status", field) or ():
         if status.get("name") == container:
             return {**(status.get("state") or {}), "last": dig(status, "lastState", "terminated")}
@@ -94,7 +94,7 @@ def _status_of(pod: Object, field: str, container: str) -> Object:
 
 
 def _failure(state: Object) -> Object | None:
-    """What a container that ended with an error left behind."""
+    """Returns what a container that ended with an error left behind."""
     ended = state.get("terminated")
     if ended is None or ended.get("reason") != "Error":
         crashing = dig(state, "waiting", "reason") == "CrashLoopBackOff"

@@ -54,7 +54,7 @@ def stop_events(stop: Stop | None) -> Iterator[Event]:
 
 
 def update_events(name: str, before: Object, after: Object) -> Iterator[Event]:
-    """Reported when a new version cannot load its model while the previous one goes on serving."""
+    """Yields an event when a new version cannot load its model while the previous one goes on serving."""
     was, now = (dig(status, "modelStatus", "transitionStatus") for status in (before, after))
     if was != now == "BlockedByFailedLoad" and is_true(after.get("conditions") or (), READY):
         cause = dig(after, "modelStatus", "lastFailureInfo", "message") or "its model server does not start"
@@ -63,7 +63,7 @@ def update_events(name: str, before: Object, after: Object) -> Iterator[Event]:
 
 
 def virtual_host_events(before: Object, after: Object, *, missing: bool) -> Iterator[Event]:
-    """Reported once per service: its first complete status is the first to have a Stopped condition."""
+    """Yields an event once per service: its first complete status is the first to have a Stopped condition."""
     if missing and not find(before.get("conditions") or (), STOPPED) and find(after.get("conditions") or (), STOPPED):
         yield Event(
             WARNING,

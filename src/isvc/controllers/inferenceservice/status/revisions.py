@@ -10,7 +10,7 @@ from isvc.kube.objects import Object
 
 
 def component_status(before: Object, knative: Object, *, ready: bool) -> Object:
-    """A component's status after its Knative Service reported; addresses change only while it is ready."""
+    """Returns a component's status after its Knative Service reported; addresses change only while it is ready."""
     after = {**before, **_rolled_out(before, knative)}
     after["latestCreatedRevision"] = knative.get("latestCreatedRevisionName", "")
     after["latestReadyRevision"] = knative.get("latestReadyRevisionName", "")
@@ -21,7 +21,7 @@ def component_status(before: Object, knative: Object, *, ready: bool) -> Object:
 
 
 def rolled_out(status: Object) -> dict[str, str]:
-    """The revision of each component that was last rolled out to everybody, as a service's status has it, if any."""
+    """Returns the revision of each component that was last rolled out to everybody, by the service's status."""
     components: dict[str, Object] = status.get("components") or {}
     revisions = {kind: entry.get("latestRolledoutRevision") for kind, entry in components.items()}
     return {kind: revision for kind, revision in revisions.items() if revision}
@@ -48,7 +48,7 @@ def _rolled_out(before: Object, knative: Object) -> Object:
 
 
 def _was_cut_back(target: Object, knative: Object, shares: dict[str, int]) -> bool:
-    """A fully rolled-out revision that gets less than all of the traffic again, split over itself."""
+    """Returns whether a fully rolled-out revision gets less than all of the traffic again, split over itself."""
     newest = knative.get("latestReadyRevisionName") == knative.get("latestCreatedRevisionName")
     percent = target.get("percent")
     return newest and percent is not None and percent < 100 and shares.get(target["revisionName"]) == 100

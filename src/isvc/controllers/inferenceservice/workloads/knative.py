@@ -43,7 +43,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
 
 
 def report(edit: StatusEdit, deployed: Deployed, live: Live) -> None:
-    """What the Knative Service says; a condition that it does not have (yet) leaves ours as it was."""
+    """Reports what the Knative Service says; a condition that it does not have (yet) leaves ours as it was."""
     kind, status = deployed.kind, _status(deployed, live)
     entry = edit.component(kind)
     updated = component_status(entry, status, ready=is_true(_conditions(status), "Ready"))
@@ -72,7 +72,10 @@ def report_model(edit: StatusEdit, deployed: Deployed, pods: Sequence[Object], l
 
 
 def summarize(edit: StatusEdit, observed: Observed, planned: Planned) -> None:
-    """Whether the routes and the newest revisions of all components are ready; the last that is not says why."""
+    """Reports whether the routes and the newest revisions of all components are ready.
+
+    The last that is not says why.
+    """
     if observed.mode is not DeploymentMode.KNATIVE:
         return
     kinds = [kind for kind in READY_OF if kind in planned.deployed]

@@ -35,7 +35,7 @@ _MISSING: Final = {
 
 
 def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
-    """All children of a component, up to the first whose kind this cluster does not have."""
+    """Returns all children of a component, up to the first whose kind this cluster does not have."""
     config = observed.config
     ingress = config.ingress
     asked = component.annotations.get(DEPLOYMENT_MODE, "")

@@ -111,7 +111,7 @@ def status_of(raw: Object, users: list[Key], now: str, reason: str = "InUse", pr
 
 
 def _is_good(raw: Object) -> bool:
-    """Whether the spec was looked at before, and has not changed since."""
+    """Returns whether the spec was looked at before, and has not changed since."""
     status = raw.get("status") or {}
     is_known = status.get("observedGeneration") == dig(raw, "metadata", "generation")
     return is_known and is_true(status.get("conditions") or (), "Ready")

@@ -16,7 +16,7 @@ class Users:
         self._presets = preset_names(prefix)
 
     def of(self, config: Object) -> list[Key]:
-        """The services that use the configuration, in order."""
+        """Returns the services that use the configuration, in order."""
         name, namespace = name_of(config), namespace_of(config)
         everywhere = namespace == self._system_namespace
         if name in self._presets:

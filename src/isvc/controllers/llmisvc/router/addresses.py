@@ -30,7 +30,7 @@ def sourced_addresses(found: Sequence[Discovered], spec: Object, namespace: str,
 
 
 def workload_address(namespace: str, name: str, *, encrypted: bool) -> Object:
-    """Where a service without a route is reached: at the workload's Service."""
+    """Returns where a service without a route is reached: at the workload's Service."""
     host = service_host(names.workload_service(name), namespace)
     return {"url": f"{'https' if encrypted else 'http'}://{host}"}
 

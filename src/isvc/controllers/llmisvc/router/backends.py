@@ -15,7 +15,7 @@ PORT = 8000
 
 
 def with_backends(spec: Object, name: str) -> Object:
-    """The merged spec with its route attached to the gateways it refers to, and leading where there is somebody.
+    """Returns the merged spec with its route attached to its gateways, and leading where there is somebody.
 
     Presets write routes to the service's own pool. Without a scheduler there is none, and with a pool of the user's
     it is that one. Backends that are not the preset's stay.
@@ -35,17 +35,17 @@ def with_backends(spec: Object, name: str) -> Object:
 
 
 def pool_reference(scheduler: Any) -> str:
-    """The name of the user's own pool, or "" where the pool is ours."""
+    """Returns the name of the user's own pool, or "" where the pool is ours."""
     return str(dig(scheduler, "pool", "ref", "name") or "")
 
 
 def is_own_pool(backend: Object, name: str) -> bool:
-    """Whether a backend is the service's own pool, of whichever API group."""
+    """Returns whether a backend is the service's own pool, of whichever API group."""
     return backend.get("kind") == POOL and backend.get("name") == names.inference_pool(name)
 
 
 def edit_pool_backends(route: Object, name: str, change: Object) -> Object:
-    """The route's spec with each backend that is the service's own pool changed."""
+    """Returns the route's spec with each backend that is the service's own pool changed."""
     return edit_backends(route, lambda backend: {**backend, **change} if is_own_pool(backend, name) else backend)
 
 
@@ -58,7 +58,7 @@ def edit_backends(route: Object, edit: Callable[[Object], Object]) -> Object:
 
 
 def backends(route: Object) -> Iterator[Object]:
-    """All backends of an HTTPRoute."""
+    """Yields all backends of an HTTPRoute."""
     for rule in dig(route, "spec", "rules") or ():
         yield from rule.get("backendRefs") or ()
 

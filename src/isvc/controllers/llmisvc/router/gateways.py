@@ -13,7 +13,7 @@ from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
 
 
 def gateways_of(routes: Iterable[Object]) -> list[Key]:
-    """Each gateway once, in the order in which routes refer to them."""
+    """Returns each gateway once, in the order in which routes refer to them."""
     return list(dict.fromkeys(gateway_key(parent, namespace_of(route)) for route, parent in _attachments(routes)))
 
 

@@ -67,12 +67,12 @@ def group_of(observed: Observed) -> Group | None:
 
 
 def traffic_changed(before: Object, after: Object) -> bool:
-    """Whether a change of a service may change the routes of the other members of its group."""
+    """Returns whether a change of a service may change the routes of the other members of its group."""
     return _concerns_members(before) != _concerns_members(after)
 
 
 def share_traffic(route: Object, group: Group, observed: Observed) -> Object:
-    """The route's spec with all members behind each rule that led to this service, but for its own path's.
+    """Returns the route's spec with all members behind each rule that led to this service, but for its own path's.
 
     A stopped member is left out altogether: some gateways send requests even to a backend of weight 0.
     """
@@ -95,20 +95,20 @@ def _may_answer(member: Object, admitted: bool) -> bool:
 
 
 def _concerns_members(raw: Object) -> tuple[Any, ...]:
-    """What other members' routes depend on."""
+    """Returns what other members' routes depend on."""
     spec = raw.get("spec") or {}
     parts = (spec.get("router"), spec.get("model"), spec.get("baseRefs"))
     return is_being_deleted(raw), is_stopped(raw), _may_answer(raw, True), _may_answer(raw, False), _member(raw), parts
 
 
 def _only_waits(conditions: Iterable[Object]) -> bool:
-    """Whether nothing of the router fails but its route, which may only have changed."""
+    """Returns whether nothing of the router fails but its route, which may only have changed."""
     failing = (kind for kind in ROUTER_CONDITIONS if (find(conditions, kind) or {}).get("status") == "False")
     return set(failing) == {HTTP_ROUTES_READY}
 
 
 def _has_replicas(member: Object) -> bool:
-    """Whether every workload of a service has at least one pod that answers."""
+    """Returns whether every workload of a service has at least one pod that answers."""
     workloads = dig(member, "status", "workloads") or {}
     present = [workloads[kind] for kind in ("primary", "prefill", "scheduler") if workloads.get(kind)]
     return bool(workloads.get("primary")) and all(workload.get("readyReplicas") for workload in present)

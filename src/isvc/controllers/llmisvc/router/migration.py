@@ -33,7 +33,7 @@ def _uses(route: Object, group: str) -> bool:
 
 
 def _is_supported(route: Object) -> bool | None:
-    """Whether the route's gateway knows the kind of its backends; None while no gateway says."""
+    """Returns whether the route's gateway knows the kind of its backends; None while no gateway says."""
     specified, namespace = dig(route, "spec", "parentRefs") or (), namespace_of(route)
     refused = False
     for parent in dig(route, "status", "parents") or ():

@@ -19,7 +19,7 @@ ANNOTATION: Final = "serving.kserve.io/model-based-routing-enabled"
 
 
 def with_model_routing(route: Object, observed: Observed) -> Object:
-    """The route's spec with header rules for the adapters too, or with no header rules at all."""
+    """Returns the route's spec with header rules for the adapters too, or with no header rules at all."""
     header = observed.settings.model_based_routing_header_name
     if not header:
         return route
@@ -38,7 +38,7 @@ def is_enabled(observed: Observed) -> bool:
 
 
 def _gateways(observed: Observed) -> list[Object]:
-    """The gateways that the service refers to, itself or through its routes."""
+    """Returns the gateways that the service refers to, itself or through its routes."""
     if not observed.gateways:
         return []
     parents = (parent for route in observed.network.routes.values() for parent in _parents(route))

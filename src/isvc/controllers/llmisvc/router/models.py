@@ -6,7 +6,7 @@ from isvc.kube.objects import Object, dig, name_of, namespace_of
 
 
 def qualified(namespace: str, model: str) -> str:
-    """A model's name in paths and headers that services of a cluster share."""
+    """Returns a model's name in paths and headers that services of a cluster share."""
     return f"publishers/{namespace}/models/{model}"
 
 
@@ -28,7 +28,7 @@ def routing_names(raw: Object) -> set[str]:
 
 
 def addressed_models(raw: Object) -> set[str]:
-    """All names that the service's addresses answer for."""
+    """Returns all names that the service's addresses answer for."""
     addresses = dig(raw, "status", "addresses") or ()
     return {model.get("name", "") for address in addresses for model in address.get("models") or ()}
 

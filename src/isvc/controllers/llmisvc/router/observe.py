@@ -70,7 +70,7 @@ def observe_network(reader: Reader, merged: Merged, raw: Object) -> Network:
 
 
 def waiting_for(reader: Reader, raw: Object) -> str:
-    """A member of the group whose route still leads to this service, which therefore cannot go yet; "" if none does."""
+    """Returns a member of the group whose route still leads to this service, which cannot go yet; "" if none does."""
     namespace, name = namespace_of(raw), name_of(raw)
     leaving = {names.inference_pool(name), names.workload_service(name)}
     for index in group_of(raw):
@@ -96,7 +96,7 @@ class _Looking:
 
 
 def _service(looking: _Looking, gateway: Key) -> Object | None:
-    """The Service that takes the gateway's traffic: one that is labelled so, or one of the same name."""
+    """Returns the Service that takes the gateway's traffic: one that is labelled so, or one of the same name."""
     labelled = looking.reader.by_index(SERVICES, GATEWAY_INDEX, str(gateway))
     by_name = looking.get(SERVICES, gateway.name, gateway.namespace)
     return min(labelled, key=name_of) if labelled else by_name

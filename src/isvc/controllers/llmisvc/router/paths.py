@@ -28,7 +28,7 @@ def base_paths(route: Object, model_header: str) -> list[str]:
 
 
 def is_model_match(match: Object, model_header: str) -> bool:
-    """Whether a match asks for the header that names the model."""
+    """Returns whether a match asks for the header that names the model."""
     return bool(model_header) and any(header.get("name") == model_header for header in match.get("headers") or ())
 
 

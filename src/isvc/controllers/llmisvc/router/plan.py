@@ -65,7 +65,7 @@ def _context(observed: Observed) -> str:
 
 
 def _discovered(observed: Observed, routes: Sequence[Object]) -> tuple[tuple[Discovered, ...] | None, Stop | None]:
-    """Where the routes answer, sorted, or why there is no saying."""
+    """Returns where the routes answer, sorted, or why there is no saying."""
     settings, scheme = observed.settings, observed.config.ingress.url_scheme
     found: list[Discovered] = []
     try:
@@ -103,7 +103,10 @@ def _namesakes(observed: Observed) -> list[str]:
 
 
 def _may_be_routed(service: Object) -> bool:
-    """Whether a service has a route, itself or through a configuration; addresses of one that went may still show."""
+    """Returns whether a service has a route, itself or through a configuration.
+
+    Addresses of one that went may still show.
+    """
     return dig(service, "spec", "router", "route") is not None or bool(dig(service, "spec", "baseRefs"))
 
 

@@ -17,7 +17,7 @@ WAITING, NOT_READY, ABSENT = "WaitingForGateway", "InferencePoolNotReady", "Infe
 
 
 def pool_problem(pool: Object, gateways: Sequence[Key]) -> tuple[str, str] | None:
-    """Reason and message of what keeps a pool from being ready; None when nothing does."""
+    """Returns the reason and message of what keeps a pool from being ready; None when nothing does."""
     title = f"{namespace_of(pool)}/{name_of(pool)}"
     answers = [(key, parent) for key, parent in _answers(pool) if key in gateways]
     if not answers:

@@ -26,18 +26,18 @@ def is_gateway_programmed(gateway: Object) -> bool:
 
 
 def is_current(condition: Object, obj: Object) -> bool:
-    """True, and of this generation."""
+    """Returns whether it is true, and of this generation."""
     seen = condition.get("observedGeneration") or 0
     return condition.get("status") == "True" and not 0 < seen < (dig(obj, "metadata", "generation") or 0)
 
 
 def is_same_parent(one: Object, other: Object, namespace: str) -> bool:
-    """Whether two references of routes of a namespace mean the same gateway, listener and port."""
+    """Returns whether two references of routes of a namespace mean the same gateway, listener and port."""
     return _parent(one, namespace) == _parent(other, namespace)
 
 
 def route_problem(route: Object) -> str | None:
-    """What keeps a route from being ready, in one line; None when nothing does."""
+    """Returns what keeps a route from being ready, in one line; None when nothing does."""
     title = f"{namespace_of(route)}/{name_of(route)}"
     specified = dig(route, "spec", "parentRefs") or ()
     if not specified:
@@ -63,7 +63,7 @@ def _unanswered(parent: Object, namespace: str) -> str:
 
 
 def _answers(route: Object) -> Iterator[Object]:
-    """Entries of the status that gateways wrote."""
+    """Yields the entries of the status that gateways wrote."""
     for parent in dig(route, "status", "parents") or ():
         if find(parent.get("conditions") or (), "Accepted") is not None:
             yield parent

@@ -29,7 +29,7 @@ STOPPED = ("Stopped", "Service is stopped")
 
 
 def report(edit: StatusEdit, area: Router, applied: Applied) -> None:
-    """Conditions and fields that follow from what is there now."""
+    """Reports the conditions and fields that follow from what is there now."""
     observed = applied.observed
     _report_group(edit, area.group)
     if observed.stopped or observed.route is None:
@@ -61,7 +61,7 @@ def _report_stopped(edit: StatusEdit, observed: Observed) -> None:
 
 
 def _routes(route: Object | None, applied: Applied) -> list[Object]:
-    """The user's own, then ours, as the API server has it."""
+    """Returns the user's own, then ours, as the API server has it."""
     routes = list(applied.observed.network.routes.values())
     if route is not None:
         routes.append(applied.live(HTTP_ROUTES, name_of(route)) or route)

@@ -14,7 +14,7 @@ from isvc.serving.thirdparty import HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOL
 
 
 def managed_route(observed: Observed, wanted: Object, group: Group | None) -> Child:
-    """The route that the merged spec has, fit for what its gateway knows and for the group that it belongs to."""
+    """Returns the route that the merged spec has, fit for what its gateway knows and for the group it belongs to."""
     name = names.route(observed.name)
     spec = with_model_routing(wanted, observed)
     metadata: Object = {"name": name, "namespace": observed.namespace, "labels": _labels(observed)}

@@ -48,7 +48,7 @@ class Discovered:
 
 
 def discover(route: Object, network: Network, scheme: str, model_header: str) -> list[Discovered]:
-    """In the order of the route's gateways. `scheme` comes first among the listeners of one gateway.
+    """Returns them in the order of the route's gateways. `scheme` comes first among the listeners of one gateway.
 
     Raises `Refused` for a gateway that cannot take HTTP for this route.
     """
@@ -80,7 +80,7 @@ def _gateway_urls(route: Object, key: Key, listeners: Sequence[Object], network:
 
 
 def _listeners(gateway: Object, section: str | None, preferred: str) -> list[Object]:
-    """The one that is named, or all that speak HTTP: those of the preferred scheme first, then encrypted ones."""
+    """Returns the one that is named, or all that speak HTTP: those of the preferred scheme, then encrypted ones."""
     listeners = dig(gateway, "spec", "listeners") or ()
     title = Key.of(gateway)
     if section is not None:
@@ -110,7 +110,7 @@ def _scheme(listener: Object, gateway: Object) -> str:
 
 
 def _hosts(route: Object, listener: Object, gateway: Object, wildcard_label: str) -> Iterable[str]:
-    """The route's own, else the listener's, else the gateway's addresses, which no host name would match there."""
+    """Returns the route's own, else the listener's, else the gateway's addresses, which no host name would match."""
     if given := [host for host in dig(route, "spec", "hostnames") or () if host not in ("", "*")]:
         return given
     if host := listener.get("hostname"):

@@ -15,7 +15,7 @@ INVALID = "RefsInvalid"
 
 
 def reference_problem(observed: Observed) -> Stop | None:
-    """What has to be mended before anything of the router can be made: the first kind of problem, all of its kind."""
+    """Returns what has to be mended before a router is made: the first kind of problem, all of its kind."""
     network, namespace = observed.network, observed.namespace
     referred = (Key(each.namespace or namespace, each.name) for each in observed.gateways)
     if missing := [str(key) for key in referred if key not in network.gateways]:
@@ -35,7 +35,7 @@ def reference_problem(observed: Observed) -> Stop | None:
 
 
 def gateway_key(parent: Object, namespace: str) -> Key:
-    """Which gateway a route's parent reference means; by default one of the route's own namespace."""
+    """Returns which gateway a route's parent reference means; by default one of the route's own namespace."""
     return Key(parent.get("namespace") or namespace, parent.get("name", ""))
 
 

@@ -39,7 +39,7 @@ _RULES: Final[list[Object]] = [
 
 
 def account(observed: Observed) -> Object:
-    """The account that the template names, which has to exist, or one of our own.
+    """Returns the account that the template names, which has to exist, or one of our own.
 
     Ours takes over what the model servers' account brings for downloads, so that a tokenizer can fetch the model too.
     """
@@ -62,7 +62,7 @@ def account(observed: Observed) -> Object:
 
 
 def permissions(observed: Observed, used: Object) -> Iterator[Child]:
-    """The account, unless it is the user's own, and what allows it its work."""
+    """Yields the account, unless it is the user's own, and what allows it its work."""
     name, given = observed.name, labels.labels(observed.name, labels.SCHEDULER)
     if name_of(used) == names.scheduler_account(name):
         yield Child(SERVICE_ACCOUNTS, used)

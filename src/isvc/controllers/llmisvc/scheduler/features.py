@@ -8,7 +8,7 @@ from isvc.controllers.llmisvc.scheduler.config.source import given_config
 
 
 def wants_tokenizer(scheduler: SchedulerSpec | None) -> bool:
-    """Whether the service asks for a tokenizer, or for a plugin that cannot do without one."""
+    """Returns whether the service asks for a tokenizer, or for a plugin that cannot do without one."""
     if scheduler is None:
         return False
     wanting = (plugins.TOKEN_PRODUCER, plugins.PRECISE_PREFIX_SCORER)
@@ -20,5 +20,5 @@ def wants_latency_predictor(scheduler: SchedulerSpec | None) -> bool:
 
 
 def uses_precise_prefix_scorer(scheduler: SchedulerSpec | None) -> bool:
-    """Whether the configuration has the plugin that was split in three."""
+    """Returns whether the configuration has the plugin that was split in three."""
     return scheduler is not None and plugins.has_type(given_config(scheduler), plugins.PRECISE_PREFIX_SCORER)

@@ -84,7 +84,7 @@ def hold(observed: Observed, stop: Stop) -> Part:
 
 
 def is_managed(observed: Observed) -> bool:
-    """Whether there is to be an endpoint picker of ours: a pool of the user's has its own."""
+    """Returns whether there is to be an endpoint picker of ours: a pool of the user's has its own."""
     scheduler = observed.scheduler
     has_template = scheduler is not None and scheduler.template is not None
     return not observed.stopped and has_template and not observed.users_pool
@@ -95,7 +95,7 @@ def has_tokenizer(observed: Observed) -> bool:
 
 
 def _children(observed: Observed) -> Iterator[Child]:
-    """In the order in which they are made: the tokenizer answers before the picker asks it."""
+    """Yields them in the order in which they are made: the tokenizer answers before the picker asks it."""
     used = account(observed)
     yield from permissions(observed, used)
     if has_tokenizer(observed):
@@ -110,7 +110,7 @@ def _title(child: Child) -> str:
 
 
 def _context(child: Child, observed: Observed) -> str:
-    """What was being done, for a child that the API server refuses."""
+    """Returns what was being done, for a child that the API server refuses."""
     if child.resource not in _NAMED_IN_CONTEXT:
         return _CONTEXT
     name = name_of(child.manifest)

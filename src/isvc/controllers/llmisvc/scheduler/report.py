@@ -22,7 +22,7 @@ STOPPED = ("False", "Stopped", "Service is stopped")
 
 
 def report(edit: StatusEdit, area: Area, applied: Applied) -> None:
-    """Conditions that follow from what is there now."""
+    """Reports the conditions that follow from what is there now."""
     observed, name = applied.observed, applied.observed.name
     problem = area.stop or reference_problem(observed)
     if problem is not None:

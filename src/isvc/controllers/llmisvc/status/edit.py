@@ -29,7 +29,10 @@ class StatusEdit(StatusEditor):
         self.mark(condition, TRUE)
 
     def result(self) -> Object:
-        """The new status. A condition that is what it was before did not change meanwhile, if it was also cleared."""
+        """Returns the new status.
+
+        A condition that is what it was before did not change meanwhile, if it was also cleared.
+        """
         status = super().result()
         if conditions := status.get("conditions"):
             status["conditions"] = explained(map(self._with_old_time, conditions), explain(conditions))

@@ -16,7 +16,7 @@ _ADDED: Final = frozenset({*_WAITING.values(), _NOT_REPORTED})
 
 
 def added(condition: Object) -> Iterable[str]:
-    """The fields of a condition that were added by an explanation."""
+    """Returns the fields of a condition that were added by an explanation."""
     return ("reason", "message") if condition.get("reason") in _ADDED else ()
 
 

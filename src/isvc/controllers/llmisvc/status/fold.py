@@ -62,7 +62,7 @@ def report_readiness(service: Object, before: Object, after: Object) -> Iterable
 
 
 def find_stop(planned: Planned, observed: Observed, outcome: Outcome) -> Stop | None:
-    """Why there is not all that was wanted: the API server refused a child, or planning stopped."""
+    """Returns why there is not all that was wanted: the API server refused a child, or planning stopped."""
     refusal = outcome.refusal
     if refusal is None:
         return planned.stop
@@ -104,7 +104,7 @@ def _refusal(observed: Observed, refusal: Refusal) -> str:
 
 
 def _retry(edit: StatusEdit, now: str) -> float:
-    """Seconds until a service that lacks something is looked at again: the longer it has lacked it, the more."""
+    """Returns the seconds until a service that lacks something is looked at again: ever more of them."""
     since = (edit.conditions.get(c.READY) or {}).get("lastTransitionTime")
     age = (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds() if since else 0.0
     return min(max(age / 20, FIRST_RETRY), LAST_RETRY)

@@ -52,7 +52,7 @@ class Account:
 
 
 def attempt(child: Child, nodes: str) -> str:
-    """What is tried with an account, role or binding, in the words that conditions use."""
+    """Returns what is tried with an account, role or binding, in the words that conditions use."""
     return f"failed to reconcile {nodes} {_CALLED[child.resource]} {Key.of(child.manifest)}"
 
 
@@ -67,7 +67,7 @@ def single_node_account(observed: Observed) -> Account:
 
 
 def worker_account(observed: Observed, phase: Phase) -> Account:
-    """The account of a leader and its workers; one that the leader's template names goes first."""
+    """Returns the account of a leader and its workers; one that the leader's template names goes first."""
     templates = (phase.template or {}, phase.worker or {})
     named = next((name for each in templates if (name := each.get("serviceAccountName"))), "")
     which = f"multi node {phase.name}"
@@ -75,7 +75,7 @@ def worker_account(observed: Observed, phase: Phase) -> Account:
 
 
 def named_account(observed: Observed, pod: Object) -> Object | None:
-    """The account that a template names, if it names one."""
+    """Returns the account that a template names, if it names one."""
     name = pod.get("serviceAccountName") or ""
     return _existing(observed, name, "single node prefill") if name else None
 

@@ -31,7 +31,7 @@ _MARGIN: Final = LIFE / 5
 
 
 def certificate_secret(observed: Observed) -> Child:
-    """The Secret with the live certificate, if that will do, or else with a new one. Raises `Needs`."""
+    """Returns the Secret with the live certificate, if that will do, or else with a new one. Raises `Needs`."""
     name = names.certificates(observed.name)
     live = observed.live.get((SECRETS, name))
     written, *_ = observed.config.scheduler.expiration_annotations
@@ -52,7 +52,7 @@ def certificate_secret(observed: Observed) -> Child:
 
 
 def renew_in(observed: Observed, secret: Child) -> float:
-    """Seconds until the certificate is due, going by the annotation of its Secret."""
+    """Returns the seconds until the certificate is due, going by the annotation of its Secret."""
     expiry = _time(_expiry(observed, secret.manifest))
     left = expiry - datetime.fromisoformat(observed.now) if expiry else timedelta()
     return max(left.total_seconds(), 0.0)
@@ -76,7 +76,7 @@ def _names(observed: Observed) -> Iterator[str]:
 
 
 def _endpoint_picker(observed: Observed) -> str:
-    """The Service of the scheduler: that of the pool to make, or of the one that exists."""
+    """Returns the Service of the scheduler: that of the pool to make, or of the one that exists."""
     existing = observed.network.pools.get((INFERENCE_POOLS, observed.users_pool))
     wanted = observed.scheduler.pool if observed.scheduler else None
     spec = existing.get("spec") if existing else wanted and wanted.spec
@@ -122,7 +122,7 @@ def _is_due(observed: Observed, secret: Object, hosts: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _read(certificate: str, key: str) -> Certified | None:
-    """What a certificate is good for; None when it or its key cannot be read."""
+    """Returns what a certificate is good for; None when it or its key cannot be read."""
     try:
         return read_certificate(base64.b64decode(certificate)) if is_key(base64.b64decode(key)) else None
     except ValueError:
@@ -140,7 +140,7 @@ def _renewal(observed: Observed) -> str:
 
 
 def _time(written: str) -> datetime | None:
-    """None where somebody wrote something else into the annotation: then the certificate's own date counts."""
+    """Returns None where somebody wrote something else into the annotation: then the certificate's own date counts."""
     try:
         return datetime.fromisoformat(written)
     except ValueError:

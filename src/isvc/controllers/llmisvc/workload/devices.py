@@ -26,7 +26,7 @@ _CLAIM: Final = "managed-device"
 
 
 def claim_template(observed: Observed) -> Child | None:
-    """The template that the service's pods claim from, if it asks for devices."""
+    """Returns the template that the service's pods claim from, if it asks for devices."""
     annotations = annotations_of(observed.raw)
     if DEVICE_CLASS not in annotations:
         return None
@@ -59,7 +59,7 @@ def claim(observed: Observed, pod: Object) -> None:
 
 
 def _name(observed: Observed, spec: Object) -> str:
-    """The name of a live template like this one, or else one that no other template has."""
+    """Returns the name of a live template like this one, or else one that no other template has."""
     usual = child(observed.name, "-managed-dra")
     digest = hashlib.sha256(orjson.dumps(spec, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
     second = child(observed.name, f"-managed-dra-{digest}")
@@ -70,7 +70,7 @@ def _name(observed: Observed, spec: Object) -> str:
 
 
 def _claimed_devices(spec: Object) -> tuple[Any, ...]:
-    """What a template claims, whatever defaults the API server spelled out."""
+    """Returns what a template claims, whatever defaults the API server spelled out."""
     exactly = dig(spec, "spec", "devices", "requests", 0, "exactly") or {}
     return exactly.get("deviceClassName"), exactly.get("count", 1), exactly.get("selectors") or []
 

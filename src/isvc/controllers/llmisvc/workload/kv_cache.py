@@ -39,7 +39,7 @@ def _source(disk: FileSystemTierSpec) -> Object | None:
 
 
 def _request_disk(container: Object, size: str) -> None:
-    """So that the pod lands on a node that has the space."""
+    """Requests it so that the pod lands on a node that has the space."""
     resources = container["resources"] = dict(container.get("resources") or {})
     requests = resources["requests"] = dict(resources.get("requests") or {})
     requests["ephemeral-storage"] = str(Quantity.parse(requests.get("ephemeral-storage", "0")) + Quantity.parse(size))

@@ -42,7 +42,7 @@ class Adapter:
 
 
 def resolve_adapters(spec: LLMInferenceServiceSpec) -> tuple[Adapter, ...]:
-    """The adapters of a merged spec, sorted by name so that their order in the spec changes nothing."""
+    """Returns the adapters of a merged spec, sorted by name so that their order in the spec changes nothing."""
     with context("failed to enumerate LoRA adapters"):
         return _resolved(spec)
 
@@ -104,7 +104,7 @@ def _check(adapter: Adapter, disabled: bool) -> None:
 
 
 def _segment(name: str) -> str:
-    """A name as a folder: nothing that leads out of the parent."""
+    """Returns a name as a folder: nothing that leads out of the parent."""
     segment = re.sub(r"[^a-zA-Z0-9._-]", "-", name)
     return "adapter" if segment in ("", ".", "..") else segment
 

@@ -39,13 +39,13 @@ def child_metadata(
 
 
 def selected_labels(observed: Observed, phase: Phase, component: str, role: str = "") -> dict[str, str]:
-    """The fixed labels of pods that answer requests."""
+    """Returns the fixed labels of pods that answer requests."""
     found = labels.labels(observed.name, component)
     return {**found, labels.KSERVE_COMPONENT: "workload", labels.ROLE: role or phase.role}
 
 
 def selector_of(observed: Observed, phase: Phase, fixed: Mapping[str, str], live: Object) -> dict[str, str]:
-    """The selector of a Deployment, which never changes: the live one, or the fixed labels.
+    """Returns the selector of a Deployment, which never changes: the live one, or the fixed labels.
 
     Where the user gives pods another value of those, to have them join another service's pool, the service's own label
     takes their place. Raises `Refused` for another value of what a live selector asks for.

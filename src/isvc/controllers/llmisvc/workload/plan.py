@@ -124,7 +124,7 @@ def _events(observed: Observed, stop: Stop | None) -> tuple[Event, ...]:
 
 
 def _again(observed: Observed, parts: list[Part]) -> float | None:
-    """When the certificate is to be renewed."""
+    """Returns when the certificate is to be renewed."""
     wanted = (child for part in parts if isinstance(part.answer, Want) for child in part.answer.children)
     return next((renew_in(observed, child) for child in wanted if child.resource == SECRETS), None)
 

@@ -23,7 +23,7 @@ def build_pod(
     account_name: str = "",
     live: Object | None = None,
 ) -> Object:
-    """The pod spec of a template.
+    """Returns the pod spec of a template.
 
     `account` is the ServiceAccount whose credentials downloads use (None: the namespace's default), `account_name` the
     one to run as where that is not the template's own, `live` the pod as it is deployed.

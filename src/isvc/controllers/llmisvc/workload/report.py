@@ -66,7 +66,7 @@ def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:
 
 
 def _progress(area: Workload, applied: Applied) -> tuple[Sequence[str], str]:
-    """The steps that were planned and applied in full, and the condition that says why there are no more."""
+    """Returns the steps that were planned and applied in full, and the condition that says why there are no more."""
     refusal = applied.outcome.refusal
     if refusal is not None and refusal.part in area.refusals:
         steps = list(STEPS)
@@ -105,7 +105,7 @@ def _worker_set(live: Object | None) -> Verdict:
 
 
 def _hpa(live: Object | None) -> Verdict:
-    """Not ready when it cannot scale, or when the metric that it follows cannot be read."""
+    """Returns that it is not ready when it cannot scale, or when the metric that it follows cannot be read."""
     counting = [each for each in _conditions(live) if each.get("type") in ("AbleToScale", "ScalingActive")]
     if not counting:
         return Verdict("False", "HPAProgressing", "HPA conditions not yet available")
@@ -124,7 +124,7 @@ def _scaled_object(live: Object | None) -> Verdict:
 
 
 def _is_initialized(live: Object | None) -> bool:
-    """Whether KEDA has been here: it writes all of these at once."""
+    """Returns whether KEDA has been here: it writes all of these at once."""
     return all(find(_conditions(live), kind) for kind in ("Ready", "Active", "Fallback", "Paused"))
 
 

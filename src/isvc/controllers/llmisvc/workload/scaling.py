@@ -116,7 +116,7 @@ def _scaled_object(
 
 
 def _settings(given: Object) -> Object:
-    """What the service says of KEDA; older versions do not know how to fall back otherwise than by default."""
+    """Returns what the service says of KEDA; older versions do not know how to fall back otherwise than by default."""
     settings: Object = {key: given[key] for key in _SETTINGS if given.get(key) is not None}
     fallback = settings.get("fallback") or {}
     if fallback.get("behavior") == "static":
@@ -169,7 +169,7 @@ def _prometheus_trigger(observed: Observed, phase: Phase) -> Object:
 
 
 def _prometheus(observed: Observed) -> PrometheusConfig:
-    """Where KEDA reads the metric; only an administrator can say that."""
+    """Returns where KEDA reads the metric; only an administrator can say that."""
     config = observed.config.variant_autoscaler
     if config is None or not config.prometheus.url:
         raise Refused(f"{VARIANT_AUTOSCALER}.prometheus.url is required in inferenceservice-config when using KEDA")

@@ -74,13 +74,13 @@ def attach_model(observed: Observed, pod: Object, target: Target, account: Objec
 
 
 def uses_initializer(observed: Observed) -> bool:
-    """Whether the controller brings the model at all, or leaves that to the server."""
+    """Returns whether the controller brings the model at all, or leaves that to the server."""
     initializer = observed.spec.storage_initializer
     return initializer is None or initializer.enabled is not False
 
 
 def ignores_arguments(observed: Observed, pod: Object) -> bool:
-    """Whether a template gives the storage initializer arguments or a command, which are the controller's alone."""
+    """Returns whether a template gives the storage initializer arguments or a command, which it must not."""
     given = find_init_container(pod, init_container.NAME) or {}
     is_downloaded = model_uri(observed).startswith((HUGGING_FACE, S3)) and LOCAL_MODEL not in labels_of(observed.raw)
     return is_downloaded and uses_initializer(observed) and bool(given.get("args") or given.get("command"))
@@ -91,7 +91,7 @@ def model_uri(observed: Observed) -> str:
 
 
 def _model_location(observed: Observed) -> str:
-    """Where the model is: at its URI, or on the claim of a node-local cache."""
+    """Returns where the model is: at its URI, or on the claim of a node-local cache."""
     uri = model_uri(observed)
     if "://" not in uri:
         raise Refused(f"invalid model URI: {uri}")
@@ -133,7 +133,7 @@ def _download(
     account: Object | None,
     live: Object | None,
 ) -> None:
-    """One init container for all of them; its folder is shared with the target, which may only read."""
+    """Adds one init container for all of them; its folder is shared with the target, which may only read."""
     deployed = find_init_container(live or {}, init_container.NAME)
     container = _initializer(observed, sources, customized, deployed)
     ensure_list(pod, "initContainers").append(container)
@@ -180,7 +180,7 @@ def _with_deployed_image(observed: Observed, deployed: Object | None) -> Storage
 
 
 def _may_tune_downloads(deployed: Object | None) -> bool:
-    """Not where that would restart servers whose download came without these variables."""
+    """Returns False where that would restart servers whose download came without these variables."""
     return deployed is None or any(entry["name"].startswith("HF_") for entry in deployed.get("env") or ())
 
 

@@ -75,7 +75,7 @@ def _template(
 
 
 def _group(phase: Phase) -> Object:
-    """How many pods make up one replica."""
+    """Returns how many pods make up one replica."""
     parallelism = phase.spec.parallelism or ParallelismSpec()
     size = parallelism.size
     if size is None:

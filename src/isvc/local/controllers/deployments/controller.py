@@ -107,7 +107,7 @@ class Deployments:
         return created
 
     async def _still_running(self, deployment: Object, old: Sequence[Object], limits: Limits) -> bool:
-        """Whether something old is left, which with strategy Recreate goes before anything new comes."""
+        """Returns whether something old is left, which with strategy Recreate goes before anything new comes."""
         for item in old:
             await self._resize(deployment, item, 0, limits)
         return any(self._cache.keys(PODS, OWNER, uid_of(item)) for item in old)

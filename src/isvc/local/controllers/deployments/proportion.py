@@ -14,7 +14,7 @@ from isvc.local.controllers.rollout import DESIRED, MAXIMUM, Limits, available_o
 
 
 def is_resized(limits: Limits, replica_sets: Sequence[Object]) -> bool:
-    """Whether the Deployment was scaled since its ReplicaSets were last looked at."""
+    """Returns whether the Deployment was scaled since its ReplicaSets were last looked at."""
     sizes = [annotations_of(item).get(DESIRED) for item in replica_sets if replicas_of(item)]
     return any(size is not None and size != str(limits.replicas) for size in sizes)
 

@@ -62,7 +62,7 @@ class CronJobs:
             return None
 
     async def _start(self, cron_job: Object, due: datetime) -> bool:
-        """Whether the time is dealt with: by a Job, or by the decision that there shall be none."""
+        """Returns whether the time is dealt with: by a Job, or by the decision that there shall be none."""
         active = [job for job in self._jobs(cron_job) if not is_finished(job)]
         policy = cron_job["spec"].get("concurrencyPolicy")
         if active and policy == "Forbid":

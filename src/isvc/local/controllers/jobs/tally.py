@@ -59,7 +59,10 @@ def is_indexed(job: Object) -> bool:
 
 
 def has_failed(job: Object, pod: Object) -> bool:
-    """Whether a pod has failed; one that is being deleted has, too, unless the Job wants to wait for its end."""
+    """Returns whether a pod has failed.
+
+    One that is being deleted has, too, unless the Job wants to wait for its end.
+    """
     phase = dig(pod, "status", "phase")
     if dig(job, "spec", "podReplacementPolicy") == "Failed":
         return bool(phase == "Failed")

@@ -74,7 +74,7 @@ def _failure(job: Object, pods: Sequence[Object], counts: Tally, now: datetime) 
 
 
 def _restarted_too_often(job: Object, pods: Sequence[Object], limit: int) -> bool:
-    """Whether pods have restarted too often: those with restartPolicy OnFailure fail within themselves."""
+    """Returns whether pods have restarted too often: those with restartPolicy OnFailure fail within themselves."""
     if dig(job, "spec", "template", "spec", "restartPolicy") != "OnFailure":
         return False
     restarts: int = sum(

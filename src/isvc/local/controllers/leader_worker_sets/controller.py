@@ -54,7 +54,7 @@ def controller(context: Context) -> Controller:
 
 
 def leads_alone(worker_set: Object) -> bool:
-    """Whether the workers are LLM servers, which cannot compute together here."""
+    """Returns whether the workers are LLM servers, which cannot compute together here."""
     containers = dig(worker_set, "spec", "leaderWorkerTemplate", "workerTemplate", "spec", "containers") or ()
     return any(is_llm_server(container.get("image", "")) for container in containers)
 

@@ -60,7 +60,7 @@ def _group_step(worker_set: Object, number: int, members: Mapping[int, Object], 
 
 
 def _has_to_restart(worker_set: Object, members: Mapping[int, Object], now: datetime) -> bool:
-    """Whether a group has lost its leader or, unless its restart policy says otherwise, any other of its pods.
+    """Returns whether a group has lost its leader or, unless its restart policy says otherwise, any other of its pods.
 
     A pod may be gone before anybody saw it end: of a group that was complete once, none may be missing.
     """
@@ -72,7 +72,7 @@ def _has_to_restart(worker_set: Object, members: Mapping[int, Object], now: date
 
 
 def will_restart(worker_set: Object, pods: Pods) -> bool:
-    """Whether a group has to restart that is too young for it."""
+    """Returns whether a group has to restart that is too young for it."""
     return _restarts_together(worker_set) and any(is_active(pod) and _has_restarted(pod) for pod in pods.values())
 
 

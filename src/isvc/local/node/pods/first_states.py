@@ -23,7 +23,7 @@ def first_states(pod: Object, specs: str, statuses: str) -> list[ContainerState]
 
 
 def is_lost(pod: Object) -> bool:
-    """Whether a pod is to run once, and was running when the node ended."""
+    """Returns whether a pod is to run once, and was running when the node ended."""
     before = dig(pod, "status", "containerStatuses") or []
     return dig(pod, "spec", "restartPolicy") == "Never" and any(item.get("containerID") for item in before)
 

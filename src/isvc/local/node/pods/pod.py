@@ -201,7 +201,7 @@ class PodWorker:
         self._touch()
 
     def _is_pretended(self) -> bool:
-        """Whether --simulate pretends the pod as a whole, because a container of it cannot run here."""
+        """Returns whether --simulate pretends the pod as a whole, because a container of it cannot run here."""
         images = [state.image for state in (*self._init_states, *self._main_states)]
         return self._node.simulate and any(self._node.images.find(image) is None for image in images)
 

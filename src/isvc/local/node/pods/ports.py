@@ -45,7 +45,7 @@ class Ports:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen there; connections that have just ended do not count."""
+    """Returns whether a server could listen there; connections that have just ended do not count."""
     with contextlib.closing(socket.socket()) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -84,7 +84,7 @@ def sidecars_of(pod: Object) -> set[str]:
 
 
 def _is_past(state: ContainerState, sidecars: set[str]) -> bool:
-    """Whether an init container holds up the next: a sidecar only until its first start."""
+    """Returns whether an init container holds up the next: a sidecar only until its first start."""
     if state.name in sidecars:
         return bool(state.started or state.terminated or state.last_terminated)
     return state.has_succeeded

@@ -165,7 +165,7 @@ async def read(path: Path, options: LogOptions, live: Log | None = None) -> Asyn
 
 
 def _is_rotated(stream: IO[bytes], path: Path) -> bool:
-    """Whether the file that is being read has become the older one."""
+    """Returns whether the file that is being read has become the older one."""
     return path.exists() and os.fstat(stream.fileno()).st_ino != path.stat().st_ino
 
 

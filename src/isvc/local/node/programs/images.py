@@ -124,7 +124,7 @@ class ImageTable:
 
 
 def is_llm_server(image: str) -> bool:
-    """Whether the LLM server runs for this image, unless the user's table names another program."""
+    """Returns whether the LLM server runs for this image, unless the user's table names another program."""
     program = _most_specific(BUILT_IN, image)
     return program is not None and program.stands_for == _VLLM.stands_for
 

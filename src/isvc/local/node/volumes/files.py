@@ -25,7 +25,7 @@ async def files_of(pod: Object, client: Client) -> folders.Files:
 
 
 def mounts(pod: Object, resource: Resource, obj: Object) -> bool:
-    """Whether a ConfigMap or Secret is among a pod's volumes."""
+    """Returns whether a ConfigMap or Secret is among a pod's volumes."""
     config_maps, secrets = folders.references(pod)
     names = secrets if resource is SECRETS else config_maps
     return namespace_of(obj) == namespace_of(pod) and name_of(obj) in names

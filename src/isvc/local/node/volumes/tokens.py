@@ -58,7 +58,7 @@ def _sources(pod: Object) -> Iterator[Object]:
 
 
 async def request_tokens(pod: Object, client: Client) -> dict[Wanted, Token]:
-    """Tokens that end with the pod; none where its service account does not exist."""
+    """Returns tokens that end with the pod; none where its service account does not exist."""
     account = dig(pod, "spec", "serviceAccountName") or "default"
     path = SERVICE_ACCOUNTS.path(namespace_of(pod), account, "token")
     bound = {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)}

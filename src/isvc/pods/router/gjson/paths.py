@@ -39,7 +39,7 @@ class ArrayPart:
 
 
 def member(path: str) -> Part:
-    """The first part of a path that is followed into an object; a backslash takes a character literally."""
+    """Returns the first part of a path that is followed into an object; a backslash takes a character literally."""
     name, wildcard, index = "", False, 0
     escaped = False
     while index < len(path):
@@ -63,7 +63,7 @@ def member(path: str) -> Part:
 
 
 def element(path: str) -> ArrayPart:
-    """The first part of a path that is followed into an array."""
+    """Returns the first part of a path that is followed into an array."""
     query: Query | None = None
     counts, index = False, 0
     while index < len(path):
@@ -95,7 +95,7 @@ def starts_a_new_path(path: str) -> bool:
 
 
 def split_at_pipe(path: str) -> tuple[str, str | None]:
-    """A path and what follows its first `|` outside of queries."""
+    """Returns a path and what follows its first `|` outside of queries."""
     if path.startswith("{"):
         end = closing(path)
         if end is not None and path[end + 1 : end + 2] == "|":
@@ -115,7 +115,7 @@ def split_at_pipe(path: str) -> tuple[str, str | None]:
 
 
 def selectors(path: str) -> tuple[list[tuple[str, str]], str] | None:
-    """The named paths of a multipath `[a,b]` or `{"x":a}`, and what follows it; None where it does not end."""
+    """Returns the named paths of a multipath `[a,b]` or `{"x":a}`, and what follows it; None where it does not end."""
     found: list[tuple[str, str]] = []
     end = closing(path)
     if end is None:
@@ -134,7 +134,7 @@ def selectors(path: str) -> tuple[list[tuple[str, str]], str] | None:
 
 
 def closing(path: str) -> int | None:
-    """Where the bracket that a path starts with is closed."""
+    """Returns where the bracket that a path starts with is closed."""
     for index, depth in _outside_of_strings(path):
         if path[index] in "])}" and depth == 0:
             return index
@@ -160,7 +160,7 @@ def _outside_of_strings(path: str) -> list[tuple[int, int]]:
 
 
 def _query(path: str) -> tuple[Query, int | None]:
-    """A query and where it ends; one that does not end looks for anything."""
+    """Returns a query and where it ends; one that does not end looks for anything."""
     end, operator = None, 0
     for index, depth in _outside_of_strings(path[1:]):
         if depth == 0:

@@ -18,7 +18,7 @@ def exists(document: Any, path: str) -> bool:
 
 
 def get(value: Any, path: str) -> Any:
-    """What a path leads to, or MISSING."""
+    """Returns what a path leads to, or MISSING."""
     if len(path) > 1:
         for start in (_modified, _literal, _selected):
             begun = start(value, path)
@@ -121,7 +121,7 @@ def _modified(value: Any, path: str) -> tuple[Any, str] | None:
 
 
 def _argument(text: str) -> tuple[str, str]:
-    """A JSON value, or what stands before the next pipe."""
+    """Returns a JSON value, or what stands before the next pipe."""
     if text[:1] in ("{", "[", '"'):
         try:
             _, end = json.JSONDecoder().raw_decode(text)
@@ -149,7 +149,7 @@ def _literal(value: Any, path: str) -> tuple[Any, str] | None:
 
 
 def _selected(value: Any, path: str) -> tuple[Any, str] | None:
-    """A multipath: an array or an object of what several paths lead to."""
+    """Returns what a multipath selects: an array or an object of what several paths lead to."""
     split = paths.selectors(path) if path[0] in "[{" else None
     if split is None or (split[1] and split[1][0] not in "|."):
         return None

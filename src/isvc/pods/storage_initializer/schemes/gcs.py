@@ -44,7 +44,7 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
 
 
 def _patience() -> dict[str, Any]:
-    """How long to try for a first answer. Google's own two minutes are long for somebody who waits."""
+    """Returns how long to try for a first answer. Google's own two minutes are long for somebody who waits."""
     retry = need("google.cloud.storage.retry", "gcs").DEFAULT_RETRY
     return {"timeout": 10, "retry": retry.with_timeout(PATIENCE)}
 

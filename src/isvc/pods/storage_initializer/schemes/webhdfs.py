@@ -108,7 +108,7 @@ class _Hdfs:
         return self.web.json(self._url(operation, path), self._proof())
 
     def _proof(self) -> dict[str, str]:
-        """The headers of one request."""
+        """Returns the headers of one request."""
         host = urlsplit(self._namenodes[0]).hostname or ""
         return {**self._headers, **(self._kerberos.header(host) if self._kerberos else {})}
 

@@ -17,7 +17,7 @@ def container(pod: Object, name: str = MAIN) -> Object | None:
 
 
 def config_flag(pod: Object) -> tuple[str, str] | None:
-    """The first flag of the main container that says where the configuration is, and what it says."""
+    """Returns the first flag of the main container that says where the configuration is, and what it says."""
     main = container(pod)
     arguments = (main or {}).get("args") or []
     pairs = pairwise(arguments)
@@ -25,13 +25,13 @@ def config_flag(pod: Object) -> tuple[str, str] | None:
 
 
 def config_text(pod: Object) -> str | None:
-    """The configuration that stands in the arguments themselves."""
+    """Returns the configuration that stands in the arguments themselves."""
     found = config_flag(pod)
     return found[1] if found and found[0] in _TEXT else None
 
 
 def text_positions(arguments: Sequence[str]) -> list[int]:
-    """Where in the arguments configurations stand."""
+    """Returns where in the arguments configurations stand."""
     return [index + 1 for index, flag in enumerate(arguments[:-1]) if flag in _TEXT]
 
 

@@ -35,7 +35,7 @@ METRIC_FLAGS = frozenset(_METRIC_SPECS)
 
 
 def migrate(config: Object, version: Version, metrics: dict[str, str], tokenizer_url: str | None) -> None:
-    """Everything but what flags of the model server's metrics become.
+    """Rewrites everything but what flags of the model server's metrics become.
 
     `metrics` are flags that became parameters. `tokenizer_url` is where the tokenizer answers, if there is one.
     """

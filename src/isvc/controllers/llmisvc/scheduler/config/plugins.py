@@ -27,13 +27,13 @@ def has_type(config: Any, *types: str) -> bool:
 
 
 def parameters(plugin: Object) -> Object:
-    """What the plugin is configured with; writing to it changes the plugin only where there are some."""
+    """Returns what the plugin is configured with; writing to it changes the plugin only where there are some."""
     found = plugin.get("parameters")
     return found if isinstance(found, dict) else {}
 
 
 def section(parent: Object, key: str) -> Object:
-    """The object at a key, made where there is none."""
+    """Returns the object at a key, made where there is none."""
     if not isinstance(parent.get(key), dict):
         parent[key] = {}
     found: Object = parent[key]
@@ -57,7 +57,7 @@ def add(config: Object, plugin: Object) -> None:
 
 
 def profiles(config: Object) -> Iterator[list[Any]]:
-    """The references to plugins of each scheduling profile."""
+    """Yields the references to plugins of each scheduling profile."""
     declared = config.get("schedulingProfiles")
     for profile in declared if isinstance(declared, list) else ():
         references = profile.get("plugins") if isinstance(profile, dict) else None

@@ -83,7 +83,7 @@ def _take_metric_flags(pod: Object, name: str, is_writable: bool) -> dict[str, s
 
 
 def _take_source_flags(pod: Object, name: str, is_writable: bool) -> Object:
-    """Where and how metrics are read. The port goes without replacement: it is the pool's target port."""
+    """Returns where and how metrics are read. The port goes without replacement: it is the pool's target port."""
     found: dict[str, str] = {}
     for each in pod.get("containers") or []:
         for place in ("command", "args"):

@@ -12,7 +12,7 @@ from isvc.kube.objects import Object
 
 
 def config_arguments(spec: LLMInferenceServiceSpec, scheduler: SchedulerSpec, live_pod: Object) -> list[str]:
-    """The flag that hands over the configuration; none where the template has it.
+    """Returns the flag that hands over the configuration; none where the template has it.
 
     What the service says comes first, then what the running picker was given, so that upgrades change nothing; else
     there is a default.
@@ -27,7 +27,7 @@ def config_arguments(spec: LLMInferenceServiceSpec, scheduler: SchedulerSpec, li
 
 
 def given_config(scheduler: SchedulerSpec) -> Any:
-    """The configuration as far as the service has it, in the field for it or in the arguments of its own template."""
+    """Returns the configuration as far as the service has it, in its field or in the arguments of its own template."""
     inline = scheduler.config.inline if scheduler.config else None
     if inline is None:
         inline = flags.config_text(scheduler.template or {})

@@ -37,12 +37,15 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def load(text: str) -> Any:
-    """What the text says; None for text that is no YAML."""
+    """Returns what the text says; None for text that is no YAML."""
     return orjson.loads(_as_json(text))
 
 
 def load_config(text: str) -> Object | None:
-    """The configuration in the text; None where there is none that could be rewritten: it has to be of a kind."""
+    """Returns the configuration in the text.
+
+    None where there is none that could be rewritten: it has to be of a kind.
+    """
     config = load(text)
     return config if isinstance(config, dict) and isinstance(config.get("kind"), str) and config["kind"] else None
 

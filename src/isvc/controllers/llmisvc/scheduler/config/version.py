@@ -37,6 +37,6 @@ def _problem(text: str) -> str:
 
 
 def of_template(template: Object) -> Version:
-    """The version that a pod template says it runs; the oldest where it does not say."""
+    """Returns the version that a pod template says it runs; the oldest where it does not say."""
     annotations = template.get("metadata", {}).get("annotations") or {}
     return parse(annotations.get(ANNOTATION) or "0.0.0")
