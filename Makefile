@@ -148,6 +148,10 @@ bench-gateway: .venv ## the laptop's gateway beside nginx, in HTTP/1.1 and gRPC 
 bench-agent: .venv ## what the agent adds to HTTP/1.1, gRPC, WebSockets, events and 1 GiB bodies (KSERVE_AGENT=KServe's own, built, for the same run)
 	$(BIN)/python bench/agent.py $(addprefix --kserve ,$(KSERVE_AGENT))
 
+.PHONY: bench-download
+bench-download: .venv ## 2 GiB by the storage initializer beside curl, whole and over connections that are cut ten times
+	$(BIN)/python bench/download.py
+
 bench-dashboard: .venv ## pages of the dashboard with 1,000 services: time, CPU, memory, 200 readers (N=1000)
 	$(BIN)/python bench/dashboard.py -n $(or $(N),1000)
 

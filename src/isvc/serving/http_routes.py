@@ -84,9 +84,11 @@ def protocol_rules(backend: Backend, service: Object) -> list[Object]:
     return [backend.rule(matches, grpc), backend.rule([path_match(ANYTHING)], http)]
 
 
-def split(rule: Object, canaries: Sequence[tuple[str, int]]) -> Object:
-    """Returns the rule with traffic shared between the stable backend and canaries (name, percent)."""
+def split(rule: Object, service: str, canaries: Sequence[tuple[str, int]]) -> Object:
+    """Returns the rule with the traffic of that Service shared with canaries (name, percent); other rules stay."""
     stable = rule["backendRefs"][0]
+    if stable["name"] != service:
+        return rule
     weighted = [{**stable, "weight": 100 - sum(percent for _, percent in canaries)}]
     weighted += [{**stable, "name": name, "weight": percent} for name, percent in canaries]
     return {**rule, "backendRefs": weighted}

@@ -115,10 +115,11 @@ class _Download:
 
     def _go_on(self) -> None:
         """Brings what is missing. The first answer shows how large the file is, and whether it can come in parts."""
+        part = self._partial.take()
+        if part is None:  # the others brought all of it when the first connection broke
+            return
         helpers: list[Future[None]] = []
         with ThreadPoolExecutor(self._job.streams, thread_name_prefix="part") as pool:
-            part = self._partial.take()
-            assert part is not None
             try:
                 with self._open(part) as body:
                     part = self._accept(body, part)
@@ -150,7 +151,7 @@ class _Download:
 
     def _accept(self, body: Body, part: Part) -> Part:
         """Goes on with the part, or starts over where the content is another."""
-        if body.start != part.position or (part.position and body.version != self._partial.version):
+        if body.start != part.position or (self._partial.length and body.version != self._partial.version):
             if body.start:
                 raise _Changed("the file changed")
             self._start_over()

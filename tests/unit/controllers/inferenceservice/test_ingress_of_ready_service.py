@@ -92,6 +92,32 @@ def test_behind_a_gateway_at_a_path_that_is_cut_off() -> None:
     assert rest["filters"][-1]["urlRewrite"]["path"]["replacePrefixMatch"] == "/"
 
 
+@pytest.mark.parametrize("ingress", [{}, BY_PATH, {**BY_PATH, "pathBasedURL": False}])
+def test_a_canary_shares_what_reaches_the_predictor_alone(ingress: dict[str, Any]) -> None:
+    """A canary takes no requests that are for the explainer or have to be transformed first."""
+    predictor = SERVICE["spec"]["predictor"]
+    spec = {
+        "predictor": predictor,
+        "transformer": {"containers": [CONTAINER]},
+        "explainer": {"containers": [CONTAINER]},
+        "canary": [{"predictor": {"name": "next", **predictor}, "trafficPercent": 10}],
+    }
+    observed = fresh("Standard", gateway=True, service={**SERVICE, "spec": spec}, **ingress)
+    routes = named(plan(with_healthy_children(observed)), HTTP_ROUTES)
+    shared = {
+        name: [backend["name"] for backend in rule["backendRefs"]]
+        for name, route in routes.items()
+        for rule in route["spec"]["rules"]
+        if len(rule["backendRefs"]) > 1
+    }
+    assert shared == {"iris-predictor": ["iris-predictor", "iris-next-predictor"]}
+    del spec["transformer"]
+    observed = fresh("Standard", gateway=True, service={**SERVICE, "spec": spec}, **ingress)
+    explain, predict = named(plan(with_healthy_children(observed)), HTTP_ROUTES)["iris"]["spec"]["rules"][:2]
+    assert [backend["name"] for backend in explain["backendRefs"]] == ["iris-explainer"]
+    assert [backend["weight"] for backend in predict["backendRefs"]] == [90, 10]
+
+
 def test_on_knative_behind_istio() -> None:
     observed = fresh("Knative", gateway=False)
     planned = plan(with_healthy_children(observed))

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -88,6 +89,47 @@ def test_a_file_that_changes_between_its_parts_is_never_mixed(web: Site, tmp_pat
     web.spoil = change
     assert bring(web, tmp_path / "model") == (0, "")
     assert set((tmp_path / "model/model.bin").read_bytes()) in ({0}, {1}, {2}, {3})
+
+
+def test_the_first_part_is_of_the_same_file_as_the_others(web: Site, tmp_path: Path, in_parts: None) -> None:
+    """Its connection breaks before any of it has come, and then it is another file."""
+    old, new = b"old" * 1_600_000, b"new" * 1_600_000
+    asked_for_the_first = itertools.count()
+    content = old
+
+    def change(answer: Answer) -> bool:
+        nonlocal content
+        if answer.headers.get("Range", "bytes=0-").startswith("bytes=0-"):
+            if next(asked_for_the_first) == 0:
+                answer.give(old, cut_after=0)
+                return True
+            content = new
+        answer.give(content)
+        return True
+
+    web.headers["Accept-Ranges"] = "bytes"
+    web.spoil = change
+    assert bring(web, tmp_path / "model") == (0, "")
+    assert (tmp_path / "model/model.bin").read_bytes() == new
+
+
+def test_others_may_bring_what_the_first_connection_left(web: Site, tmp_path: Path, in_parts: None) -> None:
+    is_cut = threading.Event()
+
+    def cut_the_first(answer: Answer) -> bool:
+        if "Range" in answer.headers:
+            is_cut.wait(30)
+            answer.give(MODEL)
+        else:
+            answer.give(MODEL, cut_after=123)
+            answer.connection.shutdown(socket.SHUT_RDWR)
+            is_cut.set()
+        return True
+
+    web.headers["Accept-Ranges"] = "bytes"
+    web.spoil = cut_the_first
+    assert bring(web, tmp_path / "model") == (0, "")
+    assert (tmp_path / "model/model.bin").read_bytes() == MODEL
 
 
 def test_a_file_that_never_stays_the_same_is_given_up(web: Site, tmp_path: Path, in_parts: None) -> None:

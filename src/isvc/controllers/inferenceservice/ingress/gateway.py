@@ -101,8 +101,9 @@ def _child(manifest: Object) -> Child:
 def _manifest(observed: Observed, planned: Planned, route: _Wanted) -> Object:
     settings = observed.config.ingress
     hosts, rules = _hosts_and_rules(observed, planned, route)
-    if planned.canaries and route.title in ("Predictor", "InferenceService", _BY_PATH):
-        rules = [http_routes.split(rule, _canary_shares(planned)) for rule in rules]
+    if planned.canaries:
+        predictor = planned.deployed["predictor"].component.name
+        rules = [http_routes.split(rule, predictor, _canary_shares(planned)) for rule in rules]
     metadata: Object = {"name": route.name, "namespace": observed.namespace, "annotations": dict(observed.annotations)}
     if labels := without(labels_of(planned.service), observed.config.inference_service.service_label_disallowed_list):
         metadata["labels"] = labels
