@@ -114,6 +114,29 @@ def test_status_names_the_cause_of_everything_that_does_not_run(here: Machine):
     here.kubectl("delete", "isvc", "silent", "strange")
 
 
+def test_secrets_in_an_address_are_shown_nowhere(here: Machine, tmp_path):
+    manifest = tmp_path / "private.json"
+    manifest.write_text(json.dumps(service("private", "https://me:hunter2@127.0.0.1:9/model.joblib?sig=hunter2")))
+    planned = here.isvc("diff", "-f", str(manifest))
+    here.kubectl("apply", "-f", str(manifest))
+    until(lambda: "cannot be downloaded" in here.isvc("explain", "private").stdout, "the download to fail")
+    until(lambda: "private is not ready: model https://" in here.output.read_text(), "the terminal to say it")
+    status = json.dumps(here.get("isvc", "private")["status"])
+    texts = {
+        "diff": planned.stdout,
+        "explain": here.isvc("explain", "private").stdout,
+        "get": here.isvc("get", "private", "-o", "wide").stdout,
+        "effective": here.isvc("effective", "private").stdout,
+        "status": status,
+        "events": here.kubectl("get", "events", "-n", here.namespace, "-o", "json"),
+        "terminal": here.output.read_text(),
+        "log": (here.home / "logs" / "isvc.log").read_text(),
+    }
+    assert "(hidden)@127.0.0.1:9" in texts["explain"]
+    assert "(hidden)@127.0.0.1:9" in texts["diff"]
+    assert [name for name, text in texts.items() if "hunter2" in text] == []
+
+
 def test_wait_is_quick_where_waiting_cannot_help(here: Machine):
     assert here.isvc("wait", "iris").stdout == f"InferenceService {here.namespace}/iris is ready\n"
     here.apply(annotated("halted", stop="true"))

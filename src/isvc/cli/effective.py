@@ -32,11 +32,16 @@ def command(cluster: Cluster, name: str, system_namespace: str, output: str | No
     Each field is shown with its source: the service itself, a runtime, a preset or another configuration it refers to,
     the ConfigMap, the controller, or a default of Kubernetes. The cluster is read and not written to.
     """
+    from isvc.kube.masking import mask_field
+
     found = cluster.run(lambda client: _fields(client, name, cluster.scope(client), system_namespace))
     if output:
         print_value([field._asdict() for field in found], output)
         return
-    rows = [[field.path, _short(field.value), click.style(field.source, _colour(field.source))] for field in found]
+    shown = [mask_field(field._asdict()) for field in found]
+    rows = [
+        [each["path"], _short(each["value"]), click.style(each["source"], _colour(each["source"]))] for each in shown
+    ]
     print_table(["FIELD", "VALUE", "SOURCE"], rows)
 
 

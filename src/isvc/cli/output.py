@@ -22,10 +22,12 @@ def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
 def print_remarks(warnings: Iterable[object], problems: Iterable[object]) -> None:
     """Prints warnings and problems to stderr, beside what is printed."""
+    from isvc.kube.masking import mask_text
+
     for warning in warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        click.echo(mask_text(f"Warning: {warning}"), err=True)
     for problem in problems:
-        click.echo(f"Error: {problem}", err=True)
+        click.echo(mask_text(f"Error: {problem}"), err=True)
 
 
 def print_value(value: Any, form: str) -> None:
@@ -59,8 +61,10 @@ def qualified_name(obj: Object) -> str:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints columns as wide as what is in them; the last one may be of any length."""
-    lines = [tuple(header), *map(tuple, rows)]
+    """Prints columns as wide as what is in them, without secrets; the last one may be of any length."""
+    from isvc.kube.masking import mask_text
+
+    lines = [tuple(header), *(tuple(map(mask_text, row)) for row in rows)]
     widths = [max(len(click.unstyle(cell)) for cell in column) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(line, widths, strict=True)]

@@ -6,6 +6,7 @@ one write says several; whatever a user waits for or has to know goes out at onc
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Generic
 
 from isvc.engine.commit import Commit
@@ -14,6 +15,7 @@ from isvc.engine.kind import Folded, Kind, O, P
 from isvc.engine.pauses import Pauses
 from isvc.kube.conditions import FALSE, find
 from isvc.kube.equality import equivalent
+from isvc.kube.masking import mask_conditions
 from isvc.kube.objects import Key, Object
 from isvc.toolkit.controller import Result
 from isvc.toolkit.recorder import EventRecorder
@@ -32,6 +34,7 @@ class Reporter(Generic[O, P]):
     async def publish(self, owner: Object, folded: Folded) -> Result | None:
         """Writes the status if it changed and records events; returns when to look again."""
         key, before = Key.of(owner), owner.get("status") or {}
+        folded = replace(folded, status=mask_conditions(folded.status))
         events, is_news, kind = folded.events, not equivalent(before, folded.status), self._kind
         may_wait = is_news and kind.patience and not is_urgent(before, folded.status)
         if pause := self._pauses.wait(key, STATUS, kind.patience if may_wait else 0.0):

@@ -9,6 +9,8 @@ from typing import TextIO
 
 import orjson
 
+from isvc.kube.masking import mask_text
+
 _COLOURS = {"DEBUG": "\x1b[2m", "INFO": "\x1b[36m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31m"}
 
 
@@ -18,10 +20,10 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "logger": record.name,
-            "msg": record.getMessage(),
+            "msg": mask_text(record.getMessage()),
         }
         if record.exc_info:
-            line["stacktrace"] = self.formatException(record.exc_info)
+            line["stacktrace"] = mask_text(self.formatException(record.exc_info))
         return orjson.dumps(line, default=str).decode()
 
 
@@ -36,7 +38,7 @@ class TerminalFormatter(logging.Formatter):
         if self._colour:
             level = f"{_COLOURS.get(record.levelname, '')}{level}\x1b[0m"
         text = f"{moment} {level} {record.name.removeprefix('isvc.')}: {record.getMessage()}"
-        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+        return mask_text(f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text)
 
 
 def set_up(level: str = "info", *, json: bool | None = None, stream: TextIO | None = None) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from isvc.kube.errors import ApiError, NotFound, TooManyRequests
+from isvc.kube.masking import mask_text
 from isvc.kube.objects import Object, name_of, namespace_of, resource_version_of, uid_of
 from isvc.kube.resource import EVENTS
 from isvc.toolkit.client import Client
@@ -111,7 +112,7 @@ class Recorder:
             uid_of(obj),
             kind,
             reason,
-            message[:MESSAGE_LIMIT],
+            mask_text(message)[:MESSAGE_LIMIT],
         )
         self._add(subject, 1, resource_version_of(obj))
         if len(self._writers) < WRITERS:

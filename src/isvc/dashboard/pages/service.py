@@ -15,13 +15,14 @@ from isvc.dashboard.pages.live import Event, stream
 from isvc.dashboard.pages.rendering import Page, render, respond
 from isvc.dashboard.views.history import history_page
 from isvc.dashboard.views.rows import row
-from isvc.dashboard.views.secrets import mask_field, presentable
+from isvc.dashboard.views.secrets import presentable
 from isvc.dashboard.views.service import ServicePage, service_page
 from isvc.insight.diagnosis.gather import explain
 from isvc.insight.operations import NotPossible
 from isvc.insight.operations.history import read_history
 from isvc.insight.rendering.effective import effective
 from isvc.kube.go_yaml import dump
+from isvc.kube.masking import mask_field
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import Resource
 from isvc.programs.options import Options

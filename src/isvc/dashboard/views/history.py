@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isvc.dashboard.views.secrets import mask
 from isvc.insight.operations.history import History, difference, summary
 from isvc.kube.objects import dig
 from isvc.serving.revisions import generation_of
@@ -38,8 +37,8 @@ def history_page(history: History) -> HistoryPage:
             when=str(dig(revision, "metadata", "creationTimestamp") or ""),
             summary=summary(specs[place], specs[place + 1]),
             diff=difference(
-                mask({"spec": specs[place]}),
-                mask({"spec": specs[place + 1]}),
+                {"spec": specs[place]},
+                {"spec": specs[place + 1]},
                 f"revision {numbers[place]}",
                 f"revision {following[place]}",
             ),

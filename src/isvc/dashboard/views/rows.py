@@ -9,12 +9,12 @@ from typing import Final
 
 from isvc.api.annotations import is_stopped
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.dashboard.views.secrets import mask_text
 from isvc.insight.diagnosis.evidence import condition
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.insight.operations.kinds import SHORT
 from isvc.insight.operations.readiness import is_ready
 from isvc.kube.conditions import FALSE
+from isvc.kube.masking import mask_text
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.resource import Resource
 
@@ -98,7 +98,7 @@ def state(service: Object, findings: Sequence[Finding] | None) -> State:
 
 def cause(service: Object, findings: Sequence[Finding] | None) -> str:
     if findings:
-        return mask_text(findings[0].message)
+        return findings[0].message
     ready = condition(service, "Ready")
     return mask_text(str(ready.get("message") or ready.get("reason") or ""))
 

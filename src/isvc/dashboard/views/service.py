@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from isvc.dashboard.views.health import Health
 from isvc.dashboard.views.rows import Row, row
-from isvc.dashboard.views.secrets import mask_text
 from isvc.dashboard.views.tree import Node, tree
 from isvc.insight.diagnosis.evidence import Evidence, when
 from isvc.insight.diagnosis.finding import Finding
 from isvc.kube.conditions import FALSE, TRUE
+from isvc.kube.masking import mask_text
 from isvc.kube.objects import Object, dig, uid_of
 from isvc.kube.resource import Resource
 
@@ -106,5 +106,4 @@ def events(evidence: Evidence) -> tuple[Happening, ...]:
 def _finding(finding: Finding) -> dict[str, Any]:
     values = asdict(finding)
     values.pop("place")
-    texts = {"message": mask_text(finding.message), "log": [mask_text(line) for line in finding.log]}
-    return {**values, **texts, "level": str(finding.level)}
+    return {**values, "level": str(finding.level)}

@@ -56,7 +56,7 @@ SUSPICIOUS: Final[tuple[Cause, ...]] = (
 def diagnose(evidence: Evidence) -> list[Finding]:
     """Finds what keeps a service from being ready, or is odd about one that is. Empty if all is well."""
     found = _odd(evidence) if evidence.is_ready and not _is_going(evidence) else _blocking(evidence)
-    return [replace(each, chain=(*_conditions(evidence), *each.chain)) for each in _distinct(found)]
+    return [replace(each, chain=(*_conditions(evidence), *each.chain)).without_secrets() for each in _distinct(found)]
 
 
 def _blocking(evidence: Evidence) -> list[Finding]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
+
+from isvc.kube.masking import mask_text
 
 
 class Level(StrEnum):
@@ -35,3 +37,8 @@ class Finding:
     chain: tuple[str, ...] = ()
     place: Place | None = None
     log: tuple[str, ...] = ()
+
+    def without_secrets(self) -> Finding:
+        """Returns the finding as people may read it: whatever it quotes may have an address in it."""
+        chain = tuple(map(mask_text, self.chain))
+        return replace(self, message=mask_text(self.message), remedy=mask_text(self.remedy), chain=chain)

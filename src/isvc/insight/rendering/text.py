@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from isvc.insight.rendering.differences import Difference, Differences, content
 from isvc.insight.simulation.server import Place
 from isvc.kube import go_yaml
+from isvc.kube.masking import MASK, mask
 from isvc.kube.objects import Object
 
 
 def unified_diff(difference: Difference) -> Iterator[str]:
-    """The lines of a unified diff of the child's YAML."""
+    """The lines of a unified diff of the child's YAML; secrets are hidden."""
     shown = f"{difference.resource.kind}/{difference.name}"
     before, after = _lines(difference.before), _lines(difference.after)
+    if before == after:
+        yield "(what differs is hidden)"
     yield from difflib.unified_diff(before, after, f"live/{shown}", f"planned/{shown}", lineterm="")
 
 
@@ -55,5 +58,5 @@ def _lines(obj: Object | None) -> list[str]:
     if shown is None:
         return []
     if obj is not None and obj["kind"] == "Secret":
-        shown = {**shown, "data": dict.fromkeys(shown.get("data") or {}, "(not shown)")}
-    return go_yaml.dump(shown, sort_keys=True).splitlines()
+        shown = {**shown, "data": dict.fromkeys(shown.get("data") or {}, MASK)}
+    return go_yaml.dump(mask(shown), sort_keys=True).splitlines()
