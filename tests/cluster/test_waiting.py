@@ -12,7 +12,7 @@ from tests.ports import free_port
 from tests.waiting import until
 
 from isvc.kube.resource import CONFIG_MAPS, LEASES, NAMESPACES, Resource
-from isvc.programs.certificates import webhook_certificates
+from isvc.programs.tls import webhook_certificates
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.client.kubeconfig import ClusterConfig, Impersonation

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from isvc.programs.certificates import webhook_certificates
 from isvc.programs.options import Options
 from isvc.programs.registration import Webhook, WebhookContext, reads, routes, targets
-from isvc.programs.tls import protection, restrict
+from isvc.programs.tls import protection, restrict, webhook_certificates
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client

@@ -22,6 +22,8 @@ from isvc.api.resources import (
     SERVING_RUNTIMES,
     TRAINED_MODELS,
 )
+from isvc.api.validation.inferencegraph import validate_graph
+from isvc.api.validation.trainedmodel import validate_trained_model
 from isvc.kube.resource import PODS, Resource
 from isvc.programs.registration import (
     Action,
@@ -35,8 +37,7 @@ from isvc.serving.annotations import SERVICE
 from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook.admission import AdmissionHandler
 from isvc.webhooks import inferenceservice, llm, localmodel, pods, runtimes
-from isvc.webhooks.inferencegraph import graph_validator
-from isvc.webhooks.trainedmodel import trained_model_validator
+from isvc.webhooks.answers import object_validator
 
 ALL_WRITES: Final = ("CREATE", "UPDATE", "DELETE")
 
@@ -109,8 +110,8 @@ ISVC_WEBHOOKS: Final[tuple[Webhook, ...]] = (
         object_selector={"matchExpressions": [{"key": SERVICE, "operator": "Exists"}]},
     ),
     _validator(INFERENCE_SERVICES, lambda context: inferenceservice.service_validator(context.configuration)),
-    _validator(TRAINED_MODELS, lambda context: trained_model_validator()),
-    _validator(INFERENCE_GRAPHS, lambda context: graph_validator()),
+    _validator(TRAINED_MODELS, lambda context: object_validator(validate_trained_model)),
+    _validator(INFERENCE_GRAPHS, lambda context: object_validator(validate_graph)),
     _validator(
         CLUSTER_SERVING_RUNTIMES,
         lambda context: runtimes.cluster_runtime_validator(context.reader, context.configuration),

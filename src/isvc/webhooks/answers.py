@@ -54,3 +54,8 @@ def validator(judge: Callable[[AdmissionRequest], Verdict], code: int = 403) -> 
         return allow() if request.operation == "DELETE" else answer(request, judge(request), code)
 
     return refusing_malformed(validate)
+
+
+def object_validator(validate: Callable[[Object, Object | None], Verdict], code: int = 403) -> Handler:
+    """Returns a handler that judges objects by nothing but themselves and what they were."""
+    return validator(lambda request: validate(request.object, request.old_object or None), code)

@@ -20,7 +20,7 @@ from isvc.serving.llm.presets import PresetError, Settings, preset_names, render
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny, patched
-from isvc.webhooks.answers import Handler, answer, refusing_malformed, validator
+from isvc.webhooks.answers import Handler, answer, object_validator, refusing_malformed
 from isvc.webhooks.inferenceservice import MODEL_CACHES, caches_for
 
 READS: Final = MODEL_CACHES
@@ -72,10 +72,7 @@ def _as_first_written(service: Object) -> Object:
 
 
 def llm_validator() -> Handler:
-    def judge(request: AdmissionRequest) -> Verdict:
-        return validate_llm_service(request.object, request.old_object or None)
-
-    return validator(judge, _INVALID)
+    return object_validator(validate_llm_service, _INVALID)
 
 
 def llm_config_validator(configuration: Configuration, presets: Presets) -> Handler:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.workload.accounts import inherited_secrets
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.engine.plan import Child
 from isvc.kube.objects import Object, annotations_of, name_of, namespace_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from isvc.serving.llm import labels, names
-from isvc.serving.llm.accounts import inherited_secrets
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 

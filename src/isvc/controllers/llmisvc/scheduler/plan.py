@@ -10,9 +10,8 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.scheduler import features
 from isvc.controllers.llmisvc.scheduler.accounts import account, permissions
-from isvc.controllers.llmisvc.scheduler.deployment import picker_deployment
+from isvc.controllers.llmisvc.scheduler.picker import picker_deployment, picker_service
 from isvc.controllers.llmisvc.scheduler.pools import pools
-from isvc.controllers.llmisvc.scheduler.service import picker_service
 from isvc.controllers.llmisvc.scheduler.tokenizer import tokenizer
 from isvc.controllers.llmisvc.status.conditions import SCHEDULER_WORKLOAD_READY
 from isvc.engine.events import Event

@@ -18,7 +18,6 @@ from isvc.kube.objects import Key, Object, name_of
 from isvc.kube.resource import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from isvc.serving.containers import find_init_container
 from isvc.serving.llm import labels, names
-from isvc.serving.llm.accounts import inherited_secrets
 from isvc.serving.refused import Refused
 
 ROUTING_SIDECAR: Final = "llm-d-routing-sidecar"
@@ -32,6 +31,7 @@ _SIDECAR_RULES: Final[list[Object]] = [
     },
 ]
 """What the sidecar checks before it forwards: whether the address it is asked to call is a pod of its pool."""
+_SECRETS: Final = ("secrets", "imagePullSecrets")
 _CALLED: Final = {SERVICE_ACCOUNTS: "service account", ROLES: "role", ROLE_BINDINGS: "rolebinding"}
 
 
@@ -137,3 +137,15 @@ def _permissions(
             "roleRef": {"apiGroup": ROLES.group, "kind": "Role", "name": role},
         },
     )
+
+
+def inherited_secrets(source: Object, live: Object | None) -> Object:
+    """Returns the source's secrets; where our account has them already, with those that follow.
+
+    Some clusters add pull secrets to every account; an update that took them away would be undone, for ever.
+    """
+    return {key: merged for key in _SECRETS if (merged := _merge((live or {}).get(key) or [], source.get(key) or []))}
+
+
+def _merge(present: list[Object], wanted: list[Object]) -> list[Object]:
+    return present if present[: len(wanted)] == wanted else wanted

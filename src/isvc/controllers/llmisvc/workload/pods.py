@@ -1,17 +1,39 @@
-"""The pods of a workload: a template of the merged spec, completed by what the service's shape asks for."""
+"""The pods of a workload: a template of the merged spec, completed by what the service's shape asks for.
+
+A Deployment or a LeaderWorkerSet holds them.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload import devices, lora
 from isvc.controllers.llmisvc.workload.accounts import ROUTING_SIDECAR
 from isvc.controllers.llmisvc.workload.kv_cache import attach_tiers
+from isvc.controllers.llmisvc.workload.metadata import child_metadata, object_annotations
 from isvc.controllers.llmisvc.workload.phases import CONTAINER, Phase
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model
+from isvc.engine.plan import Child
+from isvc.engine.policies import MARKED_SHARED, MARKED_WORKLOAD
 from isvc.kube.objects import Object, deep_copy
 from isvc.serving.containers import find_init_container, set_env
 from isvc.serving.llm import names
 from isvc.serving.llm.tracing import trace_server
+
+
+def build_workload(observed: Observed, phase: Phase, given: Mapping[str, str], spec: Object) -> Child:
+    """Returns what holds the pods; without a number of replicas somebody else decides how many there are."""
+    resource, name = phase.workload
+    if phase.spec.replicas is not None:
+        spec = {**spec, "replicas": phase.spec.replicas}
+    manifest: Object = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": child_metadata(observed, name, given, object_annotations(observed, phase)),
+        "spec": spec,
+    }
+    return Child(resource, manifest, MARKED_WORKLOAD if "replicas" in spec else MARKED_SHARED)
 
 
 def build_pod(

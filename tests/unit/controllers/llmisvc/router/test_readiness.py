@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.unit.controllers.llmisvc.services import GATEWAY, NAMESPACE, path, route
 
-from isvc.controllers.llmisvc.router.migration import ANNOTATION, is_migrated
 from isvc.controllers.llmisvc.router.pools import pool_problem
 from isvc.controllers.llmisvc.router.readiness import route_problem
+from isvc.controllers.llmisvc.router.route import MIGRATION, is_migrated
 from isvc.kube.objects import Key, Object
 from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
@@ -124,7 +124,7 @@ def test_a_route_moves_to_the_newer_pools_when_its_gateway_refuses_the_older_or_
 
 def test_a_route_that_moved_stays_there() -> None:
     found = route(path("/m", OLD))
-    found["metadata"]["annotations"] = {ANNOTATION: "v1"}
+    found["metadata"]["annotations"] = {MIGRATION: "v1"}
     assert is_migrated(found)
 
 

@@ -1,4 +1,4 @@
-"""The Deployment of the endpoint picker."""
+"""The endpoint picker: its Deployment, and the Service through which gateways ask it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from isvc.controllers.llmisvc.workload.storage import Target, attach_model
 from isvc.engine.plan import Child
 from isvc.engine.policies import MARKED_SHARED, MARKED_WORKLOAD
 from isvc.kube.objects import Object, deep_copy, dig
-from isvc.kube.resource import DEPLOYMENTS
+from isvc.kube.resource import DEPLOYMENTS, SERVICES
 from isvc.serving.llm import labels, names
 from isvc.serving.llm.tracing import trace_scheduler
 
 _ELECTION: Final = "-ha-enable-leader-election"
 _BUILDING: Final = "failed to build expected scheduler deployment"
 MODEL_PATH: Final = "/mnt/models/base"
+_PORTS: Final = frozenset({"grpc", "grpc-health", "metrics", "zmq"})
 
 
 def picker_deployment(observed: Observed, account: Object) -> Child:
@@ -75,3 +76,22 @@ def _with_arguments(observed: Observed, scheduler: SchedulerSpec, main: Object, 
     main = {**main, "args": arguments}
     tracing = observed.spec.tracing
     return main if tracing is None else trace_scheduler(main, tracing, observed.namespace, observed.name)
+
+
+def picker_service(observed: Observed) -> Child:
+    """Ports of the pod's containers, those of known names; of two containers the later one has it."""
+    given = labels.labels(observed.name, labels.SCHEDULER)
+    containers = ((observed.scheduler and observed.scheduler.template) or {}).get("containers") or ()
+    ports = {port.get("name"): port for each in containers for port in each.get("ports") or ()}
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": child_metadata(observed, names.picker_service(observed.scheduler, observed.name), given),
+        "spec": {"selector": given, "ports": [_port(ports[name]) for name in sorted(_PORTS & ports.keys())]},
+    }
+    return Child(SERVICES, manifest)
+
+
+def _port(port: Object) -> Object:
+    name = port["name"]
+    return {"name": name, "port": port["containerPort"], "targetPort": name, "protocol": port.get("protocol", "TCP")}
