@@ -214,6 +214,7 @@ def _log_to(path: Path, *, verbose: bool) -> None:
     from isvc.toolkit import logs
     from isvc.wire.private_files import open_private
 
+    logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback on the terminal
     stream: Any = sys.stderr if verbose else open_private(path, "a")
     logs.set_up("debug" if verbose else "info", json=False, stream=stream)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import IO, Any
 
 
-def open_private(path: Path, mode: str) -> IO[Any]:
+def open_private(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
     """Like `path.open`, for a file that holds what others must not read: a log, a key."""
-    file: IO[Any] = open(path, mode, opener=_opener)  # noqa: SIM115 - Path.open takes no opener
+    file: IO[Any] = open(path, mode, buffering, opener=_opener)  # noqa: SIM115 - Path.open takes no opener
     os.fchmod(file.fileno(), 0o600)  # one that an earlier version left
     return file
 

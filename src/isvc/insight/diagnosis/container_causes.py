@@ -22,6 +22,7 @@ _NO_IMAGE = frozenset(
     }
 )
 _NO_CONFIG = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+_DISK = "no space left on device"
 _MEMORY = "OOMKilled"
 _KILLED = (137, 143)  # by a probe, or to make room
 
@@ -88,10 +89,19 @@ def image(evidence: Evidence) -> Iterator[Finding]:
             yield each.finding(evidence, "ImageCannotBePulled", message, remedy)
 
 
+def disk(evidence: Evidence) -> Iterator[Finding]:
+    """Nothing can be written where the container, its volumes or its model are."""
+    for each in containers(evidence):
+        if not each.is_running and any(map(_is_about_disk, (each.waiting, each.ended))):
+            message = f"{each} cannot be started: the disk of its node is full"
+            remedy = "free some space there (models, logs, volumes of other services); it is tried again by itself"
+            yield each.finding(evidence, "DiskFull", message, remedy)
+
+
 def configuration(evidence: Evidence) -> Iterator[Finding]:
     """A secret, a ConfigMap or a volume that a pod needs is not there."""
     for each in containers(evidence):
-        if each.waiting.get("reason") in _NO_CONFIG:
+        if each.waiting.get("reason") in _NO_CONFIG and not _is_about_disk(each.waiting):
             message = f"{each} cannot be created{_because(str(each.waiting.get('message') or ''))}"
             yield each.finding(
                 evidence, "MissingConfiguration", message, "create what it names, or take it out of the service"
@@ -100,7 +110,7 @@ def configuration(evidence: Evidence) -> Iterator[Finding]:
         if condition(pod, "Ready").get("status") == TRUE or any(map(bool, _last_runs(pod))):
             continue
         for event in evidence.events_of(pod):
-            if event.get("reason") in ("FailedMount", "FailedAttachVolume"):
+            if event.get("reason") in ("FailedMount", "FailedAttachVolume") and not _is_about_disk(event):
                 message = f"a volume of pod {name_of(pod)} cannot be mounted{_because(str(event.get('message') or ''))}"
                 remedy = "create what the volume names (a Secret, ConfigMap or claim), or take it out of the service"
                 yield Finding("VolumeCannotBeMounted", message, remedy, chain=evidence.chain_to(pod))
@@ -169,6 +179,10 @@ def starting(evidence: Evidence) -> Iterator[Finding]:
 
 def _event(evidence: Evidence, container: Container, reason: str) -> str:
     return next((str(e.get("message")) for e in evidence.events_of(container.pod) if e.get("reason") == reason), "")
+
+
+def _is_about_disk(said: Object) -> bool:
+    return _DISK in str(said.get("message") or "").lower()
 
 
 def _last_words(container: Container) -> str:

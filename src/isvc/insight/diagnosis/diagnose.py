@@ -20,6 +20,7 @@ Cause = Callable[[Evidence], Iterator[Finding]]
 
 CONTAINERS: Final[tuple[Cause, ...]] = (
     container.image,
+    container.disk,
     container.configuration,
     container.unschedulable,
     container.memory,

@@ -114,6 +114,18 @@ def test_several_pods_that_fail_alike_are_one_finding():
     ]
 
 
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"waiting": {"reason": "CreateContainerError", "message": "no space left on device: /a"}},
+        {"terminated": {"reason": "Error", "exitCode": 1, "message": "OSError: [Errno 28] No space left on device"}},
+    ],
+)
+def test_a_full_disk_is_named_as_such(state: Object):
+    evidence = Evidence(service(NOT_READY), pods=[pod("p", state=state)])
+    assert causes(evidence)[0] == "DiskFull"
+
+
 def test_a_container_that_starts_is_waited_for():
     evidence = Evidence(service(NOT_READY), pods=[pod("p", state={"running": {"startedAt": "now"}})])
     assert [(each.cause, each.level) for each in diagnose(evidence)] == [("Starting", Level.WAITS)]

@@ -25,9 +25,14 @@ from isvc.local.node.streams.command_streams import Streams
 from isvc.toolkit.clock import timestamp
 
 _BACK_OFF = (0, 1, 2, 4, 8, 16, 32, 60)
+_LONGEST_WAIT = 4  # of these, where a start has to wait for room: whoever makes some wants to see it used
 _FORGIVEN_AFTER = 120.0  # a process that ran this long starts anew without delay
 _MEMORY_PERIOD = 0.5
 _TABLE_PERIOD = 1.0
+
+
+class NoRoom(Exception):
+    """Files of the container cannot be written, as when the disk is full; the start is tried again."""
 
 
 class NotRunning(Exception):
@@ -60,10 +65,16 @@ class Container:
     async def run(self, policy: str) -> None:
         """Runs it until it has ended for good. `policy` is the pod's restartPolicy."""
         program = await self._program()
-        failures = 0
+        failures = attempts = 0
         while not self._stopping:
             began = self._context.clock.monotonic()
-            ended = await self._once(program)
+            try:
+                ended = await self._once(program)
+            except NoRoom as error:
+                await self._wait_for_room(str(error), _BACK_OFF[min(attempts + 1, _LONGEST_WAIT)])
+                attempts += 1
+                continue
+            attempts = 0
             if self._stopping or policy == "Never" or (policy == "OnFailure" and ended.code == 0):
                 return
             if self._context.clock.monotonic() - began > _FORGIVEN_AFTER:
@@ -166,12 +177,12 @@ class Container:
             await self._context.clock.sleep(_TABLE_PERIOD)
 
     async def _once(self, program: Program) -> Exit:
-        log = self.log = Log(self.log_path(self.state.restarts))
         termination_log = self._folder / "termination-log"
-        termination_log.write_bytes(b"")
         self._cause = ""
         started = self._now()
         try:
+            log = self.log = Log(self.log_path(self.state.restarts))
+            termination_log.write_bytes(b"")
             plan = launch(self.spec, program, self._context, termination_log)
             context = self._context
             starting = Process.start(
@@ -188,6 +199,8 @@ class Container:
             process = await in_full(starting, Process.end)
         except (CannotStart, Missing) as error:
             return self._did_not_start(error, log, started)
+        except OSError as error:
+            raise NoRoom(describe_os_error(error)) from error
         self._process, self._plan = process, plan
         self._ended.clear()
         self.state.run(started, process.pid)
@@ -233,6 +246,12 @@ class Container:
         pod = f"{name_of(self._context.pod)}_{namespace_of(self._context.pod)}"
         self.state.wait("CrashLoopBackOff", f"back-off {seconds}s restarting failed container={self.name} pod={pod}")
         self._context.event("Warning", "BackOff", f"Back-off restarting failed container {self.name} in pod {pod}")
+        self._context.touch()
+        await self._context.clock.sleep(seconds)
+
+    async def _wait_for_room(self, why: str, seconds: int) -> None:
+        self.state.wait("CreateContainerError", why)
+        self._context.event("Warning", "Failed", f"Error: container {self.name} cannot be started: {why}")
         self._context.touch()
         await self._context.clock.sleep(seconds)
 
@@ -315,6 +334,12 @@ class Container:
                 process.kill()
                 return
             await asyncio.sleep(_MEMORY_PERIOD)
+
+
+def describe_os_error(error: OSError) -> str:
+    """Returns what went wrong with a file, and with which: `no space left on device: /home/me/.isvc/pods/…`."""
+    said = (error.strerror or str(error)).lower()
+    return f"{said}: {error.filename}" if error.filename else said
 
 
 def _read_message(path: Path) -> str:

@@ -15,26 +15,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import (
     Object,
     dig,
     finalizers_of,
     is_being_deleted,
-    labels_of,
     name_of,
     namespace_of,
     uid_of,
 )
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PODS
 from isvc.local.node.capacity import capacity, node_labels
-from isvc.local.node.containers.container import Container
+from isvc.local.node.containers.container import Container, describe_os_error
 from isvc.local.node.containers.launch import PodContext
 from isvc.local.node.containers.sandbox import Sandbox
 from isvc.local.node.containers.translate import container_ports
 from isvc.local.node.environment import Missing
 from isvc.local.node.pods.ephemeral import NONE_RUNS, EphemeralContainers
+from isvc.local.node.pods.events import LACKING, PodEvents
 from isvc.local.node.pods.first_states import first_states, is_lost, lose, pretend
 from isvc.local.node.pods.lacking import claims, missing_here
 from isvc.local.node.pods.ports import Ports, bind
@@ -45,7 +44,6 @@ from isvc.local.node.programs.warm import WarmServers
 from isvc.local.node.volumes import folders
 from isvc.local.node.volumes.files import exists, files_of
 from isvc.local.node.volumes.images import fetch_images
-from isvc.serving.annotations import SERVICE
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.failure import ClusterError
@@ -54,10 +52,8 @@ from isvc.toolkit.recorder import Recorder
 log = logging.getLogger("isvc.node")
 
 _GRACE = 30.0
-_RETRY = 2.0
+_RETRY, _LONGEST_RETRY = 2.0, 60.0
 _END = 2.0  # of the grace period, what is kept for the processes to end in
-_LACKING = "NotOnThisMachine"
-_CONCERN_SERVICE = ("ErrImageNeverPull", "FailedMount", _LACKING)  # what its owner has to know of a model server
 
 Drain = Callable[[list[int], float], Awaitable[None]]  # local ports, at most so many seconds
 
@@ -99,7 +95,7 @@ class PodWorker:
         self._writer: asyncio.Task[None] | None = None
         self._end: asyncio.Task[None] | None = None
         self._sidecars: list[asyncio.Task[None]] = []
-        self._telling: asyncio.Task[None] | None = None
+        self._events = PodEvents(node.client, node.recorder)
         self._renewal: asyncio.Task[None] | None = None
         self.local_ports: dict[int, int] = {}  # by the container's port
 
@@ -113,7 +109,7 @@ class PodWorker:
             return
         if dig(self.pod, "status", "containerStatuses"):
             self._touch()  # it ran before this node was started: what was ready then is not now
-        self._life = asyncio.create_task(self._guard(self._live()), name=f"pod {self._title}")
+        self._life = asyncio.create_task(self._guard(self._keep_alive()), name=f"pod {self._title}")
 
     def update(self, pod: Object) -> None:
         self.pod = pod
@@ -175,6 +171,23 @@ class PodWorker:
 
     # -- the life -----------------------------------------------------------------------------------------------------
 
+    async def _keep_alive(self) -> None:
+        """Lives, and begins anew where the node failed at it: nothing else would ever start the pod again."""
+        pause = _RETRY
+        while True:
+            try:
+                return await self._live()
+            except NotFound:
+                raise
+            except Exception as error:
+                log.exception("pod %s", self._title)
+                self._all_wait("RunContainerError", f"the node failed: {error}")
+            await self._stop_containers(1)
+            self._node.ports.release(self.local_ports.values())
+            self.containers, self._context = [], None
+            await self._node.clock.sleep(pause)
+            pause = min(pause * 2, _LONGEST_RETRY)
+
     async def _live(self) -> None:
         await self._node.opened.wait()
         await self._claim()
@@ -213,7 +226,7 @@ class PodWorker:
                 if not await exists(self._node.client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(self.pod)):
                     missing.append(clause)
         if missing:
-            self._event("Warning", _LACKING, f"{'; '.join(missing)}; the pod runs without")
+            self._event("Warning", LACKING, f"{'; '.join(missing)}; the pod runs without")
 
     async def _claim(self) -> None:
         self.local_ports = self._node.ports.allocate(container_ports(self.pod))
@@ -228,8 +241,9 @@ class PodWorker:
                 mounted = folders.prepare(self.pod, files, self.folder, self._node.home / "volumes")
                 break
             except (Missing, OSError) as error:
-                self._all_wait("CreateContainerConfigError", str(error))
-                self._event("Warning", "FailedMount", str(error))
+                why = describe_os_error(error) if isinstance(error, OSError) else str(error)
+                self._all_wait("CreateContainerConfigError", why)
+                self._event("Warning", "FailedMount", why)
             except (ApiError, ClusterError) as error:
                 log.debug("pod %s: %s", self._title, error)
             await self._node.clock.sleep(_RETRY)
@@ -305,7 +319,7 @@ class PodWorker:
             self._life,
             self._writer,
             self._end,
-            self._telling,
+            self._events.telling,
             self._renewal,
             *self._sidecars,
             *self._ephemeral.tasks,
@@ -337,15 +351,7 @@ class PodWorker:
         self._touch()
 
     def _event(self, kind: str, reason: str, message: str) -> None:
-        self._node.recorder.event(self.pod, kind, reason, message)
-        if reason in _CONCERN_SERVICE and (service := labels_of(self.pod).get(SERVICE)):
-            self._telling = asyncio.create_task(self._tell_service(service, kind, reason, message))
-
-    async def _tell_service(self, name: str, kind: str, reason: str, message: str) -> None:
-        """Sends the InferenceService an event: its status has no word for this."""
-        with contextlib.suppress(ApiError, ClusterError):
-            service = await self._node.client.get(INFERENCE_SERVICES, name, namespace_of(self.pod))
-            self._node.recorder.event(service, kind, reason, f"pod {name_of(self.pod)}: {message}")
+        self._events.record(self.pod, kind, reason, message)
 
     async def _write_status(self) -> None:
         while True:
@@ -383,9 +389,8 @@ class PodWorker:
             await part
         except NotFound:
             log.debug("pod %s is gone", self._title)
-        except Exception as error:
+        except Exception:
             log.exception("pod %s", self._title)
-            self._all_wait("RunContainerError", f"the node failed: {error}")
 
     @property
     def _title(self) -> str:

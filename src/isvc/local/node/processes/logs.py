@@ -1,7 +1,8 @@
 """A container's log: every line with the time it was written, in one file per start, readable while it grows.
 
 The first 31 characters of a line are its time, as in `2026-11-15T12:00:00.000000000Z `; a long line may come in pieces,
-which only the last ends with a newline.
+which only the last ends with a newline. Lines that cannot be written, as when the disk is full, are dropped and
+counted: the process that wrote them goes on.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ class Log:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._file = open_private(path, "ab")
+        self._file = open_private(path, "ab", buffering=0)
         self._unfinished = b""
+        self._dropped = 0
         self._grown = asyncio.Event()
         self._followers: set[_Follower] = set()
         self.closed = False
@@ -99,13 +101,30 @@ class Log:
         if not lines or self.closed:
             return
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
-        self._file.write(b"".join(stamp + line + b"\n" for line in lines))
-        self._file.flush()
-        if self._file.tell() > _ROTATE_AT:
-            self._file.close()
-            self.path.replace(_older(self.path))
-            self._file = open_private(self.path, "ab")
+        lost = [b"[%d lines could not be written here]" % self._dropped] if self._dropped else []
+        try:
+            self._append(b"".join(stamp + line + b"\n" for line in (*lost, *lines)))
+            self._dropped = 0
+            self._rotate()
+        except OSError:
+            self._dropped += len(lines)
         self._wake()
+
+    def _append(self, content: bytes) -> None:
+        """Writes all of it, or leaves the file as it was."""
+        end, left = self._file.seek(0, os.SEEK_END), memoryview(content)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError:
+            self._file.truncate(end)
+            raise
+
+    def _rotate(self) -> None:
+        if self._file.tell() > _ROTATE_AT:
+            self.path.replace(_older(self.path))
+            full, self._file = self._file, open_private(self.path, "ab", buffering=0)
+            full.close()
 
     def _wake(self) -> None:
         self._grown.set()

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import fcntl
 import itertools
+import logging
 import os
 import secrets
 import signal
@@ -30,6 +31,8 @@ from isvc.local.node.processes.logs import Log
 from isvc.local.node.processes.reaper import MARK, kill_marked, start_time
 from isvc.local.node.processes.standard_files import Connected, Files, StandardInput
 from isvc.local.node.sandbox.policy import Policy, confinement
+
+log = logging.getLogger("isvc.node")
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -74,7 +77,10 @@ class Reaper:
 
     def add(self, group: int) -> None:
         started = start_time(group)
-        (self._record / str(group)).write_text(started)
+        try:
+            (self._record / str(group)).write_text(started)
+        except OSError as error:  # a full disk; the reaper knows of it all the same
+            log.warning("process group %d is not on record: %s", group, error)
         self._tell(f"+{group} {started}\n")
 
     def remove(self, group: int) -> None:
