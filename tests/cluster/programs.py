@@ -1,4 +1,4 @@
-"""The controllers of a manager program, without its webhooks, lease and flags."""
+"""Managers that run in this process, and the controllers of a program without its webhooks, lease and flags."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ async def controllers(client: Client, program: Program, system_namespace: str = 
     context, environment = Context(client, cache, recorder, clock), Environment(system_namespace=system_namespace)
     made = [make(context, environment) for make in program.controllers]
     manager = Manager(client, cache, controllers=made, services=[recorder])
+    async with running_manager(manager):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def running_manager(manager: Manager) -> AsyncIterator[None]:
     task = asyncio.create_task(manager.run(handle_signals=False))
     try:
         await until(lambda: task.done() or manager.ready, "the controllers are ready", PATIENCE)

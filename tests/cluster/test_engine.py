@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from examples.greeter import Greeter
+from tests.cluster.programs import running_manager
 from tests.waiting import until
 
 from isvc.engine.plan import Want
@@ -73,13 +74,8 @@ async def running(cluster, namespace: str) -> AsyncIterator[Running]:
             state.reconciled.add(key)
 
         greeter.controller.reconcile = counted
-        task = asyncio.create_task(greeter.manager.run(handle_signals=False))
-        try:
-            await until(lambda: task.done() or greeter.manager.ready, "ready")
+        async with running_manager(greeter.manager):
             yield state
-        finally:
-            greeter.manager.stop()
-            await task
 
 
 def owner(name: str, namespace: str, **data: str) -> Object:

@@ -15,6 +15,7 @@ from functools import partial
 
 import pytest
 from tests import definitions
+from tests.cluster.programs import running_manager
 from tests.waiting import until
 
 from isvc.api.localmodel import LocalModelCache
@@ -190,13 +191,8 @@ def _labelled(obj: Object) -> list[str]:
 async def running(cluster) -> AsyncIterator[Stage]:
     async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as client:
         stage = Stage(client)
-        task = asyncio.create_task(stage.manager.run(handle_signals=False))
-        try:
-            await until(lambda: task.done() or stage.manager.ready, "ready")
+        async with running_manager(stage.manager):
             yield stage
-        finally:
-            stage.manager.stop()
-            await task
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import aiohttp
 from tests import definitions
 from tests.ports import free_port
 from tests.production.balancer import Balancer
-from tests.servers import Cluster
+from tests.servers import Cluster, discard, start
 from tests.waiting import until
 
 from isvc.api.crds import crds
@@ -34,7 +34,7 @@ from isvc.kube.resource import (
 from isvc.local.install import webhook_configurations
 from isvc.local.install.config import config_map
 from isvc.programs.webhooks import ISVC_WEBHOOKS
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 
 ROOT = Path(__file__).parents[2]
 SYSTEM = "kserve"
@@ -215,3 +215,22 @@ def _behind_ingresses(config: Object) -> Object:
     """Nobody accepts HTTPRoutes here, and an Ingress needs nobody to be ready."""
     ingress = {**json.loads(config["data"]["ingress"]), "enableGatewayApi": False, "pathBasedURL": False}
     return {**config, "data": {**config["data"], "ingress": json.dumps(ingress)}}
+
+
+@asynccontextmanager
+async def installed(
+    folder: Path, program: str = "isvc-manager", account: str = ACCOUNT, lease: str = LEASE
+) -> AsyncIterator[Installation]:
+    """An installation on a kube-apiserver of its own."""
+    (folder / "cluster").mkdir()
+    cluster = start("kube-apiserver", folder / "cluster")
+    try:
+        async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as client, Balancer() as balancer:
+            installation = Installation(cluster, client, balancer, folder, program, account, lease)
+            await installation.set_up()
+            try:
+                yield installation
+            finally:
+                await installation.stop()
+    finally:
+        discard(cluster)

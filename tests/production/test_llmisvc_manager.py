@@ -11,9 +11,7 @@ import pytest
 from tests import definitions
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.cluster.lifecycles.stage import foreign_crd
-from tests.production.balancer import Balancer
-from tests.production.installation import SYSTEM, Installation
-from tests.servers import discard, start
+from tests.production.installation import SYSTEM, Installation, installed
 from tests.waiting import until
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
@@ -31,7 +29,6 @@ from isvc.kube.resource import (
 from isvc.programs.llmisvc_manager import PROGRAM
 from isvc.serving.shipped import shipped_presets
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES, INFERENCE_POOLS
-from isvc.toolkit.client import Client, kubeconfig
 
 NAMESPACE = "team"
 SERVICE: Object = {
@@ -62,26 +59,15 @@ CHILDREN: dict[str, Resource] = {
 
 @pytest.fixture
 async def installation(tmp_path: Path) -> AsyncIterator[Installation]:
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    cluster = start("kube-apiserver", folder)
-    try:
-        async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as client, Balancer() as balancer:
-            account = "llmisvc-controller-manager"
-            installed = Installation(cluster, client, balancer, tmp_path, PROGRAM.name, account, PROGRAM.lease)
-            await installed.set_up()
-            await definitions.install(client, *map(foreign_crd, FOREIGN))
-            await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-            await client.create(GATEWAYS, GATEWAY)
-            for preset in shipped_presets():
-                placed = {**preset, "metadata": {**preset["metadata"], "namespace": SYSTEM}}
-                await client.create(LLM_INFERENCE_SERVICE_CONFIGS, placed)
-            try:
-                yield installed
-            finally:
-                await installed.stop()
-    finally:
-        discard(cluster)
+    async with installed(tmp_path, PROGRAM.name, "llmisvc-controller-manager", PROGRAM.lease) as made:
+        client = made.client
+        await definitions.install(client, *map(foreign_crd, FOREIGN))
+        await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        await client.create(GATEWAYS, GATEWAY)
+        for preset in shipped_presets():
+            placed = {**preset, "metadata": {**preset["metadata"], "namespace": SYSTEM}}
+            await client.create(LLM_INFERENCE_SERVICE_CONFIGS, placed)
+        yield made
 
 
 async def test_a_service_comes_and_goes_within_the_rights_of_the_role(installation):

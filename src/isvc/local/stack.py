@@ -71,14 +71,14 @@ class Stack:
         self._stack.push_async_callback(self._api_server.stop)
         from isvc.local import parts  # imports nearly everything, while the API server starts
 
-        self._done("programs")
+        self._report_progress("programs")
         await self._api_server.ready()
-        self._done("API server")
+        self._report_progress("API server")
         self.client = client = await self._stack.enter_async_context(parts.connect(self.home.kubeconfig))
         authority = parts.certificate(self.home.certificates)
         ports = self._webhook_ports(parts.PROGRAMS, spare)
         await parts.install(client, gateway_port, parts.conversions(ports, authority))
-        self._done("kinds, runtimes, configuration")
+        self._report_progress("kinds, runtimes, configuration")
         local = parts.Local(client, self.home, self._reaper, gateway_port, self._choices)
         await local.start(tls_port)
         self._stack.push_async_callback(local.stop)
@@ -88,12 +88,12 @@ class Stack:
         ]
         self._run_managers(local.manager)
         await self._unless_broken(parts.ready(*self._managers, local.manager))
-        self._done("controllers, node, gateway")
+        self._report_progress("controllers, node, gateway")
         await parts.install_webhooks(client, ports, authority)
-        self._done("webhooks")
+        self._report_progress("webhooks")
         warming = asyncio.create_task(parts.warm_up(client))
         self._stack.push_async_callback(_finish, warming)
-        running = self._running(client, gateway_port, tls_port)
+        running = self._describe_running(client, gateway_port, tls_port)
         self.home.report(running)
         local.open()
         return running
@@ -148,12 +148,12 @@ class Stack:
     async def stop(self) -> None:
         await self._stack.aclose()
 
-    def _running(self, client: Client, gateway_port: int, tls_port: int | None) -> Running:
+    def _describe_running(self, client: Client, gateway_port: int, tls_port: int | None) -> Running:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         gateway, tls = f"http://localhost:{gateway_port}", f"https://localhost:{tls_port}" if tls_port else ""
         return Running(os.getpid(), client.config.server, gateway, str(self.home.kubeconfig), now, gateway_tls=tls)
 
-    def _done(self, part: str) -> None:
+    def _report_progress(self, part: str) -> None:
         now = time.perf_counter()
         self._progress(part, now - self._mark)
         self._mark = now

@@ -40,7 +40,7 @@ class StatusPrinter:
 
     def changed(self, before: Object | None, after: Object | None) -> None:
         if after is None:
-            self._gone(before)
+            self._print_gone(before)
             return
         name, ready = _name(after), find(dig(after, "status", "conditions") or (), "Ready")
         if ready is not None and ready.get("status") == "True":
@@ -72,7 +72,7 @@ class StatusPrinter:
             unready.pause = min(2 * unready.pause, LONGEST_PAUSE)
             unready.due = self._clock.monotonic() + unready.pause
 
-    def _gone(self, service: Object | None) -> None:
+    def _print_gone(self, service: Object | None) -> None:
         if service is not None:
             self._unready.pop(_name(service), None)
             if self._printed.pop(_name(service), None):

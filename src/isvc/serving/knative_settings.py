@@ -14,12 +14,12 @@ _MAX_AGE: Final = 30.0
 
 
 def allows_zero_initial_scale(answers: Answers, namespace: str) -> bool:
-    return zero_initial_scale_allowed(answers[_setting(AUTOSCALER_CONFIG, namespace)])
+    return zero_initial_scale_allowed(answers[_setting_need(AUTOSCALER_CONFIG, namespace)])
 
 
 def knative_domains(answers: Answers, namespace: str) -> tuple[str, ...]:
-    return tuple((answers[_setting(DOMAIN_CONFIG, namespace)] or {}).get("data") or ())
+    return tuple((answers[_setting_need(DOMAIN_CONFIG, namespace)] or {}).get("data") or ())
 
 
-def _setting(name: str, namespace: str) -> Stored:
+def _setting_need(name: str, namespace: str) -> Stored:
     return Stored(CONFIG_MAPS, name, namespace, _MAX_AGE, _MAX_AGE)

@@ -127,9 +127,9 @@ class Runtimes:
                 remedy="set its spec.disabled to false, or choose another runtime",
             )
         if model.protocol_version is not None and not runtime.spec.speaks(model.protocol_version):
-            raise _unsupported(runtime, "protocol version", map(str, runtime.spec.protocol_versions))
+            raise _not_supported(runtime, "protocol version", map(str, runtime.spec.protocol_versions))
         if not runtime.supports(model.model_format, chosen=True):
-            raise _unsupported(runtime, "framework/version", runtime.formats)
+            raise _not_supported(runtime, "framework/version", runtime.formats)
         return runtime
 
     def _select(self, model: ModelSpec, *, multi_node: bool) -> Runtime:
@@ -165,7 +165,7 @@ class Runtimes:
         return ", ".join(f"{name} ({', '.join(sorted(by))})" for name, by in sorted(serving.items()))
 
 
-def _unsupported(runtime: Runtime, what: str, supported: Iterable[str]) -> ModelRefused:
+def _not_supported(runtime: Runtime, what: str, supported: Iterable[str]) -> ModelRefused:
     return ModelRefused(
         f"specified runtime {runtime.name} does not support specified {what}",
         reason="NoSupportingRuntime",
@@ -195,8 +195,8 @@ def _sort(runtimes: Iterable[Runtime], model_format: str) -> list[Runtime]:
 
 
 def _rank(runtime: Runtime, model_format: str) -> tuple[object, ...]:
-    return _falling(runtime.priority(model_format)), rank(runtime.spec.protocol_versions)
+    return _by_priority(runtime.priority(model_format)), rank(runtime.spec.protocol_versions)
 
 
-def _falling(priority: int | None) -> tuple[bool, int]:
+def _by_priority(priority: int | None) -> tuple[bool, int]:
     return priority is None, -(priority or 0)

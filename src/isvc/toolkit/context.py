@@ -31,7 +31,7 @@ class Context:
         before = obj.get("status") or {}
         if status == before:
             return
-        patch = {"metadata": {"uid": uid_of(obj)}, "status": _replacing(before, status)}
+        patch = {"metadata": {"uid": uid_of(obj)}, "status": _replacing_patch(before, status)}
         try:
             await self.patch(resource, obj, patch, subresource="status")
         except NotFound:
@@ -48,10 +48,12 @@ class Context:
             return
 
 
-def _replacing(before: Object, after: Object) -> Object:
+def _replacing_patch(before: Object, after: Object) -> Object:
     """Returns the merge patch that leaves nothing of `before` where `after` is silent."""
     gone = {key: None for key in before if key not in after}
     return gone | {
-        key: _replacing(before[key], value) if isinstance(value, dict) and isinstance(before.get(key), dict) else value
+        key: _replacing_patch(before[key], value)
+        if isinstance(value, dict) and isinstance(before.get(key), dict)
+        else value
         for key, value in after.items()
     }

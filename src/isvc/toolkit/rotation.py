@@ -103,7 +103,7 @@ class Certificates:
             except NotFound:
                 live = None
             held = {name: base64.b64decode(value) for name, value in ((live or {}).get("data") or {}).items()}
-            data = self._renewed(held)
+            data = self._renew(held)
             if data == held:
                 return held
             try:
@@ -114,7 +114,7 @@ class Certificates:
             return data
         raise ClusterError(f"the secret {self._namespace}/{self._secret} keeps changing")
 
-    def _renewed(self, held: dict[str, bytes]) -> dict[str, bytes]:
+    def _renew(self, held: dict[str, bytes]) -> dict[str, bytes]:
         now = self._clock.now()
         bundle = held.get("ca.crt", b"")
         authority = Pair(bundle, held.get("ca.key", b""))

@@ -73,14 +73,14 @@ def service_defaults(config: Config) -> ServiceDefaults:
     resources = config.inference_service.resource
     return ServiceDefaults(
         mode=config.deploy.default_mode,
-        requests=_set(cpu=resources.cpu_request, memory=resources.memory_request),
-        limits=_set(cpu=resources.cpu_limit, memory=resources.memory_limit),
+        requests=_without_empty(cpu=resources.cpu_request, memory=resources.memory_request),
+        limits=_without_empty(cpu=resources.cpu_limit, memory=resources.memory_limit),
         art_version=config.explainers.art.default_image_version,
         mount_token=config.security.auto_mount_service_account_token,
     )
 
 
-def _set(**quantities: str) -> dict[str, str]:
+def _without_empty(**quantities: str) -> dict[str, str]:
     return {name: quantity for name, quantity in quantities.items() if quantity}
 
 

@@ -39,11 +39,11 @@ class PodMutator:
         if not is_ours(pod):
             return allow()
         try:
-            return patched(pod, await self._mutated(pod, request.namespace))
+            return patched(pod, await self._mutate(pod, request.namespace))
         except Refused as error:
             return deny(error.message, 500)
 
-    async def _mutated(self, pod: Object, namespace: str) -> Object:
+    async def _mutate(self, pod: Object, namespace: str) -> Object:
         answers, reads = Answers(), ReadSequence(self._reads)
         mutated = await gather(partial(mutate_pod, pod, self._facts(pod, namespace, answers)), answers, reads.ask)
         reads.end()

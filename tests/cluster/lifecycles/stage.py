@@ -6,14 +6,13 @@ Knative: it reports what they would report once everything is healthy.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
 
 from tests import definitions
-from tests.waiting import until
+from tests.cluster.programs import running_manager
 
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
@@ -137,13 +136,8 @@ async def running(
     client: Client, system_namespace: str, build: Callable[..., Controller] = controller
 ) -> AsyncIterator[Running]:
     state = Running(client, system_namespace, build)
-    task = asyncio.create_task(state.manager.run(handle_signals=False))
-    try:
-        await until(lambda: task.done() or state.manager.ready, "the controller is ready")
+    async with running_manager(state.manager):
         yield state
-    finally:
-        state.manager.stop()
-        await task
 
 
 class Platform:

@@ -108,6 +108,15 @@ async def run(controller: Controller, attempts: Attempts) -> None:
         await task
 
 
+async def run_until_idle(controller: Controller) -> None:
+    task = asyncio.create_task(controller.run())
+    async with asyncio.timeout(30):
+        while len(controller.queue) or controller.queue.busy:
+            await asyncio.sleep(0)
+        controller.queue.close()
+        await task
+
+
 async def test_a_crash_is_logged_and_tried_again(caplog):
     attempts = Attempts(ZeroDivisionError("oops"), Conflict("stale"), None)
     controller = Controller("test", attempts, [])
@@ -151,12 +160,7 @@ async def test_nothing_is_reconciled_while_it_is_not_allowed():
     controller = Controller("test", attempts, [])
     controller._allowed = lambda: False
     controller.queue.add(Key("ns", "a"))
-    task = asyncio.create_task(controller.run())
-    async with asyncio.timeout(30):
-        while len(controller.queue) or controller.queue.busy:
-            await asyncio.sleep(0)
-        controller.queue.close()
-        await task
+    await run_until_idle(controller)
     assert attempts.keys == []
 
 
@@ -175,10 +179,5 @@ async def test_as_many_workers_run_as_asked_for(workers):
     controller = Controller("test", reconcile, [], workers)
     for number in range(12):
         controller.queue.add(Key("ns", str(number)))
-    task = asyncio.create_task(controller.run())
-    async with asyncio.timeout(30):
-        while len(controller.queue) or controller.queue.busy:
-            await asyncio.sleep(0)
-        controller.queue.close()
-        await task
+    await run_until_idle(controller)
     assert peak == workers

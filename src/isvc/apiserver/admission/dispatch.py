@@ -58,7 +58,7 @@ class Admission:
     async def mutate(self, request: AdmissionRequest, obj: Object | None, old: Object | None) -> Object | None:
         """Returns the object as plugins and mutating webhooks leave it."""
         self._admit(request, obj, old)
-        matches = self._matching(MUTATING, request)
+        matches = self._find_matches(MUTATING, request)
         if not matches:
             return obj
         before = obj
@@ -88,7 +88,7 @@ class Admission:
             plugin.validate(request, obj, old)
         if self._policies:
             await self._policies.validate(request, obj, old)
-        if matches := self._matching(VALIDATING, request):
+        if matches := self._find_matches(VALIDATING, request):
             asked = (self._ask(match, request, obj, old) for match in matches)
             for answer in await asyncio.gather(*asked, return_exceptions=True):
                 if isinstance(answer, BaseException):
@@ -99,7 +99,7 @@ class Admission:
     async def close(self) -> None:
         await self.caller.close()
 
-    def _matching(self, collection: str, request: AdmissionRequest) -> Sequence[_Match]:
+    def _find_matches(self, collection: str, request: AdmissionRequest) -> Sequence[_Match]:
         """Returns the webhooks whose rules name the request; the same few questions are asked again and again."""
         revision = tuple(map(self.reader.revision, (MUTATING, VALIDATING, DEFINITIONS)))
         if revision != self._revision:

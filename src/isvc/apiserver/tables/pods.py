@@ -28,7 +28,7 @@ def status(pod: Object) -> str:
     phase = dig(pod, "status", "phase") or "Unknown"
     if dig(pod, "metadata", "deletionTimestamp") and phase not in ("Succeeded", "Failed"):
         return "Unknown" if dig(pod, "status", "reason") == "NodeLost" else "Terminating"
-    return _initializing(pod) or _main(pod, str(dig(pod, "status", "reason") or phase))
+    return _initialization_reason(pod) or _main(pod, str(dig(pod, "status", "reason") or phase))
 
 
 def _main(pod: Object, word: str) -> str:
@@ -49,7 +49,7 @@ def _main(pod: Object, word: str) -> str:
     return failure or ("NotReady" if serves else word)
 
 
-def _initializing(pod: Object) -> str:
+def _initialization_reason(pod: Object) -> str:
     if _has(pod, "Initialized"):
         return ""
     containers = dig(pod, "spec", "initContainers") or ()
@@ -79,7 +79,7 @@ def _has(pod: Object, condition: str) -> bool:
 
 
 def _restarts(pod: Object) -> str:
-    initializing = _initializing(pod)
+    initializing = _initialization_reason(pod)
     counted = dig(pod, "status", "initContainerStatuses") if initializing else [*_sidecars(pod), *_statuses(pod)]
     count = sum(each.get("restartCount", 0) for each in counted)
     ends = [dig(each, "lastState", "terminated", "finishedAt") for each in counted]

@@ -68,14 +68,14 @@ def edit_of(call: Call, kind: str) -> Edit:
         operations = _parse(call.request, list)
         if len(operations) > MAX_OPERATIONS:
             raise BadRequest(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}", status=413)
-        return _refusing(lambda live: json_patch.apply(live, operations), Invalid)
+        return _with_refusal(lambda live: json_patch.apply(live, operations), Invalid)
     if kind == MERGE_PATCH:
         changes = _parse(call.request, dict)
-        return _refusing(lambda live: merge_patch.apply(live, changes), BadRequest)
+        return _with_refusal(lambda live: merge_patch.apply(live, changes), BadRequest)
     if kind == STRATEGIC_PATCH and not call.description.custom:
         changes = _parse(call.request, dict)
         schema = call.description.strategy.schema or {}
-        return _refusing(lambda live: strategic.apply(live, changes, schema), BadRequest)
+        return _with_refusal(lambda live: strategic.apply(live, changes, schema), BadRequest)
     if call.description.custom:
         raise refusals.unsupported((JSON_PATCH, MERGE_PATCH, APPLY_YAML))
     raise UnsupportedMediaType("415: Unsupported Media Type", details={})
@@ -93,7 +93,7 @@ def _parse(request: Request, expected: type) -> Any:
     return value
 
 
-def _refusing(edit: Edit, refusal: type[BadRequest] | type[Invalid]) -> Edit:
+def _with_refusal(edit: Edit, refusal: type[BadRequest] | type[Invalid]) -> Edit:
     def edit_or_refuse(live: Object) -> Object:
         try:
             return edit(live)

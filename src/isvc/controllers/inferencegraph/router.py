@@ -93,7 +93,7 @@ def graph_json(spec: InferenceGraphSpec) -> str:
     written = encode(spec)
     for field in ("affinity", "tolerations"):
         if field in written:
-            written[field] = _nested(written[field])
+            written[field] = _order_nested(written[field])
     for field in ("nodes", "nodeSelector"):
         if field in written:
             written[field] = gojson.sorted_map(written[field])
@@ -125,10 +125,13 @@ def _in_order(value: Object, fields: Iterable[str]) -> Object:
     return {field: value[field] for field in fields if field in value and (value[field] or field in _POINTERS)}
 
 
-def _nested(value: Any) -> Any:
+def _order_nested(value: Any) -> Any:
     if isinstance(value, list):
-        return [_nested(item) for item in value]
+        return [_order_nested(item) for item in value]
     if not isinstance(value, dict):
         return value
     written = _in_order(value, _NESTED_FIELDS)
-    return {key: gojson.sorted_map(inner) if key == "matchLabels" else _nested(inner) for key, inner in written.items()}
+    return {
+        key: gojson.sorted_map(inner) if key == "matchLabels" else _order_nested(inner)
+        for key, inner in written.items()
+    }

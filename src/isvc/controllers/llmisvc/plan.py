@@ -74,7 +74,7 @@ class Planned(Plan):
 
 def plan(observed: Observed) -> Planned:
     if not observed.combination.is_planned:
-        return _uncombined(observed.combination)
+        return _hold_all(observed.combination)
     servers = workload.plan(observed)
     picker = scheduler.plan(observed) if servers.stop is None else None
     entrance = router.plan(observed) if picker is not None and picker.stop is None else None
@@ -93,7 +93,7 @@ def plan(observed: Observed) -> Planned:
     return Planned(tuple(parts), stop, references=references, workload=servers, scheduler=picker, router=entrance)
 
 
-def _uncombined(combination: Combination) -> Planned:
+def _hold_all(combination: Combination) -> Planned:
     stop = Stop(
         "presets",
         PRESETS_COMBINED,

@@ -82,8 +82,8 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
     if name := outline.model.name:
         own = {**own, "model": {**own["model"], "name": name}}
     pinned = pins(raw.get("status") or {}, sources)
-    chosen = [_find(name, raw, sources) for name in _resolved(outline, pinned, sources)]
-    merged = lay_over(_merged(*(orjson.dumps(config.get("spec") or {}) for config in (*chosen, *referred))), own)
+    chosen = [_find(name, raw, sources) for name in _preset_names_of(outline, pinned, sources)]
+    merged = lay_over(_merge(*(orjson.dumps(config.get("spec") or {}) for config in (*chosen, *referred))), own)
     rendered = _render(merged, {**raw, "spec": own}, settings)
     spec = with_backends(_with_defaults(rendered, merged, name_of(raw)), name_of(raw))
     spec, config_map = _with_scheduler_config(spec, raw, sources)
@@ -97,7 +97,7 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
 
 
 @lru_cache(maxsize=256)
-def _merged(*specs: bytes) -> Object:
+def _merge(*specs: bytes) -> Object:
     """Configurations in one: few combinations of them serve many services."""
     return merge_specs(*map(orjson.loads, specs))
 
@@ -105,7 +105,7 @@ def _merged(*specs: bytes) -> Object:
 # -- which presets --------------------------------------------------------------------------------------------------
 
 
-def _resolved(outline: LLMInferenceServiceSpec, pinned: dict[str, str], sources: Sources) -> Iterator[str]:
+def _preset_names_of(outline: LLMInferenceServiceSpec, pinned: dict[str, str], sources: Sources) -> Iterator[str]:
     for preset in shape(outline):
         name = f"{sources.prefix}config-llm-{preset}"
         if preset == "router-route":  # it depends on the gateway's version, not on the service's

@@ -153,17 +153,17 @@ def stateful_set_status(
 ) -> Object:
     active = [pod for pod in pods.values() if is_active(pod)]
 
-    def having(revision: str) -> int:
+    def count_revision(revision: str) -> int:
         return sum(labels_of(pod).get(HASH) == revision for pod in active)
 
     replicas = replicas_of(stateful_set)
-    settled = having(update) == replicas == len(pods) and all(is_ready(pod) for pod in active)
+    settled = count_revision(update) == replicas == len(pods) and all(is_ready(pod) for pod in active)
     if settled:
         current = update
     counts = {
         "readyReplicas": sum(is_ready(pod) for pod in active),
-        "currentReplicas": having(current),
-        "updatedReplicas": having(update),
+        "currentReplicas": count_revision(current),
+        "updatedReplicas": count_revision(update),
     }
     return {
         "observedGeneration": dig(stateful_set, "metadata", "generation") or 0,

@@ -123,13 +123,13 @@ class _Direction:
 
     def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
         if kind == _DATA:
-            self._see_frame(self, kind, stream, _unpadded(payload, flags), bool(flags & _END_STREAM))
+            self._see_frame(self, kind, stream, _without_padding(payload, flags), bool(flags & _END_STREAM))
         elif kind == _HEADERS:
             self._ends = bool(flags & _END_STREAM)
-            self._take_block(flags, stream, _unpadded(payload, flags)[5 if flags & _PRIORITY else 0 :])
+            self._take_block(flags, stream, _without_padding(payload, flags)[5 if flags & _PRIORITY else 0 :])
         elif kind == _PUSH_PROMISE:
             self._ends = False
-            self._take_block(flags, 0, _unpadded(payload, flags)[4:])
+            self._take_block(flags, 0, _without_padding(payload, flags)[4:])
         elif kind == _CONTINUATION:
             self._take_block(flags, stream, payload)
         elif kind == _RESET:
@@ -158,7 +158,7 @@ class _Direction:
                 decoder.max_allowed_table_size = max(decoder.max_allowed_table_size, size)
 
 
-def _unpadded(payload: bytes, flags: int) -> bytes:
+def _without_padding(payload: bytes, flags: int) -> bytes:
     return payload[1 : len(payload) - payload[0]] if flags & _PADDED else payload
 
 

@@ -27,13 +27,13 @@ def number(text: str, at: int) -> Constant:
     try:
         whole = int(_OCTAL.sub(r"\g<1>0o\g<2>", text) if _OCTAL.fullmatch(text) else text, 0)
     except ValueError:
-        return _floating(text, at)
+        return _parse_float(text, at)
     if not -_LARGEST_INT - 1 <= whole <= _LARGEST_UINT:
         raise TemplateError(f"integer overflow: {text!r}", at)
     return Constant(whole if whole <= _LARGEST_INT else None, float(whole), False)
 
 
-def _floating(text: str, at: int) -> Constant:
+def _parse_float(text: str, at: int) -> Constant:
     try:
         value = float.fromhex(text) if "x" in text.lower() and "p" in text.lower() else float(text)
     except (ValueError, OverflowError):

@@ -122,16 +122,16 @@ class WebhookServer(Handler[Request]):
             return _error_response(NotFound(f"no webhook at {request.path}"))
         reply = self._answer(request, route)
         if isinstance(reply, Response):
-            return self._measured(reply, request.path, started)
-        return self._measured_later(reply, request.path, started)
+            return self._measure(reply, request.path, started)
+        return self._measure_later(reply, request.path, started)
 
-    def _measured(self, reply: Response, path: str, started: float) -> Response:
+    def _measure(self, reply: Response, path: str, started: float) -> Response:
         if self.meter is not None:
             self.meter.answered(path, reply.status, time.perf_counter() - started)
         return reply
 
-    async def _measured_later(self, reply: Awaitable[Response], path: str, started: float) -> Response:
-        return self._measured(await reply, path, started)
+    async def _measure_later(self, reply: Awaitable[Response], path: str, started: float) -> Response:
+        return self._measure(await reply, path, started)
 
     def _answer(self, request: Request, route: Route) -> Response | Awaitable[Response]:
         """200 with a review, or 4xx/5xx with a Status when there was no review to answer."""
@@ -142,21 +142,21 @@ class WebhookServer(Handler[Request]):
                 return Response(orjson.dumps(convert(review, route.handler)))
             asked = admission.parse(review)
             if not self._opened.is_set():
-                return self._decided(request, review, self._once_open(route.handler, asked))
+                return self._decide(request, review, self._once_open(route.handler, asked))
             decided = route.handler(asked)
             if isinstance(decided, AdmissionResponse):
                 return Response(orjson.dumps(admission.answer(review["apiVersion"], asked.uid, decided)))
-            return self._decided(request, review, decided)
+            return self._decide(request, review, decided)
         except Exception as error:
-            return _refused(error, request.path, review, route)
+            return _refusal_of(error, request.path, review, route)
 
-    async def _decided(self, request: Request, review: Any, decision: Awaitable[AdmissionResponse]) -> Response:
+    async def _decide(self, request: Request, review: Any, decision: Awaitable[AdmissionResponse]) -> Response:
         try:
             async with asyncio.timeout(_patience(request.query_string)):
                 decided = await decision
             return Response(orjson.dumps(admission.answer(review["apiVersion"], _uid(review), decided)))
         except Exception as error:
-            return _refused(error, request.path, review, self._routes[request.path])
+            return _refusal_of(error, request.path, review, self._routes[request.path])
 
     async def _once_open(self, handler: AdmissionHandler, asked: AdmissionRequest) -> AdmissionResponse:
         await self._opened.wait()
@@ -177,7 +177,7 @@ def _read(request: Request) -> Any:
         raise BadRequest(f"the body is not JSON: {error}") from None
 
 
-def _refused(error: Exception, path: str, review: Any, route: Route) -> Response:
+def _refusal_of(error: Exception, path: str, review: Any, route: Route) -> Response:
     """Returns what went wrong, inside a review if there was one to answer."""
     if not isinstance(error, ApiError | TimeoutError):
         log.error("webhook %s crashed", path, exc_info=error)

@@ -53,7 +53,7 @@ class Pool:
 
     async def exchange(self, method: str, request: bytes, tls: ssl.SSLContext | None) -> Reply:
         async with self._slots:
-            connection = self._kept(tls) or await self._connect(tls)
+            connection = self._take_idle(tls) or await self._connect(tls)
             try:
                 return await self._exchange(connection, method, request, tls)
             except Stale:
@@ -72,7 +72,7 @@ class Pool:
     @asynccontextmanager
     async def stream(self, request: bytes, tls: ssl.SSLContext | None, head_seconds: float) -> AsyncIterator[Streamed]:
         """Yields the response to a GET, read as it comes; raises TimeoutError when its head takes too long."""
-        connection = self._kept(tls) or await self._connect(tls)
+        connection = self._take_idle(tls) or await self._connect(tls)
         try:
             async with asyncio.timeout(head_seconds):
                 try:
@@ -95,7 +95,7 @@ class Pool:
             connection.close()
         await asyncio.sleep(0)  # lets TLS connections say goodbye
 
-    def _kept(self, tls: ssl.SSLContext | None) -> ClientConnection | None:
+    def _take_idle(self, tls: ssl.SSLContext | None) -> ClientConnection | None:
         """Returns the connection used last, if its TLS settings are still those asked for."""
         now = asyncio.get_running_loop().time()
         while self._idle and now - self._idle[0][1].idle_since > self._idle_seconds:

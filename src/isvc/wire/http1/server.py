@@ -75,9 +75,9 @@ class HttpServer(Generic[R]):
     def _accept(self) -> Connection[R]:
         if self._certificate is not None:
             self._certificate.reload()
-        return Connection(self._handler, self._opened, self.connections.discard)
+        return Connection(self._handler, self._keep_in_bounds, self.connections.discard)
 
-    def _opened(self, connection: Connection[R]) -> None:
+    def _keep_in_bounds(self, connection: Connection[R]) -> None:
         self.connections.add(connection)
         if self._stopping:
             connection.abort()

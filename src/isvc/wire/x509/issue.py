@@ -37,10 +37,10 @@ def issue_authority(name: str, now: datetime, life: timedelta = AUTHORITY_LIFE, 
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_usage(key_cert_sign=True, crl_sign=True), critical=True)
     if only_for:
-        permitted = [_permitted(each) for each in only_for]
+        permitted = [_general_name(each) for each in only_for]
         builder = builder.add_extension(x509.NameConstraints(permitted, None), critical=True)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    return _signed(builder.add_extension(identifier, critical=False), key, key)
+    return _sign(builder.add_extension(identifier, critical=False), key, key)
 
 
 def issue_serving(authority: Pair, hosts: Sequence[str], now: datetime, life: timedelta = SERVING_LIFE) -> Pair:
@@ -57,7 +57,7 @@ def issue_self_signed(hosts: Sequence[str], now: datetime, life: timedelta) -> P
     """Returns a serving certificate for these DNS names and addresses that is its own authority."""
     key = new_key()
     builder = _builder(_name(hosts[0]), now, life).issuer_name(_name(hosts[0])).public_key(key.public_key())
-    return _signed(_for_use(builder, hosts), key, key)
+    return _sign(_for_use(builder, hosts), key, key)
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
@@ -104,7 +104,7 @@ def _issue(authority: Pair, subject: x509.Name, hosts: Sequence[str], now: datet
     key, life = new_key(), min(life, issuer.not_valid_after_utc - now)
     builder = _builder(subject, now, life).issuer_name(issuer.subject).public_key(key.public_key())
     authority_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
-    return _signed(_for_use(builder, hosts).add_extension(authority_id, critical=False), key, issuer_key)
+    return _sign(_for_use(builder, hosts).add_extension(authority_id, critical=False), key, issuer_key)
 
 
 def _builder(subject: x509.Name, now: datetime, life: timedelta) -> x509.CertificateBuilder:
@@ -128,7 +128,7 @@ def _for_use(builder: x509.CertificateBuilder, hosts: Sequence[str]) -> x509.Cer
     return builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
 
 
-def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, by: ec.EllipticCurvePrivateKey) -> Pair:
+def _sign(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, by: ec.EllipticCurvePrivateKey) -> Pair:
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -143,7 +143,7 @@ def _name(common: str, organizations: Sequence[str] = ()) -> x509.Name:
     return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
 
 
-def _permitted(domain_or_network: str) -> x509.GeneralName:
+def _general_name(domain_or_network: str) -> x509.GeneralName:
     from cryptography import x509
 
     try:

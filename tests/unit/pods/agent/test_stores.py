@@ -6,11 +6,10 @@ import base64
 import csv
 import io
 import json
-import logging
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import boto3
 import pytest
 from aiohttp import web
 from arro3.io import read_parquet
-from moto.server import ThreadedMotoServer
 from tests.unit.pods.storage_initializer.sites import Answer, site
 from tests.waiting import until
 from tests.web_servers import on_any_path, serving
@@ -214,25 +212,28 @@ def test_files_and_claims(tmp_path: Path) -> None:
         open_store(f"file://{tmp_path}/file", {}).put("c.json", b"[]")
 
 
-@pytest.fixture(scope="module")
-def s3() -> Iterator[str]:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.mark.parametrize("by", ["variables", "storage-config"])
-def test_s3(s3: str, by: str) -> None:
-    keys = {"access_key_id": "user", "secret_access_key": "password", "region": "us-east-1", "endpoint_url": s3}
+def test_s3(s3_endpoint: str, by: str) -> None:
+    keys = {
+        "access_key_id": "user",
+        "secret_access_key": "password",
+        "region": "us-east-1",
+        "endpoint_url": s3_endpoint,
+    }
     environment: Mapping[str, str] = {"STORAGE_CONFIG": json.dumps({"type": "s3", **keys})}
     if by == "variables":
-        environment = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "password", "AWS_ENDPOINT_URL": s3,
-                       "AWS_DEFAULT_REGION": "us-east-1"}  # fmt: skip
+        environment = {
+            "AWS_ACCESS_KEY_ID": "user",
+            "AWS_SECRET_ACCESS_KEY": "password",
+            "AWS_ENDPOINT_URL": s3_endpoint,
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
     client: Any = boto3.client(
-        "s3", endpoint_url=s3, aws_access_key_id="user", aws_secret_access_key="password", region_name="us-east-1"
+        "s3",
+        endpoint_url=s3_endpoint,
+        aws_access_key_id="user",
+        aws_secret_access_key="password",
+        region_name="us-east-1",
     )
     client.create_bucket(Bucket=f"logs-{by}")
     open_store(f"s3://logs-{by}/all", environment).put("ns/1-request.json", b"{}")

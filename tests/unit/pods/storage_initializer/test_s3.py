@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +22,15 @@ PARTS = bytes(range(256)) * 24_000  # over the 5 MiB that a part has at least
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def store(endpoint: str) -> Any:
+def store(s3_endpoint: str) -> Any:
     import boto3
 
     client = boto3.client(
-        "s3", endpoint_url=endpoint, aws_access_key_id="user", aws_secret_access_key="password", region_name="us-east-1"
+        "s3",
+        endpoint_url=s3_endpoint,
+        aws_access_key_id="user",
+        aws_secret_access_key="password",
+        region_name="us-east-1",
     )
     client.create_bucket(Bucket="models")
     for key, content in {
@@ -65,46 +55,46 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def bring(uri: str, dest: Path, endpoint: str, **environment: str) -> tuple[int, str]:
+def bring(uri: str, dest: Path, s3_endpoint: str, **environment: str) -> tuple[int, str]:
     message = dest.parent / "termination-log"
-    variables = {"TERMINATION_MESSAGE_PATH": str(message), "AWS_ENDPOINT_URL": endpoint, **KEYS, **environment}
+    variables = {"TERMINATION_MESSAGE_PATH": str(message), "AWS_ENDPOINT_URL": s3_endpoint, **KEYS, **environment}
     status = run([uri, str(dest)], variables)
     return status, message.read_text() if message.exists() else ""
 
 
 @pytest.mark.parametrize("uri", ["s3://models/iris", "s3://models/iris/"])
-def test_a_folder(store: Any, endpoint: str, tmp_path: Path, uri: str) -> None:
-    assert bring(uri, tmp_path / "model", endpoint) == (0, "")
+def test_a_folder(store: Any, s3_endpoint: str, tmp_path: Path, uri: str) -> None:
+    assert bring(uri, tmp_path / "model", s3_endpoint) == (0, "")
     expected = {"model.joblib": b"weights", "config/settings.json": b"{}", "empty.txt": b""}
     assert contents(tmp_path / "model") == expected
 
 
-def test_one_object(store: Any, endpoint: str, tmp_path: Path) -> None:
-    assert bring("s3://models/single.bin", tmp_path / "model", endpoint) == (0, "")
+def test_one_object(store: Any, s3_endpoint: str, tmp_path: Path) -> None:
+    assert bring("s3://models/single.bin", tmp_path / "model", s3_endpoint) == (0, "")
     assert contents(tmp_path / "model") == {"single.bin": PARTS}
 
 
-def test_an_object_of_several_parts_has_no_checksum_but_a_length(store: Any, endpoint: str, tmp_path: Path) -> None:
-    assert bring("s3://models/parts", tmp_path / "model", endpoint) == (0, "")
+def test_an_object_of_several_parts_has_no_checksum_but_a_length(store: Any, s3_endpoint: str, tmp_path: Path) -> None:
+    assert bring("s3://models/parts", tmp_path / "model", s3_endpoint) == (0, "")
     assert contents(tmp_path / "model") == {"model.bin": PARTS + b"the end"}
 
 
-def test_patterns_choose_files(store: Any, endpoint: str, tmp_path: Path) -> None:
+def test_patterns_choose_files(store: Any, s3_endpoint: str, tmp_path: Path) -> None:
     chosen = {"STORAGE_ALLOW_PATTERNS": '["*.json", "*.joblib"]', "STORAGE_IGNORE_PATTERNS": "config/*"}
-    assert bring("s3://models/iris", tmp_path / "model", endpoint, **chosen)[0] == 0
+    assert bring("s3://models/iris", tmp_path / "model", s3_endpoint, **chosen)[0] == 0
     assert contents(tmp_path / "model") == {"model.joblib": b"weights"}
 
 
-def test_the_storage_config_secret(store: Any, endpoint: str, tmp_path: Path) -> None:
-    secret = f'{{"type": "s3", "endpoint_url": "{endpoint}", "access_key_id": "user", "secret_access_key": "x"}}'
+def test_the_storage_config_secret(store: Any, s3_endpoint: str, tmp_path: Path) -> None:
+    secret = f'{{"type": "s3", "endpoint_url": "{s3_endpoint}", "access_key_id": "user", "secret_access_key": "x"}}'
     variables = {"STORAGE_CONFIG": secret, "STORAGE_OVERRIDE_CONFIG": '{"region": "us-east-1"}'}
     assert run(["s3://models/iris", str(tmp_path / "model")], variables) == 0
     assert "model.joblib" in contents(tmp_path / "model")
 
 
 @pytest.mark.parametrize("uri", ["s3://models/nothing", "s3://no-bucket/iris"])
-def test_nothing_there(store: Any, endpoint: str, tmp_path: Path, uri: str) -> None:
-    status, message = bring(uri, tmp_path / "model", endpoint)
+def test_nothing_there(store: Any, s3_endpoint: str, tmp_path: Path, uri: str) -> None:
+    status, message = bring(uri, tmp_path / "model", s3_endpoint)
     assert status == 3
     assert uri in message
     assert not (tmp_path / "model").exists()
@@ -117,11 +107,11 @@ def test_no_server(tmp_path: Path) -> None:
     assert "s3://models/iris" in message
 
 
-def test_goes_on_where_the_connection_broke(store: Any, endpoint: str, tmp_path: Path) -> None:
+def test_goes_on_where_the_connection_broke(store: Any, s3_endpoint: str, tmp_path: Path) -> None:
     """Between us and the store is one that breaks the first download of an object."""
 
     def forward(answer: Answer) -> bool:
-        upstream = http.client.HTTPConnection(endpoint.removeprefix("http://"))
+        upstream = http.client.HTTPConnection(s3_endpoint.removeprefix("http://"))
         upstream.request("GET", answer.path, headers=dict(answer.headers))
         response = upstream.getresponse()
         content = response.read()
@@ -142,8 +132,8 @@ def test_goes_on_where_the_connection_broke(store: Any, endpoint: str, tmp_path:
     assert contents(tmp_path / "model") == {"single.bin": PARTS}
 
 
-def test_reads_from_an_offset(store: Any, endpoint: str) -> None:
-    settings = Settings.read({**KEYS, "AWS_ENDPOINT_URL": endpoint})
+def test_reads_from_an_offset(store: Any, s3_endpoint: str) -> None:
+    settings = Settings.read({**KEYS, "AWS_ENDPOINT_URL": s3_endpoint})
     client = store_client(settings)
     found = next(s3._objects(client, "models", "single.bin"))
     with s3._open(client, "models", found, len(PARTS) - 3, None, "") as body:

@@ -99,10 +99,10 @@ def _strategy(strategy: Object) -> Errors:
         shown = {"Type": strategy["type"], "RollingUpdate": rolling}
         yield field_errors.not_supported("spec.strategy", Struct(shown), ("Recreate", "RollingUpdate"))
     elif rolling is not None:
-        yield from _rolling("spec.strategy.rollingUpdate", rolling)
+        yield from _check_rolling_update("spec.strategy.rollingUpdate", rolling)
 
 
-def _rolling(path: str, rolling: Object) -> Errors:
+def _check_rolling_update(path: str, rolling: Object) -> Errors:
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     yield from count_or_percent(f"{path}.maxUnavailable", unavailable)
     yield from count_or_percent(f"{path}.maxSurge", surge)

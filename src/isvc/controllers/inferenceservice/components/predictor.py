@@ -133,13 +133,13 @@ def _model_pod(model: ModelSpec, spec: PredictorSpec, runtime: Runtime, service:
     base = find_by_name(theirs, MODEL_SERVER)
     if base is None:
         raise invalid_spec(f"failed to find {MODEL_SERVER} in ServingRuntime containers")
-    server = _filled(merge_containers(base, model.container), runtime, service)
+    server = _fill(merge_containers(base, model.container), runtime, service)
     containers = [tagged_image(server, model.runtime_version, runtime.server_type)]
     transformer, overlay = find_by_name(theirs, TRANSFORMER), find_by_name(mine, TRANSFORMER)
     if transformer is not None and overlay is not None:
         transformer = merge_containers(transformer, overlay)
     if beside := transformer or overlay:
-        containers.append(_filled(beside, runtime, service))
+        containers.append(_fill(beside, runtime, service))
     containers += [container for container in theirs if container.get("name") not in (MODEL_SERVER, TRANSFORMER)]
     containers += [container for container in mine if container.get("name") != TRANSFORMER]
     pod = merge_pods(runtime.spec.pod, spec.pod)
@@ -151,7 +151,7 @@ def _copy_with_env(container: Object) -> Object:
     return {**container, "env": [dict(entry) for entry in container.get("env") or ()]}
 
 
-def _filled(container: Object, runtime: Runtime, service: Object) -> Object:
+def _fill(container: Object, runtime: Runtime, service: Object) -> Object:
     try:
         return fill_placeholders(container, service)
     except TemplateError as error:

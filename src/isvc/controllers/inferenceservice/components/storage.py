@@ -29,14 +29,14 @@ def with_models(
     if not uris:
         return component
     try:
-        return _initialized(observed, component, uris, storage, container_name or "")
+        return _with_initializer(observed, component, uris, storage, container_name or "")
     except MissingSecret as error:
         raise ModelsRefused(f'secrets "{error.name}" not found') from error
     except Refused as error:
         raise ModelsRefused(error.message) from error
 
 
-def _initialized(
+def _with_initializer(
     observed: Observed,
     component: Component,
     uris: Sequence[StorageUri],

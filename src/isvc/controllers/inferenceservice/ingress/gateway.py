@@ -44,7 +44,7 @@ class _Wanted:
 def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:
     if observed.stopped or is_hidden(planned.service, observed.config.ingress):
         return (Part(INGRESS, Retire("not exposed"), KINDS),)
-    wanted = list(_wanted(observed))
+    wanted = list(_wanted_routes(observed))
     possible = [route for route in wanted if all(readiness[kind].status == TRUE for kind in route.needs)]
     children = tuple(_child(_manifest(observed, planned, route)) for route in possible)
     part = Part(INGRESS, Want(children), KINDS)
@@ -60,7 +60,7 @@ def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcom
         if observed.stopped:
             conditions.mark_false(INGRESS_READY, STOPPED)
             return
-        for route in _wanted(observed):
+        for route in _wanted_routes(observed):
             live = outcome.live(HTTP_ROUTES, route.name) or observed.live.get((HTTP_ROUTES, route.name))
             if problem := _problem(route.title, live):
                 conditions.mark_false(INGRESS_READY, *problem)
@@ -70,7 +70,7 @@ def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcom
         report_addresses(edit, observed, planned, outcome)
 
 
-def _wanted(observed: Observed) -> Iterator[_Wanted]:
+def _wanted_routes(observed: Observed) -> Iterator[_Wanted]:
     spec, name = observed.service.spec, observed.name
     everything = [names.PREDICTOR]
     # Names of routes do not follow spec.predictor.name, so that promoting a canary moves no host.
@@ -159,13 +159,13 @@ def _rewriting_path_rules(observed: Observed, planned: Planned) -> list[Object]:
     rules = []
     if "explainer" in planned.deployed:
         explain = f"/v1/models/{observed.name}:explain"
-        backend = _rewriting(_backend(observed, planned, "explainer"), http_routes.replace_path(explain))
+        backend = _with_rewrite(_backend(observed, planned, "explainer"), http_routes.replace_path(explain))
         rules.append(backend.rule([http_routes.path_match(path + explain, "Exact")]))
-    backend = _rewriting(_backend(observed, planned, _entrance(planned)), http_routes.replace_prefix("/"))
+    backend = _with_rewrite(_backend(observed, planned, _entrance(planned)), http_routes.replace_prefix("/"))
     return [*rules, backend.rule([http_routes.path_match(path, "PathPrefix")])]
 
 
-def _rewriting(backend: http_routes.Backend, rewrite: Object) -> http_routes.Backend:
+def _with_rewrite(backend: http_routes.Backend, rewrite: Object) -> http_routes.Backend:
     return replace(backend, filters=(*backend.filters, rewrite))
 
 

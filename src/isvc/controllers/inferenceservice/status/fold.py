@@ -60,7 +60,7 @@ def fold_status(observed: Observed, planned: Planned, outcome: Outcome) -> Objec
     edit = StatusEdit(unexplained(observed.status), observed.now)
     edit.initialize()
     _report_image_volumes(edit, observed)
-    reached = _reached(stop)
+    reached = _components_before(stop)
     stopped = [kind for kind in reached if _is_stopped(kind, observed)]
     for kind in stopped:  # first, because it may reset the status
         _stop_component(edit, kind)
@@ -72,7 +72,7 @@ def fold_status(observed: Observed, planned: Planned, outcome: Outcome) -> Objec
         if kind not in stopped:
             _component(edit, kind, observed, planned, builders, live)
     if reached == _COMPONENTS:
-        _stopped(edit, stopped=observed.stopped)
+        _mark_stopped(edit, stopped=observed.stopped)
         _ingress(edit, observed, planned, outcome, builders, stop)
     predictor = planned.deployed.get(names.PREDICTOR)
     if predictor is not None and reached and not observed.stopped:
@@ -101,7 +101,7 @@ def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:
         edit.conditions.mark_false(CONDITION, *problem)
 
 
-def _reached(stop: ServiceStop | None) -> tuple[str, ...]:
+def _components_before(stop: ServiceStop | None) -> tuple[str, ...]:
     """Returns the components before the one at which things stopped."""
     match stop.part if stop else None:
         case "shared" | "predictor" | "canary":
@@ -204,7 +204,7 @@ def _stop_component(edit: StatusEdit, kind: str) -> None:
     edit.mark_component(kind, "False", STOPPED)
 
 
-def _stopped(edit: StatusEdit, *, stopped: bool) -> None:
+def _mark_stopped(edit: StatusEdit, *, stopped: bool) -> None:
     if stopped:
         edit.conditions.mark_true(STOPPED)
     else:

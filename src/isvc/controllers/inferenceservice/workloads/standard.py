@@ -40,7 +40,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     ingress = config.ingress
     asked = component.annotations.get(DEPLOYMENT_MODE, "")
     if asked and parse_mode(asked) is not DeploymentMode.STANDARD:
-        return _refused(kind, component, f"unsupported deployment mode for workload: {current_name(asked)}")
+        return _refuse(kind, component, f"unsupported deployment mode for workload: {current_name(asked)}")
     try:
         scaler = autoscaler(component, config)
         host = render_domain(
@@ -52,9 +52,9 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
             ingress,
         )
     except AutoscalerRefused as error:
-        return _refused(kind, component, error.message)
+        return _refuse(kind, component, error.message)
     except Refused as error:
-        return _refused(kind, component, f"failed creating host name: {error.message}")
+        return _refuse(kind, component, f"failed creating host name: {error.message}")
     wanted: list[Child | None] = [
         *services(component, headless=config.service.service_cluster_ip_none),
         collector(component, config),
@@ -66,17 +66,17 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
         if child is None:
             continue
         if child.resource in _MISSING and child.resource not in observed.served:
-            return Deployed(kind, component, tuple(children), f"http://{host}", _missing(kind, child.resource))
+            return Deployed(kind, component, tuple(children), f"http://{host}", _missing_kind(kind, child.resource))
         children.append(child)
     return Deployed(kind, component, tuple(children), f"http://{host}")
 
 
-def _refused(kind: str, component: Component, what: str) -> Deployed:
+def _refuse(kind: str, component: Component, what: str) -> Deployed:
     message = f"fails to create NewRawKubeReconciler for {kind}: {what}"
     return Deployed(kind, component, (), "", stop_at(kind, message))
 
 
-def _missing(kind: str, resource: Resource) -> ServiceStop:
+def _missing_kind(kind: str, resource: Resource) -> ServiceStop:
     what = f'no matches for kind "{resource.kind}" in version "{resource.api_version}"'
     message = f"fails to reconcile {kind}: {_MISSING[resource]}: {what}"
     return stop_at(kind, message)

@@ -20,7 +20,7 @@ def gateways_of(routes: Iterable[Object]) -> list[Key]:
 def observed_gateways(routes: Iterable[Object]) -> list[Object]:
     """Returns each gateway by name, with the routes attached to it and the listeners that these pick."""
     routes = list(routes)
-    return [_observed(key, routes) for key in sorted(gateways_of(routes), key=str)]
+    return [_gateway_status(key, routes) for key in sorted(gateways_of(routes), key=str)]
 
 
 def check_classes(route: Object, network: Network) -> None:
@@ -38,7 +38,7 @@ def unready(keys: Iterable[Key], network: Network) -> list[Key]:
     return [key for key in keys if not is_gateway_programmed(network.gateways[key])]
 
 
-def _observed(key: Key, routes: list[Object]) -> Object:
+def _gateway_status(key: Key, routes: list[Object]) -> Object:
     attached = {name_of(route): route for route, parent in _attachments(routes) if _is(key, route, parent)}
     parents = [parent for route, parent in _attachments(routes) if _is(key, route, parent)]
     listeners = sorted({parent["sectionName"] for parent in parents if parent.get("sectionName")})

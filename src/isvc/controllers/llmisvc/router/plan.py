@@ -47,7 +47,7 @@ def plan(observed: Observed) -> Router:
     if child and (namesakes := _namesakes(observed)):
         events.insert(0, _collision(observed, namesakes))
     routes = [*observed.network.routes.values(), *([child.manifest] if child else [])]
-    urls, stop = _discovered(observed, routes)
+    urls, stop = _discover_urls(observed, routes)
     return Router(
         parts=(Part(ROUTE, Want((child,))),) if child else (),
         stop=stop or _missing_pool(observed),
@@ -64,7 +64,7 @@ def _context(observed: Observed) -> str:
     return f"Failed to reconcile HTTPRoute: failed to reconcile HTTPRoute {name}"
 
 
-def _discovered(observed: Observed, routes: Sequence[Object]) -> tuple[tuple[Discovered, ...] | None, Stop | None]:
+def _discover_urls(observed: Observed, routes: Sequence[Object]) -> tuple[tuple[Discovered, ...] | None, Stop | None]:
     """Returns where the routes answer, sorted, or why there is no saying."""
     settings, scheme = observed.settings, observed.config.ingress.url_scheme
     found: list[Discovered] = []

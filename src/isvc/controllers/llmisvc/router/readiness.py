@@ -49,11 +49,11 @@ def route_problem(route: Object) -> str | None:
     answered = [parent.get("parentRef") or {} for parent in _answers(route)]
     for parent in specified:
         if not any(is_same_parent(parent, each, namespace_of(route)) for each in answered):
-            return f"{title}: {_unanswered(parent, namespace_of(route))}"
+            return f"{title}: {_no_answer(parent, namespace_of(route))}"
     return None
 
 
-def _unanswered(parent: Object, namespace: str) -> str:
+def _no_answer(parent: Object, namespace: str) -> str:
     gateway = f"{parent.get('namespace') or namespace}/{parent.get('name', '')}"
     listener = f" (listener {parent['sectionName']})" if parent.get("sectionName") else ""
     return (

@@ -26,7 +26,7 @@ def reference_problem(observed: Observed) -> Stop | None:
         message = "; ".join(f"HTTPRoute {namespace}/{name} does not exist" for name in absent)
         return Stop(AREA, HTTP_ROUTES_READY, INVALID, message)
     parents = (http.spec or {}).get("parentRefs")
-    if missing := [str(key) for key in _missing(network, parents, namespace)]:
+    if missing := [str(key) for key in _missing_gateways(network, parents, namespace)]:
         message = "; ".join(f"Managed HTTPRoute references non-existent Gateway {key}" for key in missing)
         return Stop(AREA, HTTP_ROUTES_READY, INVALID, message)
     if problems := [problem for name in names for problem in _target_problems(network, namespace, name)]:
@@ -39,7 +39,7 @@ def gateway_key(parent: Object, namespace: str) -> Key:
     return Key(parent.get("namespace") or namespace, parent.get("name", ""))
 
 
-def _missing(network: Network, parents: Iterable[Object] | None, namespace: str) -> list[Key]:
+def _missing_gateways(network: Network, parents: Iterable[Object] | None, namespace: str) -> list[Key]:
     keys = (gateway_key(parent, namespace) for parent in parents or ())
     return [key for key in keys if key not in network.gateways]
 
@@ -49,4 +49,4 @@ def _target_problems(network: Network, namespace: str, name: str) -> list[str]:
     parents = dig(network.routes[name], "spec", "parentRefs")
     if not parents:
         return [f"{route} has no parent gateway references"]
-    return [f"{route} references non-existent Gateway {key}" for key in _missing(network, parents, namespace)]
+    return [f"{route} references non-existent Gateway {key}" for key in _missing_gateways(network, parents, namespace)]

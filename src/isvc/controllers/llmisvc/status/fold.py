@@ -122,17 +122,17 @@ def _workloads(applied: Applied) -> Object:
     status["service"] = {"kind": "Service", "name": names.workload_service(service)}
     scheduler = observed.scheduler
     if scheduler is not None and not scheduler.users_pool and scheduler.template is not None:
-        status["scheduler"] = _observed(applied, DEPLOYMENTS, names.scheduler(service))
+        status["scheduler"] = _workload_status(applied, DEPLOYMENTS, names.scheduler(service))
     return status
 
 
 def _workload(applied: Applied, spec: WorkloadSpec, deployment: str, worker_set: str) -> Object:
     if spec.worker is not None:
-        return _observed(applied, LEADER_WORKER_SETS, worker_set)
-    return _observed(applied, DEPLOYMENTS, deployment)
+        return _workload_status(applied, LEADER_WORKER_SETS, worker_set)
+    return _workload_status(applied, DEPLOYMENTS, deployment)
 
 
-def _observed(applied: Applied, resource: Resource, name: str) -> Object:
+def _workload_status(applied: Applied, resource: Resource, name: str) -> Object:
     count = "availableReplicas" if resource == DEPLOYMENTS else "readyReplicas"
     ready = dig(applied.live(resource, name) or {}, "status", count) or 0
     return {"apiGroup": resource.group, "kind": resource.kind, "name": name, "readyReplicas": ready}

@@ -77,7 +77,7 @@ def worker_account(observed: Observed, phase: Phase) -> Account:
 def named_account(observed: Observed, pod: Object) -> Object | None:
     """Returns the account that a template names, if it names one."""
     name = pod.get("serviceAccountName") or ""
-    return _existing(observed, name, "single node prefill") if name else None
+    return _require_account(observed, name, "single node prefill") if name else None
 
 
 def single_node_permissions(observed: Observed) -> Iterator[Child]:
@@ -99,14 +99,14 @@ def worker_permissions(observed: Observed, phase: Phase, account: Account) -> It
 
 def _account(observed: Observed, named: str, own: str, given: Mapping[str, str], which: str) -> Account:
     if named and named != own:
-        return Account(_existing(observed, named, which), is_users=True)
+        return Account(_require_account(observed, named, which), is_users=True)
     manifest: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": child_metadata(observed, own, given)}
     default = observed.lookup.service_account("default") or {}
     inherited = inherited_secrets(default, observed.live.get((SERVICE_ACCOUNTS, own)))
     return Account({**manifest, **inherited}, is_users=False)
 
 
-def _existing(observed: Observed, name: str, which: str) -> Object:
+def _require_account(observed: Observed, name: str, which: str) -> Object:
     found = observed.lookup.service_account(name)
     if found is None:
         where = f"failed to fetch existing {which} service account {observed.namespace}/{name}"

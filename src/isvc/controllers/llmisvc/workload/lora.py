@@ -44,10 +44,10 @@ class Adapter:
 def resolve_adapters(spec: LLMInferenceServiceSpec) -> tuple[Adapter, ...]:
     """Returns the adapters of a merged spec, sorted by name so that their order in the spec changes nothing."""
     with context("failed to enumerate LoRA adapters"):
-        return _resolved(spec)
+        return _resolve(spec)
 
 
-def _resolved(spec: LLMInferenceServiceSpec) -> tuple[Adapter, ...]:
+def _resolve(spec: LLMInferenceServiceSpec) -> tuple[Adapter, ...]:
     given = spec.model.lora.adapters if spec.model.lora else ()
     disabled = spec.storage_initializer is not None and spec.storage_initializer.enabled is False
     found: list[Adapter] = []

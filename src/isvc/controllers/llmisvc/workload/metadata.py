@@ -62,7 +62,7 @@ def selector_of(observed: Observed, phase: Phase, fixed: Mapping[str, str], live
 
 
 def pod_labels(observed: Observed, phase: Phase, fixed: Mapping[str, str]) -> dict[str, str]:
-    return {**fixed, **_approved(labels_of(observed.raw), _LABELS), **phase.labels}
+    return {**fixed, **_with_prefixes(labels_of(observed.raw), _LABELS), **phase.labels}
 
 
 def pod_annotations(observed: Observed, phase: Phase) -> dict[str, str]:
@@ -72,12 +72,12 @@ def pod_annotations(observed: Observed, phase: Phase) -> dict[str, str]:
 def object_annotations(observed: Observed, phase: Phase) -> dict[str, str]:
     """Annotations of the Deployment or LeaderWorkerSet itself."""
     prefixes = _WORKER_SET_ANNOTATIONS if phase.spans_nodes else _ANNOTATIONS
-    return _approved(annotations_of(observed.raw), prefixes)
+    return _with_prefixes(annotations_of(observed.raw), prefixes)
 
 
 def workload_annotations(spec: WorkloadSpec) -> dict[str, str]:
     return without(spec.annotations, (MODEL_BASED_ROUTING,))
 
 
-def _approved(entries: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:
+def _with_prefixes(entries: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:
     return {key: value for key, value in entries.items() if key.startswith(prefixes)}

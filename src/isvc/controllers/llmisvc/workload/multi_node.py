@@ -48,11 +48,11 @@ def multi_node(observed: Observed) -> Iterator[Wanted]:
         if prefill.spans_nodes and not prefill_account.is_users:
             yield _permission(prefill_account.child)
     if main_set is not None:
-        yield _required(observed, main, main_set)
+        yield _require_worker_set(observed, main, main_set)
     if prefill is not None and prefill.spans_nodes:
         with context("failed to reconcile multi-node prefill workload: failed to build the expected prefill LWS"):
             prefill_set = worker_set(observed, prefill, prefill_account)
-        yield _required(observed, prefill, prefill_set)
+        yield _require_worker_set(observed, prefill, prefill_set)
 
 
 def _account(observed: Observed, phase: Phase) -> Account:
@@ -64,7 +64,7 @@ def _permission(child: Child) -> Wanted:
     return Wanted(child, f"{_ACCOUNTS}: {attempt(child, 'multi node')}")
 
 
-def _required(observed: Observed, phase: Phase, child: Child) -> Wanted:
+def _require_worker_set(observed: Observed, phase: Phase, child: Child) -> Wanted:
     words = f"failed to reconcile multi-node {phase.name} workload"
     with context(words):
         require(observed, LEADER_WORKER_SETS, phase.worker_set)

@@ -58,7 +58,7 @@ def build_pod(
         _name_pool(observed, pod)
     attach_model(observed, pod, Target(adapters=lora.resolve_adapters(observed.spec)), account, live)
     attach_tiers(phase.spec, pod, CONTAINER)
-    return _traced(observed, phase, pod)
+    return _with_tracing(observed, phase, pod)
 
 
 def _name_pool(observed: Observed, pod: Object) -> None:
@@ -68,7 +68,7 @@ def _name_pool(observed: Observed, pod: Object) -> None:
         set_env(sidecar, "INFERENCE_POOL_NAME", observed.users_pool or names.inference_pool(observed.name))
 
 
-def _traced(observed: Observed, phase: Phase, pod: Object) -> Object:
+def _with_tracing(observed: Observed, phase: Phase, pod: Object) -> Object:
     tracing = observed.spec.tracing
     if tracing is None:
         return pod

@@ -26,7 +26,7 @@ def deployment_status(
     }
     status = {key: value for key, value in status.items() if value}
     conditions = [_available(deployment, available)]
-    progressing = _progressing(deployment, new, status, created, now)
+    progressing = _progressing_condition(deployment, new, status, created, now)
     if progressing:
         conditions.insert(0, progressing)
     conditions += _failures(replica_sets)
@@ -48,7 +48,9 @@ def is_complete(deployment: Object, status: Object) -> bool:
     return all(status.get(key, 0) == wanted for key in ("updatedReplicas", "replicas", "availableReplicas"))
 
 
-def _progressing(deployment: Object, new: Object | None, status: Object, created: bool, now: datetime) -> Object | None:
+def _progressing_condition(
+    deployment: Object, new: Object | None, status: Object, created: bool, now: datetime
+) -> Object | None:
     before: Object = next((c for c in dig(deployment, "status", "conditions") or [] if c["type"] == "Progressing"), {})
     if dig(deployment, "spec", "paused") and before.get("reason") != "ProgressDeadlineExceeded":
         return _condition("Progressing", None, "DeploymentPaused", "Deployment is paused")

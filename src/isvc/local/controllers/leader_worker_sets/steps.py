@@ -86,7 +86,7 @@ def _update(worker_set: Object, pods: Pods) -> Step:
 
     A group beyond the replicas that is ready stands in for one more.
     """
-    replicas, unavailable = replicas_of(worker_set), _rolling(worker_set).get("maxUnavailable", 1)
+    replicas, unavailable = replicas_of(worker_set), _rolling_update(worker_set).get("maxUnavailable", 1)
     least = 0 if _max_surge(worker_set) else 1
     left = max(least, share(unavailable, replicas, up=False))
     left += sum(_is_group_ready(_members(pods, number)) for number in _surge(worker_set, pods))
@@ -118,17 +118,17 @@ def _surge(worker_set: Object, pods: Pods) -> list[int]:
 
 
 def _max_surge(worker_set: Object) -> int:
-    return share(_rolling(worker_set).get("maxSurge", 0), replicas_of(worker_set), up=True)
+    return share(_rolling_update(worker_set).get("maxSurge", 0), replicas_of(worker_set), up=True)
 
 
-def _rolling(worker_set: Object) -> Object:
+def _rolling_update(worker_set: Object) -> Object:
     rolling: Object = dig(worker_set, "spec", "rolloutStrategy", "rollingUpdateConfiguration") or {}
     return rolling
 
 
 def partition_of(worker_set: Object) -> int:
     """Returns the number of the first group that an update replaces."""
-    return int(_rolling(worker_set).get("partition") or 0)
+    return int(_rolling_update(worker_set).get("partition") or 0)
 
 
 def newly_complete(pods: Pods) -> list[Object]:

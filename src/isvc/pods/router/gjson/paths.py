@@ -183,11 +183,11 @@ def _comparison(text: str) -> tuple[str, str]:
         sign = "!"
     value = text[len(sign) :].strip()
     if len(value) >= 2 and value[0] == value[-1] == '"':
-        value = _unquoted(value)
+        value = _unquote(value)
     return sign.replace("==", "="), value
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     from isvc.pods.router.gjson.documents import NotJson, parse
 
     try:

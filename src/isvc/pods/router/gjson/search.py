@@ -20,7 +20,7 @@ def exists(document: Any, path: str) -> bool:
 def get(value: Any, path: str) -> Any:
     """Returns what a path leads to, or MISSING."""
     if len(path) > 1:
-        for start in (_modified, _literal, _selected):
+        for start in (_modify, _literal, _select):
             begun = start(value, path)
             if begun is not None:
                 found, rest = begun
@@ -107,7 +107,7 @@ def _answers(item: Any, query: paths.Query) -> bool:
     return not query.path and holds(query, item)
 
 
-def _modified(value: Any, path: str) -> tuple[Any, str] | None:
+def _modify(value: Any, path: str) -> tuple[Any, str] | None:
     if path[0] != "@":
         return None
     end = next((index for index, char in enumerate(path) if char in ":|."), len(path))
@@ -148,7 +148,7 @@ def _literal(value: Any, path: str) -> tuple[Any, str] | None:
     return (_LITERALS[name.lower()], path[1 + len(name) :]) if name.lower() in _LITERALS else None
 
 
-def _selected(value: Any, path: str) -> tuple[Any, str] | None:
+def _select(value: Any, path: str) -> tuple[Any, str] | None:
     """Returns what a multipath selects: an array or an object of what several paths lead to."""
     split = paths.selectors(path) if path[0] in "[{" else None
     if split is None or (split[1] and split[1][0] not in "|."):

@@ -15,7 +15,7 @@ _LORA_WEIGHT = 4
 def default_config(spec: LLMInferenceServiceSpec) -> Object:
     """Disaggregated services always prefill apart; adapters make pods that have them loaded more attractive."""
     has_adapters = spec.model.lora is not None and bool(spec.model.lora.adapters)
-    plugins, profiles = _disaggregated() if spec.prefill is not None else _single()
+    plugins, profiles = _disaggregated_parts() if spec.prefill is not None else _single_parts()
     if has_adapters:
         plugins = [*plugins, {"type": _LORA}]
     return {
@@ -31,7 +31,7 @@ _Parts = tuple[list[Object], dict[str, list[_Entry]]]
 _PICKER: _Entry = ("max-score-picker", None)
 
 
-def _single() -> _Parts:
+def _single_parts() -> _Parts:
     scorers: list[_Entry] = [
         ("queue-scorer", 2),
         ("kv-cache-utilization-scorer", 2),
@@ -42,7 +42,7 @@ def _single() -> _Parts:
     return _plugins(types), {"default": [*scorers, _PICKER]}
 
 
-def _disaggregated() -> _Parts:
+def _disaggregated_parts() -> _Parts:
     decider = "always-disagg-pd-decider"
     handler = {"type": "disagg-profile-handler", "parameters": {"deciders": {"prefill": decider}}}
     scorers = ("queue-scorer", "kv-cache-utilization-scorer", "active-request-scorer", "prefix-cache-scorer")

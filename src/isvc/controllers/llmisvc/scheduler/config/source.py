@@ -37,10 +37,10 @@ def given_config(scheduler: SchedulerSpec) -> Any:
 def _inline(scheduler: SchedulerSpec) -> str | None:
     """An object becomes the JSON that Go would write; text, from a ConfigMap, stays as it is."""
     inline: Any = scheduler.config.inline if scheduler.config else None
-    return inline if inline is None or isinstance(inline, str) else gojson.dumps(_sorted(inline))
+    return inline if inline is None or isinstance(inline, str) else gojson.dumps(_sort(inline))
 
 
-def _sorted(value: Any) -> Any:
+def _sort(value: Any) -> Any:
     if isinstance(value, dict):
-        return gojson.sorted_map({key: _sorted(inner) for key, inner in value.items()})
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+        return gojson.sorted_map({key: _sort(inner) for key, inner in value.items()})
+    return [_sort(item) for item in value] if isinstance(value, list) else value

@@ -51,7 +51,7 @@ def load_config(text: str) -> Object | None:
 
 
 def dump(config: Object, *, sort: bool = True) -> str:
-    return _as_yaml(orjson.dumps(_sorted(config) if sort else config))
+    return _as_yaml(orjson.dumps(_sort(config) if sort else config))
 
 
 # Most services have the same configuration, and YAML is slow.
@@ -68,12 +68,12 @@ def _as_yaml(document: bytes) -> str:
     return str(yaml.dump(orjson.loads(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True))
 
 
-def _sorted(value: Any) -> Any:
+def _sort(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value, key=_order)}
+        return {key: _sort(value[key]) for key in sorted(value, key=_order)}
     if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST:
         return int(value)
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+    return [_sort(item) for item in value] if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=1024)
