@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import random
 import socket
+from collections import deque
 from collections.abc import Iterable, Mapping
 
 from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of, uid_of
@@ -18,15 +18,19 @@ PORTS_ANNOTATION = "local.isvc.dev/ports"
 
 # Below the range from which systems take the ports of outgoing connections: those would be gone before a model server,
 # which first loads its model, comes to listen.
-_FIRST, _LAST = 20_000, 29_999
+_FIRST, _LAST, _BLOCK = 20_000, 29_999, 100
 
 
 class Ports:
+    """Hands out ports of blocks that are its own: who is bound to the first port of a block has all of it.
+
+    Otherwise two homes on one machine could give the same port, each before the server that is to listen there does.
+    """
+
     def __init__(self) -> None:
         self._taken: set[int] = set()
-        self._candidates = itertools.cycle(range(_FIRST, _LAST + 1))
-        for _ in range(random.randrange(_LAST - _FIRST)):  # noqa: S311 - so that two nodes do not meet
-            next(self._candidates)
+        self._candidates: deque[int] = deque()
+        self._guards: list[socket.socket] = []
 
     def allocate(self, wanted: Iterable[int]) -> dict[int, int]:
         """Returns a free local port for each container port."""
@@ -37,10 +41,27 @@ class Ports:
 
     def one(self) -> int:
         """Returns the next port that nobody has; one that was given back comes round last."""
-        for port in itertools.islice(self._candidates, _LAST - _FIRST + 1):
-            if port not in self._taken and is_free(port):
-                self._taken.add(port)
-                return port
+        while True:
+            for _ in range(len(self._candidates)):
+                port = self._candidates[0]
+                self._candidates.rotate(-1)
+                if port not in self._taken and is_free(port):
+                    self._taken.add(port)
+                    return port
+            self._claim_block()
+
+    def _claim_block(self) -> None:
+        blocks = range(_FIRST, _LAST, _BLOCK)
+        for first in random.sample(blocks, len(blocks)):
+            guard = socket.socket()
+            try:
+                guard.bind(("", first))  # without SO_REUSEADDR, so that nobody else can
+            except OSError:
+                guard.close()
+                continue
+            self._guards.append(guard)
+            self._candidates.extendleft(reversed(range(first + 1, first + _BLOCK)))
+            return
         raise OSError(f"no port from {_FIRST} to {_LAST} is free")
 
 

@@ -17,6 +17,13 @@ def test_every_port_is_given_once_and_comes_round_last():
     assert not set(ports.allocate([8080]).values()) & set(first.values())
 
 
+def test_two_homes_have_no_port_in_common_although_nobody_listens_yet():
+    one, other = Ports(), Ports()
+    given = [{ports.one() for _ in range(150)} for ports in (one, other)]
+    assert [len(each) for each in given] == [150, 150]
+    assert not given[0] & given[1]
+
+
 def test_ports_that_others_listen_on_are_passed_over():
     ports = Ports()
     upcoming = next(iter(ports.allocate([1]).values())) + 1
