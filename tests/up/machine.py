@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import yaml
 from tests.up.objects import Objects
 from tests.waiting import wait_until
 
@@ -100,26 +101,23 @@ class Machine:
     def _objects(self) -> Objects:
         return Objects(self.kubeconfig, self.namespace)
 
-    def get(self, kind: str, name: str = "", **where: str) -> Object:
+    def get(self, kind: str, name: str = "", *, labels: str = "") -> Object:
         """An object by kind and name, or a list of the kind's objects, as `kubectl get -o json` has it."""
-        return self._objects.get(kind, name, **where)
+        return self._objects.get(kind, name, labels=labels)
 
-    def apply(self, manifest: Object | str, namespace: str = "") -> None:
-        text = manifest if isinstance(manifest, str) else json.dumps(manifest)
-        command = ["kubectl", "apply", "-n", namespace or self.namespace, "-f", "-"]
-        done = subprocess.run(command, env=self.env, input=text, capture_output=True, text=True, timeout=DEADLINE)
-        assert done.returncode == 0, done.stderr
+    def apply(self, manifests: Object | str) -> None:
+        """Applies one manifest, or a text with some."""
+        for each in yaml.safe_load_all(manifests) if isinstance(manifests, str) else [manifests]:
+            self._objects.apply(each)
 
     def example(self, file: str) -> str:
         """A manifest whose services are addressed in this namespace, and not in the one that examples are for."""
         return (EXAMPLES / file).read_text().replace(".default/", f".{self.namespace}/")
 
-    def wait_ready(self, name: str, namespace: str = "") -> None:
-        place = ("-n", namespace or self.namespace)
-        said = self.kubectl(
-            "wait", *place, "--for=condition=Ready", f"isvc/{name}", f"--timeout={DEADLINE:.0f}s", check=False
-        )
-        assert "condition met" in said, said + self.kubectl("describe", "isvc,pods", *place)
+    def wait_ready(self, name: str) -> None:
+        words = ("wait", "--for=condition=Ready", f"isvc/{name}", f"--timeout={DEADLINE:.0f}s")
+        said = self.kubectl(*words, check=False)
+        assert "condition met" in said, said + self.kubectl("describe", "isvc,pods")
 
     def predict(self, name: str, body: str) -> Any:
         url = self.get("isvc", name)["status"]["url"]

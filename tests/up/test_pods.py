@@ -190,9 +190,9 @@ def test_orphans_are_taken_in_and_strangers_let_go(here):
     assert members() == first
     until(lambda: here.get("rs", labels="app=crew")["items"][0]["metadata"].get("ownerReferences"), "the adoption")
 
-    crew["spec"]["strategy"] = {"type": "Recreate"}
-    crew["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "NEW", "value": "1"}]
-    here.apply(crew)
+    recreate = {"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}}
+    here.kubectl("patch", "deployment", "crew", "--type=merge", "-p", json.dumps(recreate))
+    here.kubectl("set", "env", "deployment/crew", "NEW=1")
     here.kubectl("rollout", "status", "deployment/crew", "--timeout=60s")
     assert not members() & first
 
