@@ -78,7 +78,7 @@ class Reviews:
         self.allowed = allowed
         self.asked: list[str] = []
 
-    def unfenced(self) -> Reviews:
+    def without_fence(self) -> Reviews:
         return self
 
     async def create(self, resource: Resource, obj: dict) -> dict:

@@ -69,7 +69,7 @@ def test_status_names_the_cause_of_everything_that_does_not_run(here: Machine):
         f"{here.namespace}/silent": "runs but is not ready: Readiness probe failed",
         f"{here.namespace}/paused": "is stopped",
         f"{here.namespace}/knative": "is ready at http://",
-        f"{here.namespace}/mesh": "is in ModelMesh mode",
+        f"{here.namespace}/mesh": "ModelMesh's own controller deploys this service",
         f"LLMInferenceService {here.namespace}/chat": "nowhere",
         f"InferenceGraph {here.namespace}/chain": "willow",
     }
