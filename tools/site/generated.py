@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.site.kinds import kinds
-from tools.site.metrics import alerts, llmserver_metrics, manager_metrics, modelserver_metrics
+from tools.site.metrics import alerts, llmserver_metrics, manager_metrics, modelserver_metrics, router_metrics
 from tools.site.programs import commands, programs
 from tools.site.runtimes import runtimes
 
@@ -32,6 +32,7 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "llmserver_metrics": llmserver_metrics,
     "manager_metrics": manager_metrics,
     "modelserver_metrics": modelserver_metrics,
+    "router_metrics": router_metrics,
     "programs": programs,
     "runtimes": runtimes,
 }

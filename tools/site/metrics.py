@@ -13,6 +13,7 @@ from isvc.cli import chart
 from isvc.kube.objects import Object
 from isvc.pods.llmserver.metrics import Metrics as LLMServerMetrics
 from isvc.pods.modelserver.app import Server as ModelServer
+from isvc.pods.router.metrics import Metrics as RouterMetrics
 from isvc.toolkit.metrics import Metrics as ManagerMetrics
 
 _HISTOGRAM: Final = ("_bucket", "_sum", "_count")
@@ -40,6 +41,10 @@ def manager_metrics() -> str:
 
 def modelserver_metrics() -> str:
     return _table(_families(ModelServer([]).registry))
+
+
+def router_metrics() -> str:
+    return _table(_families(RouterMetrics().registry))
 
 
 def llmserver_metrics() -> str:

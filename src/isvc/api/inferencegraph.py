@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
+
+import msgspec
 
 from isvc.api.fields import Definition, Int32, Int64, Required, Schema, Spec, zero
 from isvc.api.meta import Kind, Status
@@ -11,6 +14,12 @@ from isvc.kube.objects import Object
 
 ROOT = "root"
 """Name of the node that every request starts at."""
+STEP_POLICIES: Final = "isvc.dev/step-policies"
+"""Annotation for how patient the router is with single steps, `{"root/classify": {"timeoutSeconds": 2, "retries": 3}}`.
+
+A step is called by its node and its name, or its number where it has none. It is no field of the spec, because KServe's
+CRD would prune it.
+"""
 
 
 class RouterType(StrEnum):
@@ -113,3 +122,43 @@ class InferenceGraph(Kind):
     """What is wanted."""
     status: InferenceGraphStatus = InferenceGraphStatus()
     """What is there."""
+
+
+class StepPolicy(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    timeout_seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """For each try."""
+    retries: Annotated[int, msgspec.Meta(ge=0, le=10)] = 0
+    """After a try without an answer, or with the status 502, 503 or 504."""
+
+
+class InvalidPolicies(ValueError):
+    """The annotation cannot be followed; the message says why."""
+
+
+def read_policies(annotations: Mapping[str, str], spec: InferenceGraphSpec) -> dict[str, StepPolicy]:
+    """Returns the policies by step; raises InvalidPolicies."""
+    text = annotations.get(STEP_POLICIES)
+    if text is None:
+        return {}
+    try:
+        policies = msgspec.json.decode(text, type=dict[str, StepPolicy])
+    except msgspec.DecodeError as error:
+        raise InvalidPolicies(f"is no JSON of policies by step: {error}") from None
+    known = {step_key(name, index, step): step for name, index, step in all_steps(spec)}
+    for key in policies:
+        if key not in known:
+            raise InvalidPolicies(f"{key} is no step; there are {', '.join(known) or 'none'}")
+        if known[key].node_name:
+            raise InvalidPolicies(f"{key} leads to a node, and only calls of services have policies")
+    return policies
+
+
+def all_steps(spec: InferenceGraphSpec) -> Iterator[tuple[str, int, InferenceStep]]:
+    """Yields the node, the number there, and the step."""
+    for name, node in spec.nodes.items():
+        for index, step in enumerate(node.steps):
+            yield name, index, step
+
+
+def step_key(node: str, index: int, step: InferenceStep) -> str:
+    return f"{node}/{step.name or index}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from isvc.api.inferenceservice import InferenceService, PredictorSpec
 from isvc.api.servingruntime import ServingRuntimeSpec
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, dig, name_of
 from isvc.serving.containers import TRANSFORMER, find_by_name
 
 V1, V2 = "v1", "v2"
@@ -41,6 +41,20 @@ def predictor_endpoint(service: InferenceService, runtime_of: Callable[[str], Se
     else:
         protocol = _predictor_protocol(spec.predictor, runtime_of)
     return f"{address}{predict_path(model_name(service), protocol)}"
+
+
+def llm_endpoint(service: Object) -> str:
+    """Returns where an LLMInferenceService answers, for others of its cluster if it says so, without a path of its API.
+
+    Addresses that tell services apart by a model's name alone are left to those who know the name.
+    """
+    addresses = {each.get("name", ""): each.get("url", "") for each in dig(service, "status", "addresses") or ()}
+    for kind in ("gateway-internal", "internal", "gateway-external", ""):
+        if addresses.get(kind):
+            return str(addresses[kind])
+    if url := dig(service, "status", "url"):
+        return str(url)
+    raise NoEndpoint(f"LLMInferenceService {name_of(service)} is not ready")
 
 
 def predictor_protocol(predictor: PredictorSpec) -> str:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from isvc.api.completion import complete
-from isvc.api.inferencegraph import ROOT, InferenceGraph, InferenceRouter, RouterType
+from isvc.api.inferencegraph import (
+    ROOT,
+    STEP_POLICIES,
+    InferenceGraph,
+    InferenceRouter,
+    InvalidPolicies,
+    RouterType,
+    read_policies,
+)
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.kube.names import DNS_1035_LABEL
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, annotations_of
 
 
 def validate_graph(new: Object, old: Object | None = None) -> Verdict:
@@ -16,7 +24,7 @@ def validate_graph(new: Object, old: Object | None = None) -> Verdict:
     graph = InferenceGraph.decode(new)
     if old is not None and is_exempt(old, new):
         return GOOD
-    return Verdict.of(_problems(graph))
+    return Verdict.of([*_problems(graph), *_policies(annotations_of(new), graph)])
 
 
 def _problems(graph: InferenceGraph) -> Iterator[Problem]:
@@ -33,6 +41,13 @@ def _problems(graph: InferenceGraph) -> Iterator[Problem]:
         yield from _steps(node, path)
         if node.router_type == RouterType.SPLITTER:
             yield from _weights(node, path)
+
+
+def _policies(annotations: Mapping[str, str], graph: InferenceGraph) -> Iterator[Problem]:
+    try:
+        read_policies(annotations, graph.spec)
+    except InvalidPolicies as error:
+        yield Problem(f"metadata.annotations[{STEP_POLICIES}]", str(error))
 
 
 def _steps(node: InferenceRouter, path: str) -> Iterator[Problem]:

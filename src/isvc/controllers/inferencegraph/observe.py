@@ -10,11 +10,16 @@ from isvc.api.completion import read, read_other
 from isvc.api.frameworks import with_model
 from isvc.api.inferencegraph import InferenceGraph, InferenceGraphSpec
 from isvc.api.modes import DeploymentMode, mode_of
-from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_SERVICES, SERVING_RUNTIMES
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICES,
+    SERVING_RUNTIMES,
+)
 from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
 from isvc.controllers.inferencegraph.resolve import service_names
 from isvc.engine import kind as engine
-from isvc.engine.needs import Answers
+from isvc.engine.needs import Answers, Stored
 from isvc.kube.objects import Object, annotations_of, namespace_of
 from isvc.serving import hosts
 from isvc.serving.config import Config
@@ -44,6 +49,10 @@ class Observed(engine.Observed):
     @property
     def zero_initial_scale(self) -> bool:
         return allows_zero_initial_scale(self.answers, self.knative_namespace)
+
+    def llm_service(self, name: str) -> Object | None:
+        """Returns an LLMInferenceService of the graph's namespace; few graphs have any, so they are not watched."""
+        return self.answers[Stored(LLM_INFERENCE_SERVICES, name, self.namespace)]
 
     @property
     def url(self) -> str:

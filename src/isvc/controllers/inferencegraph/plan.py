@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from isvc.api.annotations import is_stopped
 from isvc.api.components import ComponentExtensionSpec
-from isvc.api.inferencegraph import InferenceGraphSpec
+from isvc.api.inferencegraph import STEP_POLICIES, InvalidPolicies, StepPolicy, read_policies
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferencegraph.observe import Observed
-from isvc.controllers.inferencegraph.resolve import resolve
+from isvc.controllers.inferencegraph.resolve import Resolved, resolve
 from isvc.controllers.inferencegraph.router import pod_spec
 from isvc.engine.plan import Child, Part, Plan, Retire, Stop, Want
 from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, labels_of, name_of, namespace_of, without
@@ -26,6 +27,7 @@ from isvc.serving.workload.service import services
 READY: Final = "Ready"
 SERVICE_NOT_READY: Final = "ServiceNotReady"
 KNATIVE_MISSING: Final = "ServerlessModeRejected"
+INVALID: Final = "InvalidSpec"
 GRAPH_LABEL = "serving.kserve.io/inferencegraph"
 _KIND_LABEL = "serving.kserve.io/kind"
 _STANDARD_KINDS = frozenset({DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS})
@@ -40,13 +42,18 @@ def plan(observed: Observed) -> Plan:
     if is_stopped(observed.raw):
         return Plan((Part("router", Retire("stopped"), kinds | others),))
     try:
-        spec = resolve(observed.spec, observed.services.get, observed.runtimes.get)
+        policies = read_policies(annotations_of(observed.raw), observed.spec)
+        resolved = resolve(observed.spec, observed.services.get, observed.runtimes.get, observed.llm_service)
+    except InvalidPolicies as error:
+        return _stopped(
+            Stop("router", READY, INVALID, f"annotation {STEP_POLICIES}: {error}", "correct the annotation")
+        )
     except NoEndpoint as missing:
         return _stopped(Stop("router", READY, SERVICE_NOT_READY, str(missing), "ask isvc explain about that service"))
     if observed.mode is DeploymentMode.STANDARD:
-        children = tuple(_standard(observed, spec))
+        children = tuple(_standard(observed, resolved, policies))
     elif observed.has_knative:
-        children = (_knative(observed, spec),)
+        children = (_knative(observed, resolved, policies),)
     else:
         message = "It is not possible to use Knative deployment mode when Knative Services are not available"
         remedy = "install Knative Serving, or create the graph anew in Standard mode"
@@ -63,14 +70,14 @@ def _annotations(graph: Object) -> dict[str, str]:
     return without(annotations_of(graph), (LAST_APPLIED,))
 
 
-def _standard(observed: Observed, spec: InferenceGraphSpec) -> list[Child]:
-    graph, config = observed.raw, observed.config
+def _standard(observed: Observed, resolved: Resolved, policies: Mapping[str, StepPolicy]) -> list[Child]:
+    graph, config, spec = observed.raw, observed.config, observed.spec
     component = Component(
         name=name_of(graph),
         namespace=namespace_of(graph),
         labels={**labels_of(graph), GRAPH_LABEL: name_of(graph)},
         annotations=_annotations(graph),
-        pod=pod_spec(spec, config.router, name=name_of(graph)),
+        pod=pod_spec(resolved, policies, config.router, name=name_of(graph)),
         spec=ComponentExtensionSpec(
             min_replicas=spec.min_replicas,
             max_replicas=spec.max_replicas,
@@ -83,12 +90,12 @@ def _standard(observed: Observed, spec: InferenceGraphSpec) -> list[Child]:
     return [*children, *deployments(component, config.deploy), *([scaler] if scaler else [])]
 
 
-def _knative(observed: Observed, spec: InferenceGraphSpec) -> Child:
-    graph = observed.raw
+def _knative(observed: Observed, resolved: Resolved, policies: Mapping[str, StepPolicy]) -> Child:
+    graph, spec = observed.raw, observed.spec
     given = knative.checked_initial_scale(_annotations(graph), zero_allowed=observed.zero_initial_scale)
     labels = without(labels_of(graph), (knative.VISIBILITY_LABEL,))
     revision = Revision(
-        pod=pod_spec(spec, observed.config.router),
+        pod=pod_spec(resolved, policies, observed.config.router),
         labels={**labels, GRAPH_LABEL: name_of(graph), _KIND_LABEL: "InferenceGraph"},
         annotations=Scale.of(spec).annotations(given),
         timeout=spec.timeout,

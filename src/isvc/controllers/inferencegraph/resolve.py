@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 
 from isvc.api.inferencegraph import InferenceGraphSpec, InferenceStep
 from isvc.api.inferenceservice import InferenceService
 from isvc.api.servingruntime import ServingRuntimeSpec
-from isvc.serving.endpoints import NoEndpoint, predictor_endpoint
+from isvc.kube.objects import Object
+from isvc.serving.endpoints import NoEndpoint, llm_endpoint, predictor_endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A graph's spec with the address of every named service, and which of those are LLMInferenceServices.
+
+    An LLM answers below several paths, so the router adds the one that it was asked for.
+    """
+
+    spec: InferenceGraphSpec
+    llms: frozenset[str]
 
 
 def service_names(spec: InferenceGraphSpec) -> Iterator[str]:
-    """Yields the InferenceServices that steps name."""
+    """Yields the services that steps name."""
     for router in spec.nodes.values():
         for step in router.steps:
             if step.service_name:
@@ -24,18 +37,24 @@ def resolve(
     spec: InferenceGraphSpec,
     service_of: Callable[[str], InferenceService | None],
     runtime_of: Callable[[str], ServingRuntimeSpec | None],
-) -> InferenceGraphSpec:
-    """Returns the graph's spec with the address of every named service.
+    llm_of: Callable[[str], Object | None],
+) -> Resolved:
+    """Finds the services by their names; an InferenceService comes before an LLMInferenceService of the same name.
 
     Raises `NoEndpoint` while one is missing or not ready.
     """
+    llms: set[str] = set()
 
     def with_url(step: InferenceStep) -> InferenceStep:
         if not step.service_name:
             return step
         service = service_of(step.service_name)
         if service is None:
-            raise NoEndpoint(f"InferenceService {step.service_name} does not exist")
+            llm = llm_of(step.service_name)
+            if llm is None:
+                raise NoEndpoint(f"InferenceService {step.service_name} does not exist")
+            llms.add(step.service_name)
+            return msgspec.structs.replace(step, service_url=llm_endpoint(llm))
         if step.service_url:
             return step
         return msgspec.structs.replace(step, service_url=predictor_endpoint(service, runtime_of))
@@ -44,4 +63,4 @@ def resolve(
         name: msgspec.structs.replace(router, steps=[with_url(step) for step in router.steps])
         for name, router in spec.nodes.items()
     }
-    return msgspec.structs.replace(spec, nodes=nodes)
+    return Resolved(msgspec.structs.replace(spec, nodes=nodes), frozenset(llms))

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from isvc.api.codec import encode
-from isvc.api.inferencegraph import InferenceGraphSpec
+from isvc.api.inferencegraph import InferenceGraphSpec, StepPolicy, all_steps, step_key
+from isvc.controllers.inferencegraph.resolve import Resolved
 from isvc.kube import gojson
 from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity
@@ -47,11 +50,12 @@ _NESTED_FIELDS = (
 _POINTERS = {"weight", "tolerationSeconds"}  # zero counts
 
 
-def pod_spec(spec: InferenceGraphSpec, config: RouterConfig, *, name: str = "") -> Object:
+def pod_spec(resolved: Resolved, policies: Mapping[str, StepPolicy], config: RouterConfig, *, name: str = "") -> Object:
     """Returns the pod of the router; Knative names the container itself, a Deployment wants it named like the graph."""
+    spec = resolved.spec
     container: Object = {
         "image": config.image,
-        "args": ["--graph-json", graph_json(spec)],
+        "args": ["--graph-json", graph_json(resolved, policies)],
         "resources": _resources(spec, config),
         "readinessProbe": {
             "httpGet": {"path": "/readyz", "port": PORT, "scheme": "HTTP"},
@@ -88,9 +92,15 @@ def pod_spec(spec: InferenceGraphSpec, config: RouterConfig, *, name: str = "") 
     return {**pod, **{field: value for field, value in placement.items() if value}}
 
 
-def graph_json(spec: InferenceGraphSpec) -> str:
-    """Returns a graph's spec as the router reads it."""
+def graph_json(resolved: Resolved, policies: Mapping[str, StepPolicy]) -> str:
+    """Returns a graph's spec as the router reads it; of what is added to single steps KServe's takes no notice."""
+    spec = resolved.spec
     written = encode(spec)
+    for node, index, step in all_steps(spec):
+        target = written["nodes"][node]["steps"][index]
+        if step.service_name in resolved.llms:
+            target["appendRequestPath"] = True
+        target |= msgspec.to_builtins(policies.get(step_key(node, index, step), StepPolicy()))
     for field in ("affinity", "tolerations"):
         if field in written:
             written[field] = _order_nested(written[field])

@@ -9,7 +9,7 @@ from isvc.api.annotations import is_stopped
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.controllers.inferencegraph.observe import Observed
-from isvc.controllers.inferencegraph.plan import KNATIVE_MISSING, READY, SERVICE_NOT_READY
+from isvc.controllers.inferencegraph.plan import INVALID, KNATIVE_MISSING, READY, SERVICE_NOT_READY
 from isvc.engine.events import WARNING, Event, readiness_events
 from isvc.engine.kind import Folded
 from isvc.engine.outcome import Outcome
@@ -25,8 +25,9 @@ from isvc.serving.thirdparty import KNATIVE_SERVICES
 CONDITIONS: Final = ConditionSet(())
 STOPPED: Final = "Stopped"
 LOOK_FOR_KNATIVE: Final = 5.0  # no watch reports that it was installed
+LOOK_FOR_LLM: Final = 15.0  # nor that an LLMInferenceService is there
 _KIND: Final = INFERENCE_GRAPHS.kind
-_NOT_OF_THE_WORKLOAD: Final = frozenset({SERVICE_NOT_READY, KNATIVE_MISSING, "InvalidSpec", "InternalError"})
+_NOT_OF_THE_WORKLOAD: Final = frozenset({SERVICE_NOT_READY, KNATIVE_MISSING, INVALID, "InternalError"})
 """Reasons that say nothing of a workload, and are withdrawn when they no longer hold."""
 
 
@@ -40,9 +41,9 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
         events = (Event(WARNING, "InternalError", refusal.result.message),) if refusal else ()
         return Folded(_explained(_folded(observed, outcome), observed.raw), events)
     stop, status = planned.stop, waiting(observed.raw, planned.stop, observed.now)
-    if stop.reason != KNATIVE_MISSING:
-        return Folded(status)
-    return Folded(status, (Event(WARNING, stop.reason, stop.message),), LOOK_FOR_KNATIVE)
+    if stop.reason == KNATIVE_MISSING:
+        return Folded(status, (Event(WARNING, stop.reason, stop.message),), LOOK_FOR_KNATIVE)
+    return Folded(status, again=LOOK_FOR_LLM if stop.reason == SERVICE_NOT_READY else None)
 
 
 def report_readiness(graph: Object, before: Object, after: Object) -> Iterable[Event]:

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import aiohttp
 import re2
 from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
+from prometheus_client import CONTENT_TYPE_LATEST
 
-from isvc.pods.router.execution import Answer, RoutingError, run
+from isvc.pods.router.execution import Answer, Call, RoutingError, Stream, run
 from isvc.pods.router.gjson.documents import is_json
-from isvc.pods.router.graph import Graph
+from isvc.pods.router.graph import Graph, Step
+from isvc.pods.router.metrics import Metrics
+from isvc.pods.router.services import MAX_BODY, Services
 
 log = logging.getLogger("isvc.pods.router")
 
-_MAX_BODY = 1 << 30
-_MAX_REDIRECTS = 10
 # A client writes these itself, from the body and the URL that it is given.
 _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "trailer"})
-_SIDECAR = URL("http://localhost:15000")
-_PATIENCE = aiohttp.ClientTimeout(total=3)
+_TRACE_HEADERS = frozenset({"traceparent", "tracestate"})  # W3C's, of whoever asks
 
 
 class Router:
@@ -34,28 +33,32 @@ class Router:
         self.graph = graph
         self.propagated = propagated
         self.draining = False
-        self._mesh = Mesh()
+        self.metrics = Metrics()
 
     def application(self) -> web.Application:
-        app = web.Application(client_max_size=_MAX_BODY)
+        app = web.Application(client_max_size=MAX_BODY)
         app.cleanup_ctx.append(self._client_session)
         app.router.add_get("/readyz", self._ready)
+        app.router.add_get("/metrics", self._metrics)
         app.router.add_route("*", "/{path:.*}", self._answer)
         return app
 
     async def _client_session(self, app: web.Application) -> AsyncIterator[None]:
-        """Yields a session in which a service may take as long as the graph says, or as it likes."""
-        timeout = aiohttp.ClientTimeout(total=self.graph.router_timeouts.service_client)
+        """Yields a session without limits of time of its own: those are the steps'."""
         connector = aiohttp.TCPConnector(limit=0)
-        async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=True) as self._session:
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=True) as session:
+            self._services = Services(session, self.graph.router_timeouts.service_client)
             yield
 
     async def _ready(self, request: web.Request) -> web.Response:
         return web.Response(text="shutting down\n", status=503) if self.draining else web.Response()
 
-    async def _answer(self, request: web.Request) -> web.Response:
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=self.metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         timeouts = self.graph.router_timeouts
-        headers = self._headers_for_services(request.headers)
         try:
             async with asyncio.timeout(timeouts.server_read):
                 body = await request.read()
@@ -63,33 +66,56 @@ class Router:
             return _failure(RoutingError(f"the request was not received within {timeouts.server_read:g} s", 408))
         try:
             async with asyncio.timeout(timeouts.server_write):
-                answer = await run(self.graph, body, lambda url, given: self._call(url, given, headers))
+                answer = await run(self.graph, body, self._call_for(request), self.metrics)
         except TimeoutError:
             return _failure(RoutingError(f"the graph did not answer within {timeouts.server_write:g} s", 504))
         except RoutingError as error:
             log.error("%s %s: %s", request.method, request.path, error)
             return _failure(error)
+        if answer.stream is not None:
+            return await self._pass_on(answer.stream, answer.status, request)
         return web.Response(body=answer.body, status=answer.status, content_type=_content_type(answer.body))
 
-    async def _call(self, url: str, body: bytes, headers: CIMultiDict[str]) -> Answer:
+    def _call_for(self, request: web.Request) -> Call:
+        headers = self._headers_for_services(request.headers)
+        path = request.rel_url.raw_path_qs
+
+        async def call(step: Step, body: bytes, *, last: bool, retried: Callable[[], None]) -> Answer:
+            return await self._services.call(step, path, body, headers, last=last, retried=retried)
+
+        return call
+
+    async def _pass_on(self, stream: Stream, status: int, request: web.Request) -> web.StreamResponse:
+        """Passes on what comes while it comes; one that stops half-way ends the client's connection as well."""
+        limit = self.graph.router_timeouts.server_write
+        response = web.StreamResponse(status=status, headers=stream.headers)
         try:
-            target = await self._mesh.target(URL(url, encoded=True), self._session)
-            async with self._session.post(target, data=body, headers=headers, max_redirects=_MAX_REDIRECTS) as response:
-                return Answer(await response.read(), response.status)
-        except TimeoutError:
-            limit = self.graph.router_timeouts.service_client
-            raise RoutingError(f'Post "{url}": no answer within {limit:g} s' if limit else f'Post "{url}"') from None
-        except (aiohttp.ClientError, ValueError, OSError) as error:
-            raise RoutingError(f'Post "{url}": {error or type(error).__name__}') from None
+            await response.prepare(request)
+            chunks = stream.chunks()
+            while True:
+                async with asyncio.timeout(limit):
+                    if (chunk := await anext(chunks, None)) is None:
+                        break
+                    await response.write(chunk)
+            await response.write_eof()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            log.error("%s %s: the answer broke off: %s", request.method, request.path, error or type(error).__name__)
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            stream.close()
+        return response
 
     def _headers_for_services(self, headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-        passed = CIMultiDict(
-            (name, value)
-            for name, value in headers.items()
-            if name.lower() not in _OWN_HEADERS and any(pattern.search(canonical(name)) for pattern in self.propagated)
-        )
+        passed = CIMultiDict((name, value) for name, value in headers.items() if self._is_passed(name))
         passed.setdefault("Content-Type", "application/json")
         return passed
+
+    def _is_passed(self, header: str) -> bool:
+        name = header.lower()
+        if name in _OWN_HEADERS:
+            return False
+        return name in _TRACE_HEADERS or any(pattern.search(canonical(header)) for pattern in self.propagated)
 
 
 def canonical(header: str) -> str:
@@ -125,28 +151,3 @@ def _content_type(body: bytes) -> str:
     except UnicodeDecodeError:
         return "application/octet-stream"
     return "text/plain"
-
-
-class Mesh:
-    """Whether the router's pod is part of an Istio mesh, where the sidecar and not the router speaks TLS.
-
-    Asks once, at the first request over TLS: at the start the sidecar may not be there yet.
-    """
-
-    def __init__(self) -> None:
-        self._joined: bool | None = None
-
-    async def target(self, url: URL, session: aiohttp.ClientSession) -> URL:
-        if url.scheme != "https":
-            return url
-        if self._joined is None:
-            self._joined = await _sidecar_answers(session)
-        return url.with_scheme("http") if self._joined else url
-
-
-async def _sidecar_answers(session: aiohttp.ClientSession) -> bool:
-    try:
-        async with session.get(_SIDECAR, timeout=_PATIENCE) as response:
-            return response.status == 200
-    except (aiohttp.ClientError, OSError):
-        return False

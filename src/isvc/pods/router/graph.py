@@ -17,6 +17,10 @@ class Step(msgspec.Struct, frozen=True, rename="camel"):
     condition: str = ""
     dependency: str = ""
     map_predictions_to_instances: bool = False
+    # KServe's router takes no notice of these.
+    append_request_path: bool = False
+    timeout_seconds: float | None = None
+    retries: int = 0
 
     @property
     def is_hard(self) -> bool:
@@ -27,6 +31,11 @@ class Step(msgspec.Struct, frozen=True, rename="camel"):
 class Node(msgspec.Struct, frozen=True, rename="camel"):
     router_type: str = ""
     steps: list[Step] = []
+
+    @property
+    def named_steps(self) -> list[tuple[str, Step]]:
+        """Steps by their names; one without a name has its number, as in the answer of an ensemble."""
+        return [(step.step_name or str(index), step) for index, step in enumerate(self.steps)]
 
 
 class Timeouts(msgspec.Struct, frozen=True, rename="camel"):

@@ -10,20 +10,21 @@ import orjson
 import pytest
 
 from isvc.pods.router.execution import Answer, RoutingError, run
-from isvc.pods.router.graph import Graph, decode
+from isvc.pods.router.graph import Graph, Step, decode
+from isvc.pods.router.metrics import Metrics
 
 
 def _root(kind: str, *steps: dict[str, Any]) -> Graph:
     return decode(orjson.dumps({"nodes": {"root": {"routerType": kind, "steps": steps}}}).decode())
 
 
-async def _name(url: str, body: bytes) -> Answer:
-    return Answer(orjson.dumps({"from": url}), 200)
+async def _name(step: Step, body: bytes, **_: object) -> Answer:
+    return Answer(orjson.dumps({"from": step.service_url}), 200)
 
 
 async def test_a_splitter_follows_its_weights() -> None:
     graph = _root("Splitter", {"serviceUrl": "a", "weight": 80}, {"serviceUrl": "b", "weight": 20})
-    answers = Counter([(await run(graph, b"{}", _name)).body for _ in range(2000)])
+    answers = Counter([(await run(graph, b"{}", _name, Metrics())).body for _ in range(2000)])
     assert set(answers) == {b'{"from":"a"}', b'{"from":"b"}'}
     assert 0.14 < answers[b'{"from":"b"}'] / 2000 < 0.26  # seven standard deviations to either side
 
@@ -31,15 +32,15 @@ async def test_a_splitter_follows_its_weights() -> None:
 async def test_a_circle_of_nodes_is_an_error() -> None:
     graph = _root("Sequence", {"nodeName": "root"})
     with pytest.raises(RoutingError, match="circle"):
-        await run(graph, b"{}", _name)
+        await run(graph, b"{}", _name, Metrics())
 
 
 async def test_an_ensemble_lets_go_of_the_others_when_one_fails() -> None:
     cancelled = asyncio.Event()
     waiting = asyncio.Event()
 
-    async def call(url: str, body: bytes) -> Answer:
-        if url == "broken":
+    async def call(step: Step, body: bytes, **_: object) -> Answer:
+        if step.service_url == "broken":
             await waiting.wait()
             raise RoutingError("broken")
         waiting.set()
@@ -51,7 +52,7 @@ async def test_an_ensemble_lets_go_of_the_others_when_one_fails() -> None:
 
     graph = _root("Ensemble", {"serviceUrl": "slow"}, {"serviceUrl": "broken"})
     with pytest.raises(RoutingError, match="broken"):
-        await run(graph, b"{}", call)
+        await run(graph, b"{}", call, Metrics())
     assert cancelled.is_set()
 
 
@@ -62,8 +63,8 @@ async def test_an_ensemble_lets_go_of_the_others_when_one_fails() -> None:
 async def test_what_is_nested_too_deeply_is_an_error(kind: str, step: dict[str, Any]) -> None:
     nested = b'{"predictions":[%s]}' % (b"[" * 300 + b"]" * 300)
 
-    async def call(url: str, body: bytes) -> Answer:
+    async def call(step: Step, body: bytes, **_: object) -> Answer:
         return Answer(nested, 200)
 
     with pytest.raises(RoutingError, match="Recursion limit"):
-        await run(_root(kind, step), nested, call)
+        await run(_root(kind, step), nested, call, Metrics())
