@@ -73,7 +73,7 @@ class Conditions:
         return self.status(self._kinds.happy) == TRUE
 
     def set(self, kind: str, status: str, reason: str = "", message: str = "", severity: str | None = None) -> None:
-        """Set one condition and nothing else. Its transition time moves only if its status does."""
+        """Sets one condition and nothing else. Its transition time moves only if its status does."""
         if severity is None:
             severity = "" if self._kinds.counts(kind) else INFO
         old = self._items.get(kind) or {}
@@ -107,7 +107,7 @@ class Conditions:
         self._items.pop(kind, None)
 
     def initialize(self) -> None:
-        """Give every missing condition of the set a first status."""
+        """Gives every missing condition of the set a first status."""
         if self._kinds.happy not in self._items:
             self.set(self._kinds.happy, UNKNOWN)
         first = TRUE if self.is_happy() else UNKNOWN
@@ -116,7 +116,7 @@ class Conditions:
                 self.set(kind, first)
 
     def fold(self, cause: str = "") -> None:
-        """Derive the happy condition from the others; `cause` is the one just marked true, if any."""
+        """Derives the happy condition from the others; `cause` is the one just marked true, if any."""
         unhappy = self._unhappy()
         if unhappy is not None:
             self.set(self._kinds.happy, unhappy["status"], unhappy.get("reason", ""), unhappy.get("message", ""))

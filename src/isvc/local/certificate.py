@@ -21,7 +21,7 @@ _BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----\n", r
 
 
 def serving_certificate(folder: Path, now: datetime) -> bytes:
-    """Fill the folder with tls.crt and tls.key, made anew unless they fit and last; returns the authority to trust."""
+    """Fills the folder with tls.crt and tls.key, made anew unless they fit and last; returns the authority to trust."""
     bundle = folder / "bundle.pem"
     if not _is_sound(bundle, now):
         authority = issue_authority("isvc webhooks", now)

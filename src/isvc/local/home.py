@@ -116,7 +116,7 @@ class Home:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Held for as long as this process lives, however it ends."""
+        """Holds the lock for as long as this process lives, however it ends."""
         with self._lock.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -118,7 +118,7 @@ class Stack:
             self._stack.callback(each.stop)
 
     def follow(self, handler: Callable[[Object | None, Object | None], None]) -> None:
-        """Call the handler with each service that is there, of whatever kind, and with every change."""
+        """Calls the handler with each service that is there, of whatever kind, and with every change."""
         from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 
         for kind in (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, INFERENCE_GRAPHS):
@@ -126,7 +126,7 @@ class Stack:
             owner.cache.subscribe(kind, handler)
 
     def on_stop(self, callback: Callable[[], Awaitable[None]]) -> None:
-        """Call it before everything else is stopped."""
+        """Calls it before everything else is stopped."""
         self._stack.push_async_callback(callback)
 
     async def run(self) -> None:

@@ -113,7 +113,7 @@ def go_bool(text: str) -> bool:
 
 
 def run_or_exit(program: str, main: Coroutine[Any, Any, None]) -> None:
-    """Run to the end; what keeps it from running is printed in one line."""
+    """Runs to the end; what keeps it from running is printed in one line."""
     try:
         _run(main)
     except ClusterError as error:

@@ -31,7 +31,7 @@ from isvc.toolkit.manager import Manager
 
 
 def _prepare() -> None:
-    """Build the decoder of services, which the first one would wait for."""
+    """Builds the decoder of services, which the first one would wait for."""
     kind = {"apiVersion": INFERENCE_SERVICES.api_version, "kind": INFERENCE_SERVICES.kind}
     read(InferenceService, {**kind, "metadata": {"name": "sample"}, "spec": {"predictor": {}}})
 

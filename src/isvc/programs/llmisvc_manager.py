@@ -36,7 +36,7 @@ from isvc.wire.x509.issue import issue_self_signed
 
 
 def _prepare() -> None:
-    """Build what the first service would wait for: decoders, tables of types, and the parts of cryptography."""
+    """Builds what the first service would wait for: decoders, tables of types, and the parts of cryptography."""
     service = {
         **sample_service(),
         "apiVersion": LLM_INFERENCE_SERVICES.api_version,

@@ -24,7 +24,7 @@ FASTER: Final = 1.5
 
 
 async def migrate_stored_versions(context: Context, options: Options) -> None:
-    """Rewrite both kinds in the version that is stored today.
+    """Rewrites both kinds in the version that is stored today.
 
     Raises when it does not succeed in time, or cannot: a CRD that names an old version for good blocks upgrades.
     It is left to somebody else by a manager of some namespaces, which may not write CRDs.
@@ -85,7 +85,7 @@ def _storage_version(crd: Object) -> str:
 
 
 async def remove_variant_autoscalings(context: Context, options: Options) -> None:
-    """Delete VariantAutoscalings that earlier versions made: scaling is described on the autoscaler itself now."""
+    """Deletes VariantAutoscalings that earlier versions made: scaling is described on the autoscaler itself now."""
     try:
         for namespace in options.namespaces or ("",):
             found = await context.client.list(VARIANT_AUTOSCALINGS, namespace, labels=f"{PART_OF}={LLM}")

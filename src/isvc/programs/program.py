@@ -86,7 +86,7 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
 
 
 async def run(*managers: Manager) -> None:
-    """Run managers side by side until SIGTERM or SIGINT, or until one of them ends: all end with it, in good order."""
+    """Runs managers side by side until SIGTERM or SIGINT, or until one of them ends: all end with it, in good order."""
 
     def stop() -> None:
         for manager in managers:

@@ -33,7 +33,7 @@ MOUNTED: Final = Path("k8s-webhook-server") / "serving-certs"
 
 
 def restrict(context: ssl.SSLContext, tls: TLS) -> None:
-    """Accept no older version and no other cipher suites than chosen; raises ConfigError if that cannot be had."""
+    """Accepts no older version and no other cipher suites than chosen; raises ConfigError if that cannot be had."""
     minimum = tls.min_version or "VersionTLS12"
     if minimum not in VERSIONS:
         raise ConfigError(f"--tls-min-version must be one of {', '.join(VERSIONS)}, got {minimum!r}")

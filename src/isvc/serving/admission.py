@@ -60,7 +60,7 @@ def _workloads(service: InferenceService) -> Iterator[str]:
 
 
 def warnings(service: InferenceService, config: Config) -> Iterator[str]:
-    """Fields that are accepted, and that do nothing in the service's mode."""
+    """Names fields that are accepted, and that do nothing in the service's mode."""
     chosen = mode(service, config)
     if chosen == DeploymentMode.KNATIVE:
         return

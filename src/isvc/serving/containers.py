@@ -45,12 +45,12 @@ def secret_variable(name: str, secret: str, key: str) -> Object:
 
 
 def set_env(container: Object, name: str, value: str) -> None:
-    """Set a variable's value in place, or append it. A `valueFrom` that is there stays."""
+    """Sets a variable's value in place, or appends it. A `valueFrom` that is there stays."""
     merge_env(container, [variable(name, value)])
 
 
 def merge_env(container: Object, overrides: list[Object]) -> None:
-    """Take over the values of variables that exist, in place, and append the others.
+    """Takes over the values of variables that exist, in place, and appends the others.
 
     Only the plain value is taken over: a variable that refers to a secret keeps its reference, and one that had a plain
     value where the override has a reference ends up empty.
@@ -73,14 +73,14 @@ def add_missing_env(container: Object, variables: list[Object]) -> None:
 
 
 def add_volume(spec: Object, volume: Object) -> None:
-    """Add a volume unless one of that name is there."""
+    """Adds a volume unless one of that name is there."""
     volumes = ensure_list(spec, "volumes")
     if find_by_name(volumes, volume["name"]) is None:
         volumes.append(volume)
 
 
 def add_mount(container: Object, volume: str, path: str, *, sub_path: str = "", read_only: bool = False) -> bool:
-    """Mount a volume unless the container already mounts it; True when the mount is new."""
+    """Mounts a volume unless the container already mounts it; True when the mount is new."""
     mounts = ensure_list(container, "volumeMounts")
     if find_by_name(mounts, volume) is not None:
         return False

@@ -137,7 +137,7 @@ class Controller:
         self.queue: Queue[Key] = Queue(self._clock)
 
     def connect(self, cache: Cache, meter: Meter | None = None, allowed: Callable[[], bool] | None = None) -> None:
-        """Watch through this cache; reconcile only while `allowed` says so."""
+        """Watches through this cache, and reconciles only while `allowed` says so."""
         self._meter = meter
         self._own_writes = cache.own_writes
         self._allowed = allowed or self._allowed
@@ -160,7 +160,7 @@ class Controller:
         return enqueue
 
     async def run(self) -> None:
-        """Work until the queue is closed; what is being reconciled then is finished."""
+        """Works until the queue is closed; what is being reconciled then is finished."""
         async with asyncio.TaskGroup() as group:
             for number in range(self.workers):
                 group.create_task(self._work(), name=f"{self.name} worker {number}")

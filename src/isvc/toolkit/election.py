@@ -64,7 +64,7 @@ class Election:
             raise NotLeader(f"not the leader: the lease {self.namespace}/{self.name} is not ours, or has passed")
 
     async def acquire(self) -> None:
-        """Wait until we lead."""
+        """Waits until we lead."""
         log.info("waiting for the lease %s/%s", self.namespace, self.name)
         while not await self._attempt(self._renew_seconds):
             await self._clock.sleep(self._retry_seconds * random.uniform(1, 1.2))  # noqa: S311 - spreads attempts
@@ -72,7 +72,7 @@ class Election:
         self.on_change(True)
 
     async def hold(self) -> None:
-        """Renew for as long as it goes; raises NotLeader when it does not any more."""
+        """Renews for as long as it goes; raises NotLeader when it does not any more."""
         try:
             while True:
                 await self._clock.sleep(self._retry_seconds)
@@ -84,7 +84,7 @@ class Election:
             self.on_change(False)
 
     async def release(self) -> None:
-        """Let another take over at once. Stop acting first."""
+        """Lets another take over at once; we must have stopped acting."""
         if not self.holds() or self._lease is None:
             return
         self._renewed_at = None
@@ -98,7 +98,7 @@ class Election:
             log.warning("the lease %s/%s was not released: %s", self.namespace, self.name, error)
 
     async def _attempt(self, within: float) -> bool:
-        """Acquire or renew, once. A failure to reach the server is no more than a missed attempt."""
+        """Acquires or renews, once. A failure to reach the server is no more than a missed attempt."""
         started = self._clock.monotonic()
         try:
             async with asyncio.timeout(within):
@@ -116,7 +116,7 @@ class Election:
         return True
 
     def _warn(self, problem: str) -> None:
-        """Log a problem once, not at every attempt."""
+        """Logs a problem once, not at every attempt."""
         if problem != self._problem:
             self._problem = problem
             log.warning("waiting for the lease %s/%s: %s", self.namespace, self.name, problem)

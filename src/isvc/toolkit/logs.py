@@ -42,7 +42,7 @@ class TerminalFormatter(logging.Formatter):
 
 
 def set_up(level: str = "info", *, json: bool | None = None, stream: TextIO | None = None) -> None:
-    """Log to `stream` (stderr); as JSON unless that is a terminal or `json` says otherwise."""
+    """Logs to `stream` (stderr); as JSON unless that is a terminal or `json` says otherwise."""
     target = stream or sys.stderr
     as_json = not target.isatty() if json is None else json
     handler = logging.StreamHandler(target)

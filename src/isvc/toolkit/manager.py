@@ -81,11 +81,11 @@ class Manager:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """End `run` in good order."""
+        """Ends `run` in good order."""
         self._stopping.set()
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Run until SIGTERM, SIGINT or `stop`. Raises NotLeader when the lease is lost.
+        """Runs until SIGTERM, SIGINT or `stop`. Raises NotLeader when the lease is lost.
 
         An API server that does not answer, at the start or later, is waited for.
         """
@@ -106,7 +106,7 @@ class Manager:
             await self._lead()
 
     async def _start(self, stack: AsyncExitStack) -> None:
-        """Start everything but the controllers, and wait until the cache is filled."""
+        """Starts everything but the controllers, and waits until the cache is filled."""
         await retry("the API server", self._contact, SystemClock())
         for service in (*self._services, *([self._webhooks] if self._webhooks else [])):
             stack.push_async_callback(service.stop)
@@ -128,7 +128,7 @@ class Manager:
                 await self.election.release()
 
     async def _control(self, lease: asyncio.Task[None] | None = None) -> None:
-        """Run the controllers until `stop` is called or the lease is lost."""
+        """Runs the controllers until `stop` is called or the lease is lost."""
         workers = [asyncio.create_task(each.run(), name=each.name) for each in self.controllers]
         tasks = [asyncio.create_task(_once(task)) for task in self._tasks]
         stopping = asyncio.create_task(self._stopping.wait())
@@ -172,7 +172,7 @@ class Manager:
             await probes.serve(self._metrics_address, texts=texts, protection=self._metrics_protection)
 
     async def _unless_stopped(self, step: Awaitable[None]) -> bool:
-        """Wait for a step of the start; False if `stop` is called meanwhile."""
+        """Waits for a step of the start; False if `stop` is called meanwhile."""
         work = asyncio.ensure_future(step)
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -193,7 +193,7 @@ async def _once(task: Task) -> None:
 
 
 def _settle_memory() -> None:
-    """Exempt what was loaded at the start from garbage collection, and return freed memory to the system."""
+    """Exempts what was loaded at the start from garbage collection, and returns freed memory to the system."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)  # objects here are trees, which need no collector: let it look less often
@@ -203,7 +203,7 @@ def _settle_memory() -> None:
 
 
 def on_signals(stop: Callable[[], None]) -> Callable[[], None]:
-    """Stop on the first SIGTERM or SIGINT; a second one has its usual, immediate effect. Returns what undoes it."""
+    """Stops on the first SIGTERM or SIGINT; a second one has its usual, immediate effect. Returns what undoes it."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
 

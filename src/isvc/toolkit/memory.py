@@ -34,7 +34,7 @@ class MemoryReader:
             self.put(resource, obj)
 
     def declare(self, *reads: Read) -> None:
-        """Index what these read. To be called before there are objects."""
+        """Indexes what these read. It is called before there are objects."""
         for read in reads:
             self._indexers.setdefault(read.resource, {}).update(read.indexers)
 

@@ -142,7 +142,7 @@ class Queue(Generic[K]):
             self._wake_one()
 
     def tick(self) -> None:
-        """Move the keys whose time has come; called by the timer, or by a test that owns the clock."""
+        """Moves the keys whose time has come; called by the timer, or by a test that owns the clock."""
         now = self._clock.monotonic()
         while self._later and self._later[0][0] <= now:
             due, _, key = heapq.heappop(self._later)

@@ -124,7 +124,7 @@ class Recorder:
         """Does nothing: writing starts with the first event."""
 
     async def stop(self) -> None:
-        """Write what waits, for as long as that gets on.
+        """Writes what waits, for as long as that gets on.
 
         Who has released the lease may not act any more, but may still say what it did.
         """
@@ -142,7 +142,7 @@ class Recorder:
         self._waiting.clear()
 
     async def flush(self) -> None:
-        """Wait until all events recorded so far are written."""
+        """Waits until all events recorded so far are written."""
         while self._writers:
             await asyncio.wait(self._writers)
 
@@ -161,7 +161,7 @@ class Recorder:
         self._on_drop(reason)
 
     async def _write_waiting(self) -> None:
-        """Write until nothing waits that no other writer is at; pause when the API server is away."""
+        """Writes until nothing waits that no other writer is at; pauses when the API server is away."""
         pause = FIRST_PAUSE
         while (subject := next((each for each in self._waiting if each not in self._writing), None)) is not None:
             if await self._attempt(subject):
@@ -171,7 +171,7 @@ class Recorder:
                 pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _attempt(self, subject: _Subject) -> bool:
-        """Write what waits about the subject; False if it has to wait on."""
+        """Writes what waits about the subject; False if it has to wait on."""
         waiting = self._waiting.pop(subject)
         self._writing.add(subject)
         settled = False

@@ -80,7 +80,7 @@ class Certificates:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def ensure(self) -> None:
-        """Make the Secret, the files and the caBundles right, once."""
+        """Makes the Secret, the files and the caBundles right, once."""
         data = await self._current()
         await self._inject(data["ca.crt"])
         if self._served_bundle() and not data["ca.crt"].startswith(_first(self._served_bundle())):

@@ -82,7 +82,7 @@ class Store:
         ]
 
     def put(self, key: Key, obj: Object, version: int, *, keep: bool = True) -> None:
-        """Store the object; with `keep` also decoded, if the caller does not change it afterwards.
+        """Stores the object; with `keep` also decoded, if the caller does not change it afterwards.
 
         Raises TypeError for an object that is nested too deeply to be written as JSON.
         """

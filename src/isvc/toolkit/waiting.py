@@ -20,7 +20,7 @@ LONGEST_PAUSE = 10.0
 
 
 async def retry(what: str, step: Callable[[], Awaitable[T]], clock: Clock) -> T:
-    """Repeat a step until the cluster lets it succeed. What is waited for, and why, is logged when the reason changes.
+    """Repeats a step until the cluster lets it succeed. What is waited for, and why, is logged when the reason changes.
 
     A mistake in our own configuration is raised: waiting does not mend it.
     """

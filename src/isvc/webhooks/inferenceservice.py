@@ -85,7 +85,7 @@ def _without_empty(**quantities: str) -> dict[str, str]:
 
 
 def caches_for(reader: Reader, config: Config, service: Object, namespace: str) -> Iterator[Cache]:
-    """Caches that the service may use: those of its namespace first."""
+    """Yields the caches that the service may use: those of its namespace first."""
     if not config.local_model.enabled or not wants_local_model(service):
         return
     if reader.serves(LOCAL_MODEL_NAMESPACE_CACHES):

@@ -8,14 +8,14 @@ from typing import IO, Any
 
 
 def open_private(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
-    """Like `path.open`, for a file that holds what others must not read: a log, a key."""
+    """Opens as `path.open` does, for a file that holds what others must not read: a log, a key."""
     file: IO[Any] = open(path, mode, buffering, opener=_opener)  # noqa: SIM115 - Path.open takes no opener
     os.fchmod(file.fileno(), 0o600)  # one that an earlier version left
     return file
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file in one step: after a kill or a power cut there is the old content or the new, never a part."""
+    """Replaces a file in one step: after a kill or a power cut there is the old content or the new, never a part."""
     fresh = path.with_name(f"{path.name}.new")
     with open_private(fresh, "wb") as file:
         file.write(content)

@@ -46,5 +46,5 @@ def changes_nothing(old: Object | None, new: Object) -> bool:
 
 
 def is_exempt(old: Object | None, new: Object) -> bool:
-    """Updates that are never refused: of what is being deleted, and those that change nothing of note."""
+    """Returns whether an update is never refused: of what is being deleted, or one that changes nothing of note."""
     return is_being_deleted(new) or changes_nothing(old, new)

@@ -37,7 +37,7 @@ def preferred(accept: str) -> str:
 
 
 def clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
-    """Media types with their parameters, those that the client prefers first."""
+    """Returns media types with their parameters, those that the client prefers first."""
     found = []
     for clause in accept.split(","):
         media, *parameters = [part.strip() for part in clause.split(";")]

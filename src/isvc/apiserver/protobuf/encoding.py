@@ -95,7 +95,7 @@ def _schema_or_else(kind: str, value: Any) -> bytes:
 
 
 def _nanoseconds(text: str) -> int:
-    """Go's notation: 1h2m3.5s."""
+    """Reads Go's notation: 1h2m3.5s."""
     total = sum(round(float(amount) * _NANOSECONDS[unit]) for amount, unit in _DURATION.findall(text))
     return -total if text.startswith("-") else total
 

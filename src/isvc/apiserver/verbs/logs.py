@@ -33,7 +33,7 @@ async def log(api: Api, call: Call) -> Response:
 
 
 def check_options(call: Call) -> None:
-    """Numbers that are numbers, and large enough; times that are times."""
+    """Checks that numbers are numbers, and large enough, and that times are times."""
     query, errors = call.request.query, []
     for name, least in _LEAST.items():
         text = query.get(name, "")

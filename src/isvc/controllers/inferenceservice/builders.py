@@ -39,13 +39,13 @@ class Workload(Protocol):
     def deploy(self, observed: Observed, kind: str, component: Component) -> Deployed: ...
 
     def report(self, edit: StatusEdit, deployed: Deployed, live: Live) -> None:
-        """Write what the live children say about the component into the status."""
+        """Writes what the live children say about the component into the status."""
         ...
 
     def report_model(self, edit: StatusEdit, deployed: Deployed, pods: Sequence[Object], live: Live) -> None: ...
 
     def summarize(self, edit: StatusEdit, observed: Observed, planned: Planned) -> None:
-        """Write what follows from the reports on all components."""
+        """Writes what follows from the reports on all components."""
         ...
 
 

@@ -176,7 +176,7 @@ class Observer:
 
     def _sources(self, answers: Answers) -> Sources:
         def config_map(namespace: str, name: str) -> Object | None:
-            """Read afresh unless it is watched: it is often edited together with the service that refers to it."""
+            """Reads afresh unless it is watched: it is often edited together with the service that refers to it."""
             known = self._reader.get(CONFIG_MAPS, name, namespace)
             if known is not None or namespace == self._system_namespace:
                 return known

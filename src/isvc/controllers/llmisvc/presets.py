@@ -98,7 +98,7 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
 
 @lru_cache(maxsize=256)
 def _merge(*specs: bytes) -> Object:
-    """Configurations in one: few combinations of them serve many services."""
+    """Merges configurations into one: few combinations of them serve many services."""
     return merge_specs(*map(orjson.loads, specs))
 
 

@@ -23,7 +23,7 @@ class Reconciler:
         self._replaced: dict[Key, list[Object]] = {}
 
     def changed(self, before: Object | None, after: Object | None) -> Iterable[Key]:
-        """Keep the service as it was, if its spec is another now."""
+        """Keeps the service as it was, if its spec is another now."""
         if before is None or after is None or uid_of(before) != uid_of(after):
             return ()
         if before.get("spec") == after.get("spec"):

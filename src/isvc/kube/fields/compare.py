@@ -68,7 +68,7 @@ def _entries(old: Object, new: Object, schema: Schema) -> _Parts:
 
 
 def _note(element: str, before: Any, after: Any, schema: Schema, parts: _Parts) -> None:
-    """Put the differences of one element's values into the three nodes."""
+    """Puts the differences of one element's values into the three nodes."""
     added, removed, modified = parts
     if before is _ABSENT:
         added[element] = everything(after, schema)

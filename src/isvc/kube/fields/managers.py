@@ -82,7 +82,7 @@ class Managers(dict[Manager, Share]):
 
     @classmethod
     def parse(cls, entries: Any) -> Managers:
-        """Read managedFields; as in the API server, one bad entry makes all of it unreadable, that is empty."""
+        """Reads managedFields; as in the API server, one bad entry makes all of it unreadable, that is empty."""
         try:
             return cls(map(_parse, entries or ()))
         except (AttributeError, KeyError, TypeError, ValueError):

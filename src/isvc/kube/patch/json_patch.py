@@ -147,7 +147,7 @@ def _parent(doc: Any, path: list[str]) -> dict[str, Any] | list[Any]:
 
 
 def diff(before: Any, after: Any) -> list[Object]:
-    """Operations that lead from one document to the other; `[]` where they are the same."""
+    """Returns the operations that lead from one document to the other; `[]` where they are the same."""
     ops: list[Object] = []
     _diff(before, after, [], ops)
     return ops

@@ -52,7 +52,7 @@ def _merge_map(original: Object, patch: Object, schema: Schema) -> Object:
 
 
 def _set(result: Object, key: str, value: Any, schema: Schema) -> None:
-    """Merge one field of the patch into the result."""
+    """Merges one field of the patch into the result."""
     old, inner = result.get(key), _field(schema, key)
     if isinstance(old, dict) and isinstance(value, dict):
         result[key] = value if _strategy(inner) == "replace" else _merge_map(old, value, inner)
@@ -85,7 +85,7 @@ def _retain(original: Object, patch: Object) -> Object:
 
 
 def _merge_ordered_lists(result: Object, patch: Object, schema: Schema) -> set[str]:
-    """Merge the lists that have a `$setElementOrder`, and return which they are."""
+    """Merges the lists that have a `$setElementOrder`, and returns which they are."""
     done = set()
     for directive, order in patch.items():
         if not directive.startswith(_SET_ORDER):

@@ -80,7 +80,7 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
 
 
 async def install_webhooks(client: Client, ports: Mapping[Program, int], authority: bytes) -> None:
-    """Have the API server ask each program's webhooks, on the port where it serves them."""
+    """Has the API server ask each program's webhooks, on the port where it serves them."""
     for program, port in ports.items():
         for obj in webhook_configurations(program.webhooks, _url(port), authority):
             await _ensure(client, _resource(obj), obj, renew=True)

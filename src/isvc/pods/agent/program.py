@@ -137,7 +137,7 @@ async def _until_stopped(options: argparse.Namespace, settings: Settings) -> Non
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, where there is one."""
+    """Returns uvloop's, where there is one."""
     try:
         import uvloop
     except ImportError:

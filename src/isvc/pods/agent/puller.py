@@ -35,7 +35,7 @@ class Entry(msgspec.Struct, rename="camel"):
 
 
 def parse(text: bytes) -> dict[str, dict[str, Any]]:
-    """Models by name; raises msgspec.DecodeError, or ValueError for a name that is none."""
+    """Returns models by name; raises msgspec.DecodeError, or ValueError for a name that is none."""
     entries = msgspec.json.decode(text, type=list[Entry]) if text.strip() else []
     for entry in entries:
         if not _NAME.fullmatch(entry.model_name):

@@ -32,7 +32,7 @@ def unpack_single(folder: Path) -> bool:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack into the folder and remove the archive, which may be in that folder: so it is moved out first."""
+    """Unpacks into the folder and removes the archive, which may be in that folder: so it is moved out first."""
     moved = archive.rename(folder.with_name(f"{folder.name}.archive"))
     tree = Tree(folder, Budget(moved.stat().st_size))
     is_zip = mimetypes.guess_type(archive.name)[0] == "application/zip"

@@ -76,7 +76,7 @@ class _Download:
         self._room = Room(self._folder, file.path)
 
     def run(self) -> None:
-        """Bring the file, trying again as long as tries get further."""
+        """Brings the file, trying again as long as tries get further."""
         self._job.progress.add(self._partial.length)
         self._job.under_way.add(self._partial)
         try:
@@ -235,7 +235,7 @@ class Room:
 
 
 def expect_room(folder: Path, size: int) -> None:
-    """Fail at once rather than after an hour."""
+    """Fails at once rather than after an hour."""
     if size > (free := _free(folder)):
         raise NoSpace(f"the model needs {amount(size)}, but {folder} has {amount(free)} left")
 

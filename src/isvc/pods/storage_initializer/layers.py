@@ -22,7 +22,7 @@ _HERE: Final = PurePosixPath()
 
 
 def apply_layer(layer: Path, folder: Path) -> None:
-    """Bring the folder, which stands for /models of the layers before, to what it is with this layer."""
+    """Brings the folder, which stands for /models of the layers before, to what it is with this layer."""
     tree = Tree(folder, Budget(layer.stat().st_size))
     try:
         with open_tar(layer, tree.budget) as tar:
@@ -94,7 +94,7 @@ class _Layer:
         return place / path.name
 
     def _remove_earlier(self, place: Path, *, whole: bool) -> None:
-        """Remove what earlier layers put there, `whole`: the place itself, too."""
+        """Removes what earlier layers put there, `whole`: the place itself, too."""
         if place.is_dir() and not place.is_symlink():
             if whole and place not in self._own:
                 shutil.rmtree(place)

@@ -119,7 +119,7 @@ def _merge(source: Path, destination: Path) -> None:
 
 
 def _remove_leftovers(home: Path, wanted: Collection[str]) -> None:
-    """Folders of processes that were killed; one that is still at work holds a lock."""
+    """Removes the folders of processes that were killed; one that is still at work holds a lock."""
     for folder in home.glob(f"{PREFIX}*"):
         if folder.name.startswith(tuple(wanted)):
             continue

@@ -40,7 +40,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Bring all models; the exit status. The last error is also where Kubernetes looks for it."""
+    """Brings all models and returns the exit status. The last error is also where Kubernetes looks for it."""
     if not arguments or len(arguments) % 2 or arguments[0] in ("-h", "--help"):
         log.error(USAGE)
         return 0 if "--help" in arguments or "-h" in arguments else 2
@@ -103,5 +103,5 @@ class _Terminated(BaseException):
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Leave through the usual exits, so that what is unfinished is removed."""
+    """Leaves through the usual exits, so that what is unfinished is removed."""
     raise _Terminated(128 + number)

@@ -24,7 +24,7 @@ class Progress:
         self._bytes = 0
 
     def add(self, count: int) -> None:
-        """Count bytes; a negative count takes back what has to be read again."""
+        """Counts bytes; a negative count takes back what has to be read again."""
         with self._lock:
             self._bytes += count
             now = self._clock()
@@ -41,7 +41,7 @@ class Progress:
 
 @contextmanager
 def watch_size(folder: Path, what: str, total: int | None) -> Iterator[None]:
-    """Log the progress of a download that a library does, by the size of what it has written."""
+    """Logs the progress of a download that a library does, by the size of what it has written."""
     progress, over = Progress(what, total), threading.Event()
 
     def watch() -> None:
@@ -60,7 +60,7 @@ def watch_size(folder: Path, what: str, total: int | None) -> Iterator[None]:
 
 @contextmanager
 def reaching(host: str, what: str) -> Iterator[None]:
-    """Log what is being tried, for as long as a library waits for a server's answer."""
+    """Logs what is being tried, for as long as a library waits for a server's answer."""
     over, started = threading.Event(), time.monotonic()
 
     def watch() -> None:

@@ -58,7 +58,7 @@ def open_tar(path: Path, budget: Budget) -> Iterator[tarfile.TarFile]:
 
 
 def unpack_member(tar: tarfile.TarFile, member: tarfile.TarInfo, path: PurePosixPath, tree: Tree) -> None:
-    """Write one entry."""
+    """Writes one entry."""
     if member.isdir():
         tree.make_folder(path)
     elif member.issym():

@@ -25,7 +25,7 @@ def download(
     alone: bool = True,
     patience: Patience | None = None,
 ) -> None:
-    """Bring all files into the folder, several at a time; the first failure ends it.
+    """Brings all files into the folder, several at a time; the first failure ends it.
 
     They are `alone` in it where nothing else brings any.
     """

@@ -96,7 +96,7 @@ class Tree:
             os.link(original, self._empty_place(path), follow_symlinks=False)
 
     def remove_symlinks_to_nowhere(self) -> None:
-        """Call once all is unpacked. A link out of the folder is refused, one to nothing is removed."""
+        """Refuses a link out of the folder and removes one to nothing, once all is unpacked."""
         root = self.root.resolve()
         for folder, folders, files in os.walk(self.root):
             for link in (path for name in (*folders, *files) if (path := Path(folder, name)).is_symlink()):

@@ -65,7 +65,7 @@ def extent(start: int, end: int | None) -> dict[str, int]:
 
 
 def chunks(stream: Any, where: str) -> Iterator[bytes]:
-    """Content in pieces of a size that is good for writing."""
+    """Yields content in pieces of a size that is good for writing."""
     with explain_errors(where):
         for chunk in stream.chunks():
             for start in range(0, len(chunk), _PIECE):

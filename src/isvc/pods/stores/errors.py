@@ -61,7 +61,7 @@ def from_http_status(status: int, what: str, explanation: str = "") -> StorageEr
 
 
 def need(module: str, extra: str) -> ModuleType:
-    """Import a client library, or say how to install it."""
+    """Imports a client library, or says how to install it."""
     import importlib
 
     try:

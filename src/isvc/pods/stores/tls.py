@@ -21,7 +21,7 @@ VARIABLES: Final = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 
 def export_ca_bundle(settings: Settings) -> None:
-    """Set the variables for this process, unless its pod already does."""
+    """Sets the variables for this process, unless its pod already does."""
     missing = [name for name in VARIABLES if not os.environ.get(name)]
     if settings.ca_bundle is None or not missing:
         return

@@ -26,7 +26,7 @@ class LastValid:
         self.error: ConfigError | None = None
 
     def offer(self, data: Mapping[str, str]) -> Config | None:
-        """Take a ConfigMap's `data`; return the configuration in force, which is the old one if this one is bad."""
+        """Takes a ConfigMap's `data`; returns the configuration in force, which is the old one if this one is bad."""
         try:
             self.config, self.error = Config.parse(data), None
         except ConfigError as error:

@@ -24,7 +24,7 @@ def add_service_account_credentials(
     config: CredentialsConfig,
     lookup: Lookup,
 ) -> None:
-    """Give a container what the service account's secrets, or the one secret that the pod names, allow.
+    """Gives a container what the service account's secrets, or the one secret that the pod names, allow.
 
     A service account that does not exist gives nothing: its pods cannot be created, and events say why. A secret that
     does not exist refuses.

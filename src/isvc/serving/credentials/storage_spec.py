@@ -29,7 +29,7 @@ def add_storage_spec_credentials(
     config: CredentialsConfig,
     lookup: Lookup,
 ) -> None:
-    """Point the container at the entry, and complete the URIs in its arguments, whose scheme only the entry tells."""
+    """Points the container at the entry, and completes the URIs in its arguments, whose scheme only the entry tells."""
     secret_name = _secret_name(annotations, config)
     kind, bucket = parameters.get("type", ""), parameters.get("bucket", "")
     key, stored = _entry(secret_name, key, kind, lookup)
@@ -55,7 +55,7 @@ def add_storage_spec_credentials(
 def add_storage_entry(
     container: Object, key: str, annotations: Mapping[str, str], config: CredentialsConfig, lookup: Lookup
 ) -> None:
-    """Point the container at the entry of that key, if there is one."""
+    """Points the container at the entry of that key, if there is one."""
     name = _secret_name(annotations, config)
     secret = lookup.secret(name)
     if secret is not None and secret_value(secret, key) is not None:
@@ -92,7 +92,7 @@ def _settings(stored: str, key: str, secret_name: str) -> dict[str, str]:
 
 
 def _complete(arguments: list[str], kind: str, bucket: str) -> list[str]:
-    """Replace the placeholder scheme of each URI that has one; arguments are pairs of URI and path."""
+    """Replaces the placeholder scheme of each URI that has one; arguments are pairs of URI and path."""
     if not arguments or not arguments[0].startswith(SCHEME_PLACEHOLDER):
         return arguments
     if kind == "s3" and not bucket:

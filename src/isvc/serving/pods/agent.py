@@ -35,7 +35,7 @@ CLAIM_FOLDER: Final = "/mnt/pvc"  # where the agent looks for claims
 
 
 def add_agent(pod: Object, logger: LoggerSettings, config: Config, lookup: Lookup) -> None:
-    """Add the agent if the pod asks for one of its services."""
+    """Adds the agent if the pod asks for one of its services."""
     annotations, spec = annotations_of(pod), pod["spec"]
     if not annotations.keys() & {names.LOGGER, names.PULLER, names.BATCHER} or find_container(spec, AGENT):
         return

@@ -17,7 +17,7 @@ AGGREGATE_PORT_NAME: Final = "aggr-metric"
 
 
 def configure_metrics(pod: Object, config: MetricsAggregatorConfig) -> None:
-    """Write down what the pod or else the ConfigMap wants, and do it."""
+    """Writes down what the pod or else the ConfigMap wants, and does it."""
     metadata = pod["metadata"]
     annotations: dict[str, str] = metadata.get("annotations") or {}
     metadata["annotations"] = annotations

@@ -47,7 +47,7 @@ def init_container(config: StorageInitializerConfig, arguments: list[str]) -> Ob
 def mount_model(
     spec: Object, container_name: str, path: str, volume: str, *, claim: str = "", sub_path: str = "", read_only: bool
 ) -> None:
-    """Mount the model's volume, a claim or an empty folder, into a container; an init container may always write."""
+    """Mounts the model's volume, a claim or an empty folder, into a container; an init container may always write."""
     container = find_container(spec, container_name)
     if container is None:
         container, read_only = find_init_container(spec, container_name), False

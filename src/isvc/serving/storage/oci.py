@@ -52,7 +52,7 @@ class Image:
 def provide(
     spec: Object, image: Image, target: str, config: StorageInitializerConfig, in_system_namespace: bool
 ) -> None:
-    """Make the image's models readable at its path, in the target container and in a transformer beside it."""
+    """Makes the image's models readable at its path, in the target container and in a transformer beside it."""
     for name in (target, TRANSFORMER) if find_container(spec, TRANSFORMER) else (target,):
         container = find_container(spec, name)
         if container is None:
@@ -67,7 +67,7 @@ def provide(
 
 
 def check_paths(paths: Sequence[str], mode: str) -> None:
-    """Refuse images that would hide each other: a modelcar takes the whole folder around its path."""
+    """Refuses images that would hide each other: a modelcar takes the whole folder around its path."""
     if len(paths) > MOST_IMAGES:
         raise Refused(f"too many OCI sources ({len(paths)}); at most {MOST_IMAGES} fit in a pod")
     taken: dict[str, str] = {}

@@ -33,7 +33,7 @@ _AZURE: Final = re.compile(r"https://(.+?).blob.core.windows.net/(.+)")
 
 
 def check_storage_uri(uri: str, storage_containers: Sequence[Object]) -> None:
-    """Refuse a URI that neither a storage container nor the storage initializer supports."""
+    """Refuses a URI that neither a storage container nor the storage initializer supports."""
     if choose_storage_container(uri, storage_containers) is not None or not re.search(r"\w+?://", uri):
         return
     if _AZURE.search(uri) if _AZURE_HOST in uri else uri.startswith(PREFIXES):

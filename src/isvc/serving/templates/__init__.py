@@ -25,7 +25,7 @@ _FIELD = re.compile(r"\{\{ *\.([A-Za-z]\w*) *\}\}", re.ASCII)
 
 
 def render(template: str, values: Mapping[str, Any], *, missing: str = "<no value>", escape: bool = False) -> str:
-    """Fill the template in. `missing` stands for absent map keys; `escape` escapes values as Go's html/template."""
+    """Fills the template in. `missing` stands for absent map keys; `escape` escapes values as Go's html/template."""
     if (text := _fill_plain(template, values, escape=escape)) is not None:
         return text
     parsed = _parse(template)
@@ -33,7 +33,7 @@ def render(template: str, values: Mapping[str, Any], *, missing: str = "<no valu
 
 
 def fill(template: str, root: Value, functions: Mapping[str, Function], *, strict: bool = True) -> str:
-    """Fill the template in with typed values and functions beside the built-in ones.
+    """Fills the template in with typed values and functions beside the built-in ones.
 
     An absent map key is an error, unless `strict` is False: then it is the empty text.
     """

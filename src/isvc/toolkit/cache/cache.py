@@ -104,7 +104,7 @@ class Cache:
         self._tasks: list[asyncio.Task[None]] = []
 
     def declare(self, part: str, *reads: Read) -> None:
-        """Keep in memory what this part of the program reads. All parts declare before the cache starts.
+        """Keeps in memory what this part of the program reads. All parts declare before the cache starts.
 
         Raises ConflictingReads if that cannot be served together with what others have declared.
         """
@@ -117,7 +117,7 @@ class Cache:
             self._declarations[read.resource] = declared
 
     def subscribe(self, resource: Resource, handler: Handler, *, before: bool = True) -> None:
-        """Call the handler with each change; see Informer.subscribe."""
+        """Calls the handler with each change; see Informer.subscribe."""
         if resource in self._mirrors:
             self._mirrors[resource].subscribe(handler, before=before)
         else:
@@ -151,7 +151,7 @@ class Cache:
         return mirror is not None and mirror.forbidden
 
     def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None:
-        """Take the answer to a write of ours, made for `owner`: reads see it before the watch brings it."""
+        """Takes the answer to a write of ours, made for `owner`: reads see it before the watch brings it."""
         if owner is not None:
             self.own_writes.add(owner, obj)
         if resource in self._mirrors:
@@ -169,7 +169,7 @@ class Cache:
         ]
 
     async def wait_for_sync(self) -> None:
-        """Wait until every kind has been listed, or is known to be missing."""
+        """Waits until every kind has been listed, or is known to be missing."""
         await asyncio.gather(*(mirror.wait_for_sync() for mirror in self._mirrors.values()))
 
     async def stop(self) -> None:

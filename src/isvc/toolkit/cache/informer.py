@@ -56,7 +56,7 @@ class Informer:
         self._seen = -1  # the newest version that list or watch have brought
 
     def subscribe(self, handler: Handler, *, before: bool = True) -> None:
-        """Call `handler` with (before, after) for each change, and at once for each object that is known already.
+        """Calls `handler` with (before, after) for each change, and at once for each object that is known already.
 
         Without `before` the state before an update is not passed, and need not be decoded.
         """
@@ -66,7 +66,7 @@ class Informer:
             handler(None, obj)
 
     async def wait_for_sync(self) -> None:
-        """Wait until it is synced, or known to be missing."""
+        """Waits until it is synced, or known to be missing."""
         await self._settled.wait()
 
     def nudge(self, *, hopeful: bool) -> None:
@@ -99,7 +99,7 @@ class Informer:
                 await self._clock.sleep(backoff * random.uniform(0.5, 1))  # noqa: S311 - spreads load
 
     def _recover(self, problem: Exception, failures: int, *, broke: bool) -> None:
-        """Decide where to go on after a problem, and whether it is worth a line in the log."""
+        """Decides where to go on after a problem, and whether it is worth a line in the log."""
         known = isinstance(problem, ApiError | ClusterError)
         if isinstance(problem, ClusterError) and self._on_lost:
             self._on_lost()
@@ -116,7 +116,7 @@ class Informer:
             log.log(logging.WARNING if loud else logging.DEBUG, text, self.resource, problem)
 
     def note(self, obj: Object) -> None:
-        """Take the answer to a write of our own, so that reads see it before the watch brings it."""
+        """Takes the answer to a write of our own, so that reads see it before the watch brings it."""
         version = _number(obj)
         if self.synced and self.read.covers(obj) and version > self._seen and version > self.store.version(Key.of(obj)):
             self._put(obj, version, shared=True)

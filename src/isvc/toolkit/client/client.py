@@ -74,11 +74,11 @@ class Client:
         return Client(self._transport, fenced=False, field_manager=self.field_manager)
 
     def guard(self, fence: Fence | None) -> None:
-        """Run `fence` right before each write; it raises when we may not write."""
+        """Runs `fence` right before each write; it raises when we may not write."""
         self._transport.fence = fence
 
     def observe(self, observer: Observer | None) -> None:
-        """Call `observer` with the method and status of each answer."""
+        """Calls `observer` with the method and status of each answer."""
         self._transport.observer = observer
 
     @property

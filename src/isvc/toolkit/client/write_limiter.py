@@ -23,7 +23,7 @@ class WriteLimiter:
         self._timer: asyncio.TimerHandle | None = None
 
     async def acquire(self, due: float) -> None:
-        """Wait for a slot, until `due` at the latest if one of the reserved is free."""
+        """Waits for a slot, until `due` at the latest if one of the reserved is free."""
         if self._free > self._reserved and not self._waiting:
             self._free -= 1
             return
@@ -38,12 +38,12 @@ class WriteLimiter:
             raise
 
     def release(self) -> None:
-        """Give a slot back."""
+        """Gives a slot back."""
         self._free += 1
         self._admit()
 
     def _admit(self) -> None:
-        """Give away the free slots."""
+        """Gives away the free slots."""
         while self._waiting and self._free:
             due, _, admitted = self._waiting[0]
             early = due - self._now()

@@ -14,7 +14,7 @@ ConversionHandler: TypeAlias = Callable[[list[Object], str], list[Object]]
 
 
 def convert(review: Any, handler: ConversionHandler) -> Object:
-    """Answer a decoded ConversionReview. A failure is part of the answer; raises BadRequest when it is not a review."""
+    """Answers a decoded ConversionReview. A failure is part of the answer; raises BadRequest when it is none."""
     if not isinstance(review, dict) or review.get("kind") != "ConversionReview":
         raise BadRequest("the body is not a ConversionReview")
     if review.get("apiVersion") not in VERSIONS:

@@ -91,7 +91,7 @@ class WebhookServer(Handler[Request]):
         self._http = HttpServer(self, idle_seconds=IDLE_SECONDS, tls=self._certificate)
 
     def open(self) -> None:
-        """Admit from now on; until then admission requests wait."""
+        """Admits from now on; until then admission requests wait."""
         self._opened.set()
 
     async def start(self) -> None:
@@ -105,7 +105,7 @@ class WebhookServer(Handler[Request]):
             raise ClusterError(f"cannot listen on port {self.port}: {error.strerror}") from None
 
     async def stop(self) -> None:
-        """Accept no more; answer what was asked, within a few seconds."""
+        """Accepts no more; answers what was asked, within a few seconds."""
         await self._http.stop()
 
     def refusal(self, status: int, message: str) -> Response:

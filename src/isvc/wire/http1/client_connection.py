@@ -55,7 +55,7 @@ class ClientConnection(asyncio.Protocol):
     # Requests
 
     async def exchange(self, request: bytes, *, without_body: bool = False) -> Reply:
-        """Send a request and read its whole response; `without_body` when it answers HEAD."""
+        """Sends a request and reads its whole response; `without_body` when it answers HEAD."""
         self._begin(request, streamed=False, without_body=without_body)
         while not self._ended:
             await self._progress()
@@ -64,7 +64,7 @@ class ClientConnection(asyncio.Protocol):
         return Reply(self._status, self._headers, b"".join(self._pieces))
 
     async def head(self, request: bytes) -> Reply:
-        """Send a request and read the head of its response; `pieces` has the body."""
+        """Sends a request and reads the head of its response; `pieces` has the body."""
         self._begin(request, streamed=True)
         while self._in_head and not self._ended:
             await self._progress()
@@ -108,7 +108,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport.write(request)
 
     async def _progress(self, within: float | None = None) -> None:
-        """Wait until more of the response is there, or its end."""
+        """Waits until more of the response is there, or its end."""
         self._waiter = self._loop.create_future()
         try:
             if within is None:

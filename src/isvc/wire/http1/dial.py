@@ -43,7 +43,7 @@ async def connected_socket(host: str, port: int, proxy: Proxy | None = None) -> 
 
 
 async def _dial(host: str, port: int) -> socket.socket:
-    """Connect to the first address of `host` that accepts."""
+    """Connects to the first address of `host` that accepts."""
     loop = asyncio.get_running_loop()
     failure = OSError(f"{host} has no address")
     for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
@@ -74,7 +74,7 @@ def _lively_socket(family: int, kind: int, protocol: int) -> socket.socket:
 
 
 async def _tunnel(sock: socket.socket, target: str, proxy: Proxy) -> None:
-    """Ask the proxy for a connection to `target`; reads no further than the end of its answer's head."""
+    """Asks the proxy for a connection to `target`; reads no further than the end of its answer's head."""
     loop = asyncio.get_running_loop()
     credentials = f"Proxy-Authorization: {proxy.authorization}\r\n" if proxy.authorization else ""
     await loop.sock_sendall(sock, f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{credentials}\r\n".encode())

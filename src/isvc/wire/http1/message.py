@@ -20,7 +20,7 @@ _VALUE = re.compile(r"[\t -~\x80-\xff]*").fullmatch
 
 
 def header_lines(headers: Iterable[tuple[str, str]]) -> str:
-    """Headers as they are sent; raises ValueError for what would end up as another header, or as none."""
+    """Returns headers as they are sent; raises ValueError for what would end up as another header, or as none."""
     lines = []
     for name, value in headers:
         if not _NAME(name) or not _VALUE(value):

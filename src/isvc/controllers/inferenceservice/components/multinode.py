@@ -166,7 +166,7 @@ def _gpus(container: Object, types: Sequence[str]) -> int:
 
 
 def _request_gpus(container: Object, count: int, types: Sequence[str]) -> None:
-    """Ask for that many GPUs, of the type that the container already asks for."""
+    """Asks for that many GPUs, of the type that the container already asks for."""
     resources: Object = container.get("resources") or {}
     limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
     asked = (name for name in types if _nonzero(limits.get(name)) or _nonzero(requests.get(name)))

@@ -73,7 +73,7 @@ class StatusEdit(StatusEditor):
         self.mark_component(kind, "False", reason, message)
 
     def forget_component(self, kind: str) -> None:
-        """Drop what was reported about a component that is no longer in the spec."""
+        """Drops what was reported about a component that is no longer in the spec."""
         self.fields.get("components", {}).pop(kind, None)
         for conditions in (READY_OF, ROUTE_READY, CONFIGURATION_READY):
             self.conditions.clear(conditions[kind])

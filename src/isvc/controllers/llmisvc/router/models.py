@@ -20,7 +20,7 @@ def adapter_names(spec: Object) -> list[str]:
 
 
 def routing_names(raw: Object) -> set[str]:
-    """Qualified names that a service is routed for: those of its addresses, else those that its spec will have."""
+    """Returns the qualified names that a service is routed for: its addresses', else those of its spec."""
     if dig(raw, "status", "addresses"):
         return {model for model in addressed_models(raw) if model.startswith("publishers/")}
     spec, namespace = raw.get("spec") or {}, namespace_of(raw)

@@ -91,7 +91,7 @@ def _missing_pool(observed: Observed) -> Stop | None:
 
 
 def _namesakes(observed: Observed) -> list[str]:
-    """Services that are routed for one of our models, and do not share its traffic on purpose."""
+    """Returns services that are routed for one of our models, and do not share its traffic on purpose."""
     group = observed.route.group if observed.route else None
     return [
         name_of(other)

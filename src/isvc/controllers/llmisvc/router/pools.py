@@ -36,7 +36,7 @@ def pool_problem(pool: Object, gateways: Sequence[Key]) -> tuple[str, str] | Non
 
 
 def _answers(pool: Object) -> list[tuple[Key, Object]]:
-    """Who said something about the pool, by gateway."""
+    """Returns who said something about the pool, by gateway."""
     older = pool.get("apiVersion") == INFERENCE_POOLS_V1ALPHA2.api_version
     parents, reference = ("parent", "parentRef") if older else ("parents", "parentRef")
     return [

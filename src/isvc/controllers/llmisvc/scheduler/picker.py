@@ -79,7 +79,7 @@ def _with_arguments(observed: Observed, scheduler: SchedulerSpec, main: Object, 
 
 
 def picker_service(observed: Observed) -> Child:
-    """Ports of the pod's containers, those of known names; of two containers the later one has it."""
+    """Has the ports of the pod's containers that have known names; of two of a name the later one."""
     given = labels.labels(observed.name, labels.SCHEDULER)
     containers = ((observed.scheduler and observed.scheduler.template) or {}).get("containers") or ()
     ports = {port.get("name"): port for each in containers for port in each.get("ports") or ()}

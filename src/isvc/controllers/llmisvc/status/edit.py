@@ -20,7 +20,7 @@ class StatusEdit(StatusEditor):
         self.conditions.clear(condition)
 
     def sum_up(self, condition: str, others: tuple[str, ...]) -> None:
-        """True unless one of the others is False: then the first of these says why."""
+        """Marks it True unless one of the others is False: then the first of these says why."""
         for other in others:
             found = self.conditions.get(other)
             if found is not None and found.get("status") == FALSE:

@@ -59,7 +59,7 @@ def renew_in(observed: Observed, secret: Child) -> float:
 
 
 def _hosts(observed: Observed) -> tuple[str, ...]:
-    """DNS names, then addresses, each sorted."""
+    """Returns DNS names, then addresses, each sorted."""
     return *sorted(set(_names(observed))), *sorted(set(_addresses(observed)))
 
 

@@ -41,7 +41,7 @@ def claim_template(observed: Observed) -> Child | None:
 
 
 def claim(observed: Observed, pod: Object) -> None:
-    """Claim the devices for the pod, and hand them to the container that the annotation names, or to the first."""
+    """Claims the devices for the pod, and hands them to the container that the annotation names, or to the first."""
     annotations = annotations_of(observed.raw)
     if DEVICE_CLASS not in annotations:
         return

@@ -9,7 +9,7 @@ from isvc.serving.containers import ensure_list, find_container, mount
 
 
 def attach_tiers(workload: WorkloadSpec, pod: Object, container_name: str) -> None:
-    """Mount a volume for every tier of the workload's section of the spec."""
+    """Mounts a volume for every tier of the workload's section of the spec."""
     container = find_container(pod, container_name)
     tiers = workload.kv_cache_offloading.secondary if workload.kv_cache_offloading else ()
     for index, tier in enumerate(tiers):

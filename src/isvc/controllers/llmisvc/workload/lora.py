@@ -62,7 +62,7 @@ def _resolve(spec: LLMInferenceServiceSpec) -> tuple[Adapter, ...]:
 
 
 def attach(observed: Observed, pod: Object, container_name: str, resolved: tuple[Adapter, ...]) -> None:
-    """Mount the adapters that lie on claims, and have the server load all of them, unless its flags say what."""
+    """Mounts the adapters that lie on claims, and has the server load all of them, unless its flags say what."""
     if not resolved:
         return
     for adapter in resolved:

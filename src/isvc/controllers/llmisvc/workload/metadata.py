@@ -31,7 +31,7 @@ _WORKER_SET_ANNOTATIONS: Final = ("leaderworkerset.sigs.k8s.io", *_ANNOTATIONS)
 def child_metadata(
     observed: Observed, name: str, of_child: Mapping[str, str], annotations: Mapping[str, str] | None = None
 ) -> Object:
-    """Metadata of a child in the service's namespace; empty maps are left out."""
+    """Returns the metadata of a child in the service's namespace; empty maps are left out."""
     metadata: Object = {"name": name, "namespace": observed.namespace, "labels": {**of_child, **_OURS}}
     if annotations:
         metadata["annotations"] = dict(annotations)
@@ -70,7 +70,7 @@ def pod_annotations(observed: Observed, phase: Phase) -> dict[str, str]:
 
 
 def object_annotations(observed: Observed, phase: Phase) -> dict[str, str]:
-    """Annotations of the Deployment or LeaderWorkerSet itself."""
+    """Returns the annotations of the Deployment or LeaderWorkerSet itself."""
     prefixes = _WORKER_SET_ANNOTATIONS if phase.spans_nodes else _ANNOTATIONS
     return _with_prefixes(annotations_of(observed.raw), prefixes)
 

@@ -62,7 +62,7 @@ def build_pod(
 
 
 def _name_pool(observed: Observed, pod: Object) -> None:
-    """Tell the routing sidecar of which pool the pods are that it may forward to."""
+    """Tells the routing sidecar of which pool the pods are that it may forward to."""
     sidecar = find_init_container(pod, ROUTING_SIDECAR)
     if sidecar is not None and observed.spec.router is not None:
         set_env(sidecar, "INFERENCE_POOL_NAME", observed.users_pool or names.inference_pool(observed.name))

@@ -36,7 +36,7 @@ _OF_STEP: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def report(edit: StatusEdit, area: Workload, applied: Applied) -> None:
-    """Mark the condition of everything that is there and clear those of what is not; what was not reached stays."""
+    """Marks the condition of everything that is there and clears those of what is not; what was not reached stays."""
     _report_image_volumes(edit, applied.observed)
     if applied.observed.stopped:
         for condition in conditions.WORKLOAD_CONDITIONS:

@@ -27,7 +27,7 @@ def context(words: str) -> Iterator[None]:
 
 
 def require(observed: Observed, resource: Resource, name: str, reason: str = "") -> None:
-    """Refuse what needs a kind that the cluster does not have."""
+    """Refuses what needs a kind that the cluster does not have."""
     if resource not in observed.served:
         which = f'no matches for kind "{resource.kind}" in version "{resource.api_version}"'
         what = f"{resource.version}.{resource.kind} {observed.namespace}/{name}"

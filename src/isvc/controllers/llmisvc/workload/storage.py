@@ -47,7 +47,7 @@ class Target:
 
 
 def attach_model(observed: Observed, pod: Object, target: Target, account: Object | None, live: Object | None) -> None:
-    """Change the pod, which is the caller's own copy, so that the target finds its model.
+    """Changes the pod, which is the caller's own copy, so that the target finds its model.
 
     `account` is the pod's ServiceAccount if it names one, `live` the pod as it is deployed. Raises `Refused` with what
     is wrong, or `Needs` with what has to be known.

@@ -132,7 +132,7 @@ def partition_of(worker_set: Object) -> int:
 
 
 def newly_complete(pods: Pods) -> list[Object]:
-    """Leaders all of whose workers are there, and which do not say so yet."""
+    """Returns the leaders all of whose workers are there, and which do not say so yet."""
     leaders = [(place, pod) for place, pod in pods.items() if place.worker == 0 and COMPLETE not in annotations_of(pod)]
     return [leader for place, leader in leaders if is_active(leader) and _is_complete(_members(pods, place.group))]
 

@@ -9,7 +9,7 @@ from isvc.local.node.containers.state import ContainerState
 
 
 def first_states(pod: Object, specs: str, statuses: str) -> list[ContainerState]:
-    """States of a pod's containers; one that ran before the node was started again has one restart more."""
+    """Returns the states of a pod's containers; one that ran before the node was started again has one restart more."""
     before = {item["name"]: item for item in dig(pod, "status", statuses) or []}
     states = []
     for spec in dig(pod, "spec", specs) or []:

@@ -233,7 +233,7 @@ class PodWorker:
         await self._until_possible(lambda: bind(self.pod, self._node.name, self.local_ports, self._node.client))
 
     async def _prepare(self) -> PodContext:
-        """Volumes filled and everything looked up; tried again until what is missing is there."""
+        """Fills volumes and looks everything up, again until what is missing is there."""
         while True:
             try:
                 files = await files_of(self.pod, self._node.client)

@@ -50,7 +50,7 @@ class Filter:
 
 
 def _program(machine: _Machine) -> list[bytes]:
-    """Instructions of the classic packet filter: code, how many to skip if true, if false, and a value."""
+    """Returns instructions of the classic packet filter: code, how many to skip if true, if false, and a value."""
     return [
         _instruction(_LOAD, _ARCHITECTURE),
         _instruction(_JUMP_IF_EQUAL, machine.architecture, 0, 7),

@@ -167,7 +167,7 @@ def _write(folder: Path, path: str, content: bytes, mode: int) -> Path:
 
 
 def mounts(container: Object, volumes: Mapping[str, Path], env: Mapping[str, str]) -> dict[str, str]:
-    """Mount path → folder, for one container."""
+    """Returns mount path → folder, for one container."""
     found = {}
     for mount in container.get("volumeMounts") or []:
         if mount["name"] not in volumes:

@@ -142,7 +142,7 @@ def closing(path: str) -> int | None:
 
 
 def _outside_of_strings(path: str) -> list[tuple[int, int]]:
-    """Characters that are neither escaped nor quoted, each with the depth of brackets behind it."""
+    """Returns the characters that are neither escaped nor quoted, each with the depth of brackets behind it."""
     found: list[tuple[int, int]] = []
     depth, index, quoted = 0, 0, False
     while index < len(path):

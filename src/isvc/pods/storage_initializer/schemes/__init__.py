@@ -28,7 +28,7 @@ MODULES: Final = (
 
 
 def fetch(uri: str, folder: Path, settings: Settings) -> None:
-    """Bring everything at the URI into the folder."""
+    """Brings everything at the URI into the folder."""
     for pattern, module, _ in MODULES:
         if re.match(pattern, uri):
             importlib.import_module(f"{__name__}.{module}").fetch(uri, folder, settings)

@@ -17,7 +17,7 @@ CLAIMS: Final = "/mnt/pvc"
 
 
 def fetch(uri: str, folder: Path, settings: Settings) -> None:
-    """Link or copy; a link costs neither time nor space, and the model outlives its source."""
+    """Links or copies; a link costs neither time nor space, and the model outlives its source."""
     source = _path(uri, settings)
     try:
         found = list(_files(source))

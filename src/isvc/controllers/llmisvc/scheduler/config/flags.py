@@ -40,7 +40,7 @@ def names_any(arguments: Sequence[str], names: Container[str]) -> bool:
 
 
 def take(arguments: Sequence[str], names: Container[str]) -> tuple[list[str], dict[str, str]]:
-    """Arguments without the named flags, and the values that these had; "" where a flag had none."""
+    """Returns arguments without the named flags, and the values that these had; "" where a flag had none."""
     rest: list[str] = []
     taken: dict[str, str] = {}
     waiting = iter(range(len(arguments)))
