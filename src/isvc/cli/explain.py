@@ -34,6 +34,8 @@ def command(cluster: Cluster, name: str | None, system_namespace: str, output: s
 
     The first line is the root cause. Exits with 1 if a service is not ready.
     """
+    from isvc.kube.readiness import is_ready
+
     with Progress("looking at children, pods and events"):
         explained, looked_at = cluster.run(lambda client: _explain(client, cluster, name, system_namespace))
     if output:
@@ -42,7 +44,7 @@ def command(cluster: Cluster, name: str | None, system_namespace: str, output: s
         click.echo("every service is ready" if looked_at else "no services found", err=not looked_at)
     for service, findings in [] if output else explained:
         click.echo("\n".join(describe(service, findings)))
-    if any(not _is_ready(service) for service, _ in explained):
+    if any(not is_ready(service) for service, _ in explained):
         sys.exit(NOT_READY)
 
 
@@ -54,6 +56,7 @@ async def _explain(
     from isvc.insight.diagnosis.snapshot import take
     from isvc.insight.operations import kinds
     from isvc.kube.objects import namespace_of
+    from isvc.kube.readiness import is_ready
 
     scope = cluster.scope(client)
     if name is not None:
@@ -62,7 +65,7 @@ async def _explain(
         _, service = await kinds.find(client, name, scope)
         return [(service, await examine(client, service, await take(client, scope, system)))], 1
     services = await kinds.list_all(client, scope)
-    unready = [each for each in services if not _is_ready(each)]
+    unready = [each for each in services if not is_ready(each)]
     snapshots = {place: await take(client, place, system) for place in sorted(set(map(namespace_of, unready)))}
     found = [(each, await examine(client, each, snapshots[namespace_of(each)])) for each in unready]
     return found, len(services)
@@ -87,13 +90,14 @@ def headline(service: Object, findings: list[Finding]) -> str:
     """Returns a service and the first of its findings, on one line."""
     from isvc.insight.diagnosis.finding import Level
     from isvc.kube.objects import Key
+    from isvc.kube.readiness import is_ready
 
     subject = f"{service['kind']} {Key.of(service)}"
     if not findings:
-        state = "is ready" if _is_ready(service) else "is not ready, and nothing says why"
+        state = "is ready" if is_ready(service) else "is not ready, and nothing says why"
         return f"{subject} {state}"
     first = findings[0]
-    if _is_ready(service):
+    if is_ready(service):
         return f"{subject} is ready, but {click.style(first.message, fg='yellow')}"
     if first.level is Level.BLOCKS:
         return f"{subject} is not ready: {click.style(first.message, fg='red')}"
@@ -104,19 +108,13 @@ def _value(service: Object, findings: list[Finding]) -> Object:
     from dataclasses import asdict
 
     from isvc.kube.objects import name_of, namespace_of
+    from isvc.kube.readiness import is_ready
 
     values = [{key: value for key, value in asdict(each).items() if value and key != "place"} for each in findings]
     return {
         "kind": service["kind"],
         "namespace": namespace_of(service),
         "name": name_of(service),
-        "ready": _is_ready(service),
+        "ready": is_ready(service),
         "findings": [{**value, "level": str(value["level"])} for value in values],
     }
-
-
-def _is_ready(service: Object) -> bool:
-    from isvc.kube.conditions import is_true
-    from isvc.kube.objects import dig
-
-    return is_true(dig(service, "status", "conditions") or (), "Ready")

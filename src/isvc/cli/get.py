@@ -55,11 +55,11 @@ def _print(objects: list[Object], *, namespaces: bool, wide: bool) -> None:
 
 def _row(obj: Object, *, namespaces: bool, wide: bool) -> list[str]:
     from isvc.apiserver.tables.columns import age
-    from isvc.kube.conditions import find
     from isvc.kube.objects import dig, name_of, namespace_of
+    from isvc.kube.readiness import readiness
 
-    ready = find(dig(obj, "status", "conditions") or (), "Ready") or {}
-    state = str(ready.get("status") or "Unknown")
+    ready = readiness(obj)
+    state = str(ready["status"])
     row = [namespace_of(obj)] if namespaces else []
     row += [str(obj["kind"]), name_of(obj), click.style(state, _COLOURS.get(state)), str(ready.get("reason") or "")]
     row += [age(obj), str(dig(obj, "status", "url") or "")]

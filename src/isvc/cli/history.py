@@ -31,21 +31,21 @@ def command(cluster: Cluster, name: str, output: str | None) -> None:
 
         return await find_history(client, name, cluster.scope(client))
 
-    from isvc.insight.operations.readiness import is_seen
+    from isvc.kube.readiness import is_observed
 
     history = cluster.run(read)
     if output:
         print_objects(history.earlier, output)
     else:
         print_table(["REVISION", "REPLACED", "CHANGE"], [*_rows(history)])
-    if not is_seen(history.service):
+    if not is_observed(history.service):
         click.echo(f"Warning: no manager has seen the last change of {name} yet, so it is not kept", err=True)
 
 
 def _rows(history: History) -> Iterator[list[str]]:
     from isvc.apiserver.tables.columns import age
     from isvc.insight.operations.history import summary
-    from isvc.serving.revisions import generation_of
+    from isvc.kube.objects import generation_of
 
     specs = history.specs
     for number, revision in enumerate(history.earlier):

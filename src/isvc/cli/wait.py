@@ -62,7 +62,7 @@ async def _wait_for(client: Client, namespace: str, name: str, deadline: float, 
     from isvc.insight.diagnosis.finding import Level
     from isvc.insight.diagnosis.gather import examine
     from isvc.insight.operations import kinds
-    from isvc.insight.operations.readiness import is_ready
+    from isvc.kube.readiness import is_ready
 
     resource, service = await kinds.find(client, name, namespace)
     blocked, since = "", time.monotonic()

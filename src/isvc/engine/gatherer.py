@@ -1,16 +1,22 @@
-"""Answers what decisions need from a cluster: each question once at a time, and again when its answer is too old."""
+"""Answers what decisions need from a cluster: each question once at a time, and again when its answer is too old.
+
+Whoever wants to know what should exist for an object asks here: the reconciler, and those who only look.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
+from isvc.engine.kind import Folded, Kind, O, P
 from isvc.engine.needs import UNKNOWN, Answers, DryRun, Need, SelfSigned, ServerVersion, Stored, gather
+from isvc.engine.plan import Plan
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
-from isvc.toolkit.clock import Clock
+from isvc.toolkit.clock import Clock, timestamp
 from isvc.wire.x509.issue import issue_self_signed
 
 T = TypeVar("T")
@@ -36,6 +42,15 @@ class Gatherer:
         """What is known at the start of a decision: whatever was found out for others and still holds."""
         return Answers(recall=self._recall)
 
+    async def observe(self, kind: Kind[O, P], raw: Object, answers: Answers) -> O:
+        return await self.gather(partial(kind.observe, raw, answers, self._now()), answers)
+
+    async def plan(self, kind: Kind[O, P], observed: O, answers: Answers) -> P:
+        return await self.gather(partial(kind.plan, observed), answers)
+
+    async def finalize(self, kind: Kind[O, P], raw: Object, answers: Answers) -> Plan | Folded:
+        return await self.gather(partial(kind.finalize, raw, answers, self._now()), answers)
+
     async def gather(self, decide: Callable[[], T], answers: Answers) -> T:
         """Returns what is decided once everything is known."""
         return await gather(decide, answers, self.ask)
@@ -43,6 +58,9 @@ class Gatherer:
     async def ask(self, needs: Iterable[Need[Any]]) -> Mapping[Need[Any], Any]:
         asked = list(needs)
         return dict(zip(asked, await asyncio.gather(*map(self._answer, asked)), strict=True))
+
+    def _now(self) -> str:
+        return timestamp(self._clock.now())
 
     def _recall(self, need: Need[Any]) -> Any:
         until, answer = self._remembered.get(need, (0.0, UNKNOWN))

@@ -14,7 +14,7 @@ from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Plan, Reference, Stop
 from isvc.engine.status import StatusEditor
 from isvc.kube.conditions import ConditionSet
-from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.objects import Object, generation_of, name_of, namespace_of
 from isvc.kube.resource import Resource
 
 
@@ -39,7 +39,7 @@ class Observed:
 
     @property
     def generation(self) -> int:
-        return int(dig(self.raw, "metadata", "generation") or 0)
+        return generation_of(self.raw)
 
     @property
     def status(self) -> Object:

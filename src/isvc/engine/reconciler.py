@@ -19,14 +19,13 @@ from isvc.engine.dependents import Dependents
 from isvc.engine.events import WARNING, Event, child_events
 from isvc.engine.gatherer import Gatherer
 from isvc.engine.kind import Folded, Kind, O, P, Wait
-from isvc.engine.needs import Answers
 from isvc.engine.outcome import Outcome, Rejected
 from isvc.engine.pauses import Pauses
 from isvc.engine.plan import Plan
 from isvc.engine.reporter import Reporter
 from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.errors import ApiError, BadRequest, Forbidden, Invalid
-from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted
+from isvc.kube.objects import Key, Object, finalizers_of, generation_of, is_being_deleted
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Result
@@ -86,10 +85,10 @@ class Reconciler(Generic[O, P]):
         kind, key, answers = self.kind, Key.of(raw), self._gatherer.answers()
         if pause := self._pauses.left(key, LOOK):
             return Result(requeue_after=pause)
-        observed = await self._observe(raw, answers)
+        observed = await self._gatherer.observe(kind, raw, answers)
         if (claimed := await self._claim(raw, observed)) is not raw:
             raw, observed = claimed, replace(observed, raw=claimed)
-        planned, outcome = await self._plan(observed, answers), Outcome()
+        planned, outcome = await self._gatherer.plan(kind, observed, answers), Outcome()
         if planned.stop is not None:
             log.info("%s waits: %s", key, planned.stop.message)
         if pause := self._pauses.wait(key, APPLY, planned.pause):
@@ -98,19 +97,13 @@ class Reconciler(Generic[O, P]):
             outcome = await self._apply(raw, planned, outcome)
             if not later or not outcome.has_created or outcome.refusal:
                 break
-            observed = await self._observe(raw, answers)
-            planned = await self._plan(observed, answers)
+            observed = await self._gatherer.observe(kind, raw, answers)
+            planned = await self._gatherer.plan(kind, observed, answers)
         if planned.references is not None:
             self.dependents.record(key, planned.references)
         return Report(raw, _look_again(kind.fold(observed, planned, outcome), outcome))
 
     # -- steps ------------------------------------------------------------------------------------------------------
-
-    async def _observe(self, raw: Object, answers: Answers) -> O:
-        return await self._gatherer.gather(partial(self.kind.observe, raw, answers, self._now()), answers)
-
-    async def _plan(self, observed: O, answers: Answers) -> P:
-        return await self._gatherer.gather(partial(self.kind.plan, observed), answers)
 
     async def _claim(self, raw: Object, observed: O) -> Object:
         """The object with its finalizer, and with what else it has to carry."""
@@ -142,7 +135,7 @@ class Reconciler(Generic[O, P]):
         self.dependents.record(key, frozenset())
         if kind.finalizer not in finalizers_of(raw):
             return None
-        ending = await self._gatherer.gather(partial(kind.finalize, raw, answers, self._now()), answers)
+        ending = await self._gatherer.finalize(kind, raw, answers)
         if isinstance(ending, Folded):
             return Report(raw, ending)
         outcome = await self._apply(raw, ending, Outcome())
@@ -161,6 +154,7 @@ class Reconciler(Generic[O, P]):
         edit = self.kind.edit_status(conditions, before, self._now())
         edit.initialize()
         edit.mark(next(iter(conditions.dependents), conditions.happy), status, reason, message)
+        edit.fields["observedGeneration"] = generation_of(raw)
         return Report(raw, Folded(edit.result(), events))
 
     async def _report_bug(self, key: Key, error: Exception) -> None:

@@ -64,6 +64,11 @@ def uid_of(obj: Object) -> str:
     return str(obj.get("metadata", {}).get("uid", ""))
 
 
+def generation_of(obj: Object) -> int:
+    """Returns which version of its spec an object has; 0 where that is not counted."""
+    return int(dig(obj, "metadata", "generation") or 0)
+
+
 def resource_version_of(obj: Object) -> str:
     return str(obj.get("metadata", {}).get("resourceVersion", ""))
 

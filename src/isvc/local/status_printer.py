@@ -8,8 +8,8 @@ from typing import Final
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.insight.diagnosis.sentence import state
-from isvc.kube.conditions import find
 from isvc.kube.objects import Key, Object, dig
+from isvc.kube.readiness import is_observed, is_ready
 from isvc.toolkit.clock import Clock
 
 FIRST_LOOK: Final = 3.0  # seconds after which a service that is not ready is looked into
@@ -42,15 +42,15 @@ class StatusPrinter:
         if after is None:
             self._print_gone(before)
             return
-        name, ready = _name(after), find(dig(after, "status", "conditions") or (), "Ready")
-        if ready is not None and ready.get("status") == "True":
+        name = _name(after)
+        if is_ready(after):
             self._unready.pop(name, None)
             self._print(name, state(after, ()))
             return
         known = self._unready.get(name)
         due = self._clock.monotonic() + FIRST_LOOK
         self._unready[name] = _Unready(after, min(known.due, due) if known else due)
-        if ready is not None and (known is None or name not in self._printed):
+        if is_observed(after) and dig(after, "status", "conditions") and (known is None or name not in self._printed):
             self._print(name, state(after, ()))
 
     async def run(self) -> None:

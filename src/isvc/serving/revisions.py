@@ -8,7 +8,7 @@ from typing import Final
 import orjson
 
 from isvc.api.resources import GROUP
-from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Object, generation_of, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref, is_controlled_by
 from isvc.kube.resource import CONTROLLER_REVISIONS
 from isvc.serving import names
@@ -38,7 +38,3 @@ def revisions_of(service: Object, found: list[Object]) -> list[Object]:
     """Returns those of the service, oldest first."""
     mine = [each for each in found if HISTORY_LABEL in labels_of(each) and is_controlled_by(each, uid_of(service))]
     return sorted(mine, key=lambda each: int(each.get("revision") or 0))
-
-
-def generation_of(service: Object) -> int:
-    return int(dig(service, "metadata", "generation") or 0)

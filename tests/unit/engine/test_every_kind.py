@@ -173,6 +173,10 @@ class World:
         return find((self.live or {})["status"].get("conditions") or (), kind) or {}
 
     @property
+    def observed_generation(self) -> int:
+        return int((self.live or {})["status"].get("observedGeneration") or 0)
+
+    @property
     def ready(self) -> Object:
         return find((self.live or {})["status"].get("conditions") or (), "Ready") or {}
 
@@ -211,6 +215,7 @@ async def test_a_malformed_object_says_which_field_whatever_its_status(case: Cas
     assert (world.condition["status"], world.condition["reason"]) == ("False", "InvalidSpec")
     assert case.field in world.condition["message"]
     assert (world.ready["status"], world.ready["reason"]) == ("False", "InvalidSpec")
+    assert world.observed_generation == 1
     assert [event.reason for event in world.events] == ["InvalidSpec"]
     before = world.writes
     world.reconciler._pauses.forget(Key("ns", "it"))
@@ -236,6 +241,7 @@ async def test_a_bug_is_reported_as_ours_raised_again_and_withdrawn_when_it_is_g
         with pytest.raises(TypeError):  # which counts as a panic, and is tried again
             await world.reconcile()
     assert (world.condition["status"], world.condition["reason"]) == ("Unknown", "InternalError")
+    assert world.observed_generation == 1
     assert "no fault of this" in world.condition["message"]
     assert "TypeError: 'NoneType' object is not subscriptable" in world.condition["message"]
     assert [event.reason for event in world.events].count("InternalError") == 1

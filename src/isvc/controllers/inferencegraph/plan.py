@@ -14,6 +14,7 @@ from isvc.controllers.inferencegraph.resolve import Resolved, resolve
 from isvc.controllers.inferencegraph.router import pod_spec
 from isvc.engine.plan import Child, Part, Plan, Retire, Stop, Want
 from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, labels_of, name_of, namespace_of, without
+from isvc.kube.readiness import READY
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
 from isvc.serving import knative
 from isvc.serving.endpoints import NoEndpoint
@@ -24,7 +25,6 @@ from isvc.serving.workload.component import Component
 from isvc.serving.workload.deployment import deployments
 from isvc.serving.workload.service import services
 
-READY: Final = "Ready"
 SERVICE_NOT_READY: Final = "ServiceNotReady"
 KNATIVE_MISSING: Final = "ServerlessModeRejected"
 INVALID: Final = "InvalidSpec"

@@ -9,14 +9,15 @@ from isvc.api.annotations import is_stopped
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.controllers.inferencegraph.observe import Observed
-from isvc.controllers.inferencegraph.plan import INVALID, KNATIVE_MISSING, READY, SERVICE_NOT_READY
+from isvc.controllers.inferencegraph.plan import INVALID, KNATIVE_MISSING, SERVICE_NOT_READY
 from isvc.engine.events import WARNING, Event, readiness_events
 from isvc.engine.kind import Folded
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Plan, Stop
 from isvc.kube import conditions
 from isvc.kube.conditions import ConditionSet, stamp
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.objects import Object, dig, generation_of, name_of
+from isvc.kube.readiness import READY, is_observed
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving import explanations
 from isvc.serving.explanations import Explanation, explained
@@ -58,7 +59,8 @@ def waiting(graph: Object, stop: Stop, now: str) -> Object:
     if reported is not None and reported.get("reason") not in {STOPPED, *_NOT_OF_THE_WORKLOAD}:
         return before
     ready: Object = {"type": READY, "status": conditions.FALSE, "reason": stop.reason, "message": stop.message}
-    return _explained({**before, "conditions": _stamped([ready, _running()], before, now)}, graph)
+    after = {**before, "conditions": _stamped([ready, _running()], before, now)}
+    return _explained({**after, "observedGeneration": generation_of(graph)}, graph)
 
 
 def _explained(status: Object, graph: Object) -> Object:
@@ -68,12 +70,15 @@ def _explained(status: Object, graph: Object) -> Object:
 
 
 def _folded(observed: Observed, outcome: Outcome) -> Object:
-    before, name = observed.status, observed.name
+    """While a workload reports on an earlier spec, so does the graph."""
+    before, now = observed.status, observed.now
     if is_stopped(observed.raw):
-        return stopped(before, observed.now)
-    if observed.mode is DeploymentMode.STANDARD:
-        return with_deployment(before, outcome.live(DEPLOYMENTS, name), observed.url, observed.now)
-    return with_knative(before, outcome.live(KNATIVE_SERVICES, name), observed.now)
+        return {**stopped(before, now), "observedGeneration": observed.generation}
+    is_standard = observed.mode is DeploymentMode.STANDARD
+    workload = outcome.live(DEPLOYMENTS if is_standard else KNATIVE_SERVICES, observed.name)
+    after = with_deployment(before, workload, observed.url, now) if is_standard else with_knative(before, workload, now)
+    is_current = workload is not None and is_observed(workload) and after.get("conditions")
+    return {**after, "observedGeneration": observed.generation} if is_current else after
 
 
 def _explain(condition: Object, name: str) -> Explanation:
@@ -107,7 +112,7 @@ def with_knative(before: Object, service: Object | None, now: str) -> Object:
         url = dig(service or {}, "status", "url")
         if ready.get("status") == conditions.TRUE and url:
             after["url"] = url
-    return _observing(after, service)
+    return after
 
 
 def with_deployment(before: Object, deployment: Object | None, url: str, now: str) -> Object:
@@ -122,7 +127,7 @@ def with_deployment(before: Object, deployment: Object | None, url: str, now: st
         words = {field: available[field] for field in ("reason", "message") if available.get(field)}
         ready = {"type": READY, "status": conditions.FALSE, **words}
         after = {key: value for key, value in before.items() if key != "url"}
-    return _observing({**after, "conditions": _stamped([ready, _running()], before, now)}, deployment)
+    return {**after, "conditions": _stamped([ready, _running()], before, now)}
 
 
 def _no_longer_waiting(before: Object) -> Object:
@@ -140,8 +145,3 @@ def _stamped(wanted: list[Object], before: Object, now: str) -> list[Object]:
     """Returns the conditions with the time of their last transition, which the workload's own bring along."""
     old = before.get("conditions") or []
     return [each if each.get("lastTransitionTime") else stamp(each, old, now) for each in wanted]
-
-
-def _observing(status: Object, workload: Object | None) -> Object:
-    generation = dig(workload or {}, "status", "observedGeneration")
-    return {**status, "observedGeneration": generation} if generation else status

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isvc.kube.errors import AlreadyExists, NotFound
-from isvc.kube.objects import Key, Object, name_of, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, generation_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONTROLLER_REVISIONS
-from isvc.serving.revisions import HISTORY_LABEL, generation_of, revision_of, revisions_of
+from isvc.serving.revisions import HISTORY_LABEL, revision_of, revisions_of
 from isvc.toolkit.client import Client
 
 

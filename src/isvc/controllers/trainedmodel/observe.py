@@ -12,6 +12,7 @@ from isvc.api.trainedmodel import TrainedModel
 from isvc.engine import kind as engine
 from isvc.engine.needs import Answers, Stored
 from isvc.kube.objects import Object
+from isvc.kube.readiness import is_ready
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
 from isvc.toolkit.cache import Reader
@@ -25,6 +26,7 @@ class Observed(engine.Observed):
 
     model: TrainedModel
     service: InferenceService | None
+    is_service_ready: bool
     siblings: tuple[TrainedModel, ...]
 
     @property
@@ -41,6 +43,7 @@ def observe(reader: Reader, raw: Object, answers: Answers, now: str) -> Observed
         raw=raw,
         model=model,
         service=None if service is None else read_other(InferenceService, with_model(service)),
+        is_service_ready=service is not None and is_ready(service),
         siblings=tuple(map(TrainedModel.decode, reader.list(TRAINED_MODELS, namespace))),
         answers=answers,
         now=now,

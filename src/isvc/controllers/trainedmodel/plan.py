@@ -18,7 +18,7 @@ from isvc.controllers.trainedmodel.observe import SHARD, Observed, model_config
 from isvc.engine.kind import Claim
 from isvc.engine.needs import Answers
 from isvc.engine.plan import ChildKey, Edit, Part, Plan, Retire, Stop, Want
-from isvc.kube.conditions import TRUE, ConditionSet
+from isvc.kube.conditions import ConditionSet
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.quantity import Quantity
 from isvc.kube.resource import CONFIG_MAPS
@@ -84,7 +84,7 @@ def problems(observed: Observed, service: InferenceService) -> Iterator[Stop]:
         message = "Inference Service does not have enough memory resources for Trained Model"
         remedy = "raise resources.limits.memory of its predictor, or lower spec.model.memory of its models"
         yield stop(MEMORY_AVAILABLE, "MemoryResourceNotAvailable", message, remedy)
-    if not any(each.type == "Ready" and each.status == TRUE for each in service.status.conditions):
+    if not observed.is_service_ready:
         message = "Inference Service needs to be ready before Trained Model can be ready"
         remedy = "isvc explain says why that service is not ready"
         yield stop(SERVICE_READY, "InferenceServiceNotReady", message, remedy)

@@ -34,6 +34,7 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
     for condition in (SERVICE_READY, MULTI_MODEL, MEMORY_AVAILABLE):
         stop = stops.get(condition)
         edit.mark(condition, *((FALSE, stop.reason, stop.message) if stop else (TRUE,)))
+    edit.fields["observedGeneration"] = observed.generation
     if edit.conditions.is_happy():
         edit.fields |= _addresses(observed.raw, service)
     waits = planned.stop is not None and planned.stop.waits

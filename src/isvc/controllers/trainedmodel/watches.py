@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.controllers.trainedmodel.kind import trained_models
 from isvc.engine.reconciler import Reconciler
-from isvc.kube import conditions
-from isvc.kube.objects import Key, Object, dig, namespace_of
+from isvc.kube.objects import Key, Object, dig, generation_of, namespace_of
+from isvc.kube.readiness import is_ready
 from isvc.serving.environment import Environment
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch
@@ -53,6 +53,5 @@ def _made_room(before: Object | None, after: Object | None) -> bool:
 
 def _relevant_state(service: Object | None) -> tuple[object, ...]:
     """Returns what a model's own status follows from."""
-    status = (service or {}).get("status") or {}
-    ready = conditions.is_true(status.get("conditions") or [], "Ready")
-    return ready, status.get("url"), status.get("address"), dig(service or {}, "metadata", "generation")
+    service = service or {}
+    return is_ready(service), dig(service, "status", "url"), dig(service, "status", "address"), generation_of(service)

@@ -15,9 +15,9 @@ from isvc.dashboard.views.rows import Place
 from isvc.insight.diagnosis.diagnose import diagnose
 from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding
-from isvc.insight.operations.readiness import is_ready
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object
+from isvc.kube.readiness import is_ready
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
 

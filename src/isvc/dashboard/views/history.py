@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isvc.insight.operations.history import History, difference, summary
-from isvc.kube.objects import dig
-from isvc.serving.revisions import generation_of
+from isvc.kube.objects import dig, generation_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ from typing import Final
 
 from isvc.api.annotations import is_stopped
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.insight.diagnosis.evidence import condition
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.insight.operations.kinds import SHORT
-from isvc.insight.operations.readiness import is_ready
 from isvc.kube.conditions import FALSE
 from isvc.kube.masking import mask_text
 from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.readiness import is_ready, readiness
 from isvc.kube.resource import Resource
 
 
@@ -93,13 +92,13 @@ def state(service: Object, findings: Sequence[Finding] | None) -> State:
         return State.READY
     if findings:
         return State.BROKEN if findings[0].level is Level.BLOCKS else State.STARTING
-    return State.BROKEN if condition(service, "Ready").get("status") == FALSE else State.STARTING
+    return State.BROKEN if readiness(service)["status"] == FALSE else State.STARTING
 
 
 def cause(service: Object, findings: Sequence[Finding] | None) -> str:
     if findings:
         return findings[0].message
-    ready = condition(service, "Ready")
+    ready = readiness(service)
     return mask_text(str(ready.get("message") or ready.get("reason") or ""))
 
 

@@ -15,6 +15,7 @@ from isvc.insight.diagnosis.evidence import Evidence, condition
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.kube.conditions import TRUE
 from isvc.kube.objects import dig
+from isvc.kube.readiness import READY
 
 Cause = Callable[[Evidence], Iterator[Finding]]
 
@@ -48,7 +49,6 @@ SUSPICIOUS: Final[tuple[Cause, ...]] = (
     workload.at_limit,
     traffic.gateway,
     service.bad_config,
-    service.not_reconciled,
     edits.children_outdated,
     edits.pods_outdated,
 )
@@ -85,12 +85,12 @@ def _is_going(evidence: Evidence) -> bool:
 
 def _conditions(evidence: Evidence) -> tuple[str, ...]:
     """The start of every chain: the condition that is not True."""
-    ready = condition(evidence.service, "Ready")
+    ready = condition(evidence.service, READY)
     if not ready or ready.get("status") == TRUE:
         return ()
     others = dig(evidence.service, "status", "conditions") or ()
     failing = [each for each in others if each.get("status") != TRUE and not each.get("severity")]
-    failing.sort(key=lambda each: (each["type"] in ("Ready", "IngressReady"), each["status"] != "False"))
+    failing.sort(key=lambda each: (each["type"] in (READY, "IngressReady"), each["status"] != "False"))
     shown = failing[0] if failing else ready
     reason = f" ({shown['reason']})" if shown.get("reason") else ""
     return (f"{evidence.kind} {evidence.name}: {shown['type']} is {shown['status']}{reason}",)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from isvc.engine.plan import Child
 from isvc.insight.diagnosis.finding import Finding
-from isvc.kube.conditions import TRUE, find
+from isvc.kube.conditions import find
 from isvc.kube.objects import Key, Object, dig, name_of, uid_of
+from isvc.kube.readiness import is_ready
 
 
 class Outdated(NamedTuple):
@@ -63,7 +64,7 @@ class Evidence:
 
     @property
     def is_ready(self) -> bool:
-        return condition(self.service, "Ready").get("status") == TRUE
+        return is_ready(self.service)
 
     def of_kind(self, kind: str) -> list[Object]:
         return [obj for obj in self.owned if obj.get("kind") == kind]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from isvc.api.codec import DecodeError
@@ -28,7 +27,7 @@ from isvc.serving.config import CONFIG_MAP
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import SystemClock, timestamp
+from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.reads import Read
 
 KINDS: Final[Mapping[str, Callable[[Reader, Environment], Kind[Any, Any]]]] = {
@@ -63,13 +62,11 @@ async def plan_for(client: Client, snapshot: Snapshot, service: Object) -> Inten
         return Intent()
     environment = Environment(system_namespace=snapshot.system_namespace)
     reads = READS[name](environment) if name in READS else ()
-    kind, clock = KINDS[name](snapshot.reader(reads), environment), SystemClock()
-    gatherer = Gatherer(_Looking(client), clock)
+    kind, gatherer = KINDS[name](snapshot.reader(reads), environment), Gatherer(_Looking(client), SystemClock())
     answers = gatherer.answers()
     try:
-        observe = partial(kind.observe, service, answers, timestamp(clock.now()))
-        observed = await gatherer.gather(observe, answers)
-        planned = await gatherer.gather(partial(kind.plan, observed), answers)
+        observed = await gatherer.observe(kind, service, answers)
+        planned = await gatherer.plan(kind, observed, answers)
     except Wait as wait:
         return _without_configuration(snapshot, str(wait))
     except DecodeError as error:

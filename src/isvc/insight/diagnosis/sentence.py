@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isvc.insight.diagnosis.finding import Finding, Level
-from isvc.kube.conditions import is_true
 from isvc.kube.objects import Object, dig
+from isvc.kube.readiness import is_ready
 
 
 def state(service: Object, findings: Sequence[Finding]) -> str:
     """Whether it is ready, and what keeps it from that, or is odd about it."""
     first = findings[0] if findings else None
-    if is_true(dig(service, "status", "conditions") or (), "Ready"):
+    if is_ready(service):
         ready = f"is ready at {dig(service, 'status', 'url')}"
         return f"{ready}, but {first.message}" if first else ready
     if first is None:

@@ -11,6 +11,7 @@ from isvc.insight.diagnosis.evidence import Evidence, condition
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.kube.conditions import TRUE
 from isvc.kube.objects import dig, is_being_deleted, name_of
+from isvc.kube.readiness import NOT_RECONCILED, READY, is_observed
 from isvc.serving.config import CONFIG_MAP
 
 _CALL_FAILED = re.compile(r'failed calling webhook "([^"]+)"')
@@ -88,23 +89,20 @@ def refusal(what: str, message: str) -> Finding:
 
 def not_reconciled(evidence: Evidence) -> Iterator[Finding]:
     """Nobody has looked at the service, or not since it was changed."""
-    status, generation = evidence.service.get("status") or {}, dig(evidence.service, "metadata", "generation") or 0
-    seen = status.get("observedGeneration")
     remedy = "see whether its controller manager runs, and what it logs"
-    if not status.get("conditions"):
-        yield Finding(
-            "NotReconciled", f"no controller has reported on {evidence.kind} {evidence.name} yet", remedy, Level.WAITS
-        )
-    elif seen and seen < generation:
+    if not dig(evidence.service, "status", "conditions"):
+        message = f"no controller has reported on {evidence.kind} {evidence.name} yet"
+        yield Finding(NOT_RECONCILED, message, remedy, Level.WAITS)
+    elif not is_observed(evidence.service):
         message = f"the controller has not seen the latest change of {evidence.kind} {evidence.name} yet"
-        yield Finding("NotReconciled", message, remedy, Level.WAITS)
+        yield Finding(NOT_RECONCILED, message, remedy, Level.WAITS)
 
 
 def condition_says(evidence: Evidence) -> Iterator[Finding]:
     """Repeats what the status says, where nothing else explains it."""
     conditions = dig(evidence.service, "status", "conditions") or ()
     failing = [each for each in conditions if each.get("status") != TRUE and not each.get("severity")]
-    failing.sort(key=lambda each: (each.get("type") == "Ready", each.get("status") != "False"))
+    failing.sort(key=lambda each: (each.get("type") == READY, each.get("status") != "False"))
     if failing and not evidence.is_ready:
         worst = failing[0]
         why = worst.get("message") or worst.get("reason") or "no reason is given"

@@ -7,7 +7,6 @@ configurations it refers to, and itself.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 import orjson
@@ -33,7 +32,6 @@ from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import timestamp
 
 SERVICE, CONFIG, DEFAULT, CONTROLLER = "service", "config", "default", "controller"
 _PREDICTOR: Final = "predictor"
@@ -142,9 +140,7 @@ def _with_default(field: Field) -> Field:
 async def effective_llm(simulation: Simulation, service: Object) -> list[Field]:
     kind = llm_inference_services(simulation.objects, simulation.options.environment)
     gatherer = Gatherer(simulation.client, simulation.clock)
-    answers = gatherer.answers()
-    observe = partial(kind.observe, service, answers, timestamp(simulation.clock.now()))
-    observed = await gatherer.gather(observe, answers)
+    observed = await gatherer.observe(kind, service, gatherer.answers())
     if not observed.combination.is_planned:
         raise Refused(observed.combination.message)
     merged = observed.merged

@@ -9,8 +9,8 @@ from isvc.api.resources import GROUP
 from isvc.insight.rendering.documents import Document
 from isvc.insight.simulation.kinds import KINDS
 from isvc.insight.simulation.simulation import Simulation
-from isvc.kube.conditions import find
 from isvc.kube.objects import GVK, Key, Object, dig
+from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
 
 
@@ -40,8 +40,7 @@ def unready(simulation: Simulation, resource: Resource, document: Object) -> str
     live = simulation.objects.get(resource, key.name, key.namespace)
     if live is None:
         return f"the controller deletes it: there is no InferenceService {dig(document, 'spec', 'inferenceService')}"
-    conditions = dig(live, "status", "conditions") or ()
-    if is_stopped(live) or (find(conditions, "Ready") or {}).get("status") == "True":
+    if is_stopped(live) or is_ready(live):
         return ""
     crashes = (str(each.error) for each in simulation.crashes if each.key == key)
     events = (
@@ -50,5 +49,6 @@ def unready(simulation: Simulation, resource: Resource, document: Object) -> str
         if (event.kind, event.key, event.type) == (resource.kind, key, "Warning")
     )
     failure = dig(live, "status", "modelStatus", "lastFailureInfo", "message")
+    conditions = dig(live, "status", "conditions") or ()
     said = (each["message"] for each in conditions if each.get("status") != "True" and each.get("message"))
     return next(filter(None, (*crashes, failure, *events, *said)), "it does not become ready")

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
-from isvc.kube.conditions import is_true
-from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.kube.objects import Key, Object, name_of, namespace_of
+from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
 from isvc.local.gateway.requests.target import Target
 from isvc.local.status_printer import Describe
@@ -38,6 +38,6 @@ async def why_unready(reader: Reader, describe: Describe, target: Target) -> str
     wanted = [target.route_host, *([path[0]] if path and target.is_this_machine else [])]
     for kind, address in ((kind, address) for kind in _KINDS for address in wanted):
         for service in reader.by_index(kind, ADDRESS_OF_SERVICE, address):
-            if not is_true(dig(service, "status", "conditions") or (), "Ready"):
+            if not is_ready(service):
                 return f"{kind.kind} {Key.of(service)} {await describe(service)}"
     return None

@@ -1,9 +1,15 @@
 import pytest
 
+from isvc.api.inferencegraph import InferenceGraphSpec
 from isvc.controllers.inferencegraph import status
-from isvc.engine.plan import Stop
+from isvc.controllers.inferencegraph.observe import Observed
+from isvc.engine.outcome import Outcome, Unchanged
+from isvc.engine.plan import ChildKey, Plan, Stop
 from isvc.kube import conditions
 from isvc.kube.conditions import is_true
+from isvc.kube.readiness import is_ready
+from isvc.kube.resource import DEPLOYMENTS
+from isvc.serving.config import Config
 
 EARLIER, NOW = "2026-01-01T00:00:00Z", "2026-02-02T00:00:00Z"
 
@@ -95,3 +101,25 @@ def test_what_was_wrong_with_the_graph_itself_is_withdrawn(reason):
     wrong = {"conditions": [{"type": "Ready", "status": "Unknown", "reason": reason, "message": "it was"}]}
     assert status.with_deployment(wrong, {"status": {}}, "http://u", NOW) == {}
     assert find(status.waiting(graph(wrong), MISSING, NOW), "Ready")["reason"] == "ServiceNotReady"
+
+
+def test_a_graph_is_ready_once_its_workload_has_seen_its_last_edit():
+    """The generation is the graph's own: an edit that leaves the workload as it is, is done at once."""
+
+    def folded(edited, generation, seen):
+        live = {"metadata": {"generation": generation}, "status": {**deployment("True")["status"]}}
+        live["status"]["observedGeneration"] = seen
+        outcome = Outcome({ChildKey(DEPLOYMENTS, "g", "ns"): Unchanged(live)}, namespace="ns")
+        observed = Observed(edited, InferenceGraphSpec(), Config(), {}, {}, True, "knative-serving", now=NOW)
+        return {**edited, "status": status.fold(observed, Plan(), outcome).status}
+
+    metadata = {"name": "g", "namespace": "ns", "annotations": {"serving.kserve.io/deploymentMode": "Standard"}}
+    made = folded({"metadata": {**metadata, "generation": 1}}, 1, 1)
+    assert is_ready(made)
+    edited = {**made, "metadata": {**metadata, "generation": 2}}
+    assert not is_ready(edited)
+    assert is_ready(folded(edited, 1, 1))
+    rolling = folded(edited, 2, 1)
+    assert not is_ready(rolling)
+    assert rolling["status"] == made["status"], "nothing new is known, and nothing is written"
+    assert is_ready(folded(rolling, 2, 2))

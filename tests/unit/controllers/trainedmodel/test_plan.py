@@ -14,6 +14,7 @@ from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Retire, Want
 from isvc.kube import conditions
 from isvc.kube.objects import Object
+from isvc.kube.readiness import is_ready
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -29,6 +30,12 @@ def service(*, ready=True, limit="1Gi", predictor=None):
             "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
         },
     }
+
+
+def edited(parent):
+    """Its controller has reported on the spec before."""
+    metadata = {**parent["metadata"], "generation": 2}
+    return {**parent, "metadata": metadata, "status": {**parent["status"], "observedGeneration": 1}}
 
 
 def model(name="north", memory="512Mi", *, admitted=False, deleting=False, status=None):
@@ -49,7 +56,8 @@ def observed(subject, parent, siblings=(), listed=None, now=NOW):
     typed = InferenceService.decode(parent) if parent else None
     others = tuple(map(TrainedModel.decode, siblings))
     answers = Answers({model_config("fleet", "ns"): listed})
-    return Observed(subject, TrainedModel.decode(subject), typed, others, answers=answers, now=now)
+    model, ready = TrainedModel.decode(subject), bool(parent and is_ready(parent))
+    return Observed(subject, model, typed, ready, others, answers=answers, now=now)
 
 
 @dataclass
@@ -118,9 +126,10 @@ def test_without_a_limit_in_the_service_nothing_fits():
     assert status_of(planned(model(), service(limit="")), "MemoryResourceAvailable") == "False"
 
 
-def test_an_unready_service_keeps_the_list_and_the_address_as_they_are():
+@pytest.mark.parametrize("parent", [service(ready=False), edited(service())], ids=["not ready", "edited since"])
+def test_an_unready_service_keeps_the_list_and_the_address_as_they_are(parent):
     before = {"url": "http://old", "conditions": []}
-    result = planned(model(status=before), service(ready=False), listed=["north"])
+    result = planned(model(status=before), parent, listed=["north"])
     assert result.models is None
     assert result.status["url"] == "http://old"
     assert status_of(result, "Ready") == "False"

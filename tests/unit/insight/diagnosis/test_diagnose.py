@@ -140,6 +140,12 @@ def test_nobody_has_looked_yet():
     assert causes(Evidence(service())) == ["NotReconciled"]
 
 
+def test_what_a_service_was_before_its_last_edit_does_not_count():
+    edited = service({"type": "Ready", "status": "True"}, generation=2)
+    edited["status"]["observedGeneration"] = 1
+    assert causes(Evidence(edited)) == ["NotReconciled"]
+
+
 @pytest.mark.parametrize(
     ("message", "cause"),
     [

@@ -79,8 +79,7 @@ def fold_status(observed: Observed, planned: Planned, outcome: Outcome) -> Objec
         builders.workload.report_model(edit, predictor, observed.pods, live)
     if stop is not None and stop.part != SHARED and reached != _COMPONENTS:
         _halt(edit, stop)
-    edit.fields["deploymentMode"] = observed.mode.value
-    edit.fields["observedGeneration"] = observed.generation
+    edit.fields |= {"deploymentMode": observed.mode.value, "observedGeneration": observed.generation}
     return explained(edit.result(), Situation(observed, planned, stop))
 
 
@@ -88,7 +87,7 @@ def _report_mode(observed: Observed, stop: ServiceStop | None) -> Object:
     """Returns the status of a service that is not ours to deploy, or cannot be: its mode, and why."""
     edit = StatusEdit(unexplained(observed.status), observed.now)
     edit.initialize()
-    edit.fields["deploymentMode"] = observed.mode.value
+    edit.fields |= {"deploymentMode": observed.mode.value, "observedGeneration": observed.generation}
     return explained(edit.result(), Situation(observed, stop=stop))
 
 

@@ -20,7 +20,7 @@ from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Plan
 from isvc.engine.status import StatusEditor
 from isvc.kube.conditions import FALSE, TRUE, ConditionSet, is_true
-from isvc.kube.objects import Key, Object, dig, finalizers_of
+from isvc.kube.objects import Key, Object, finalizers_of, generation_of
 from isvc.kube.patch import merge_patch
 from isvc.serving.environment import Environment
 from isvc.serving.llm.gojson import rewrite_spec
@@ -100,7 +100,7 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
 def status_of(raw: Object, users: list[Key], now: str, reason: str = "InUse", problem: str = "") -> Object:
     """`reason` is given for a configuration that is in use."""
     edit = StatusEditor(CONDITIONS, raw.get("status") or {}, now)
-    edit.fields["observedGeneration"] = int(dig(raw, "metadata", "generation") or 0)
+    edit.fields["observedGeneration"] = generation_of(raw)
     edit.fields["referencedBy"] = [{"name": user.name, "namespace": user.namespace} for user in users]
     if users:
         edit.mark(IN_USE, TRUE, reason, f"referenced by {len(users)} LLMInferenceService(s)")
@@ -113,5 +113,5 @@ def status_of(raw: Object, users: list[Key], now: str, reason: str = "InUse", pr
 def _is_good(raw: Object) -> bool:
     """Returns whether the spec was looked at before, and has not changed since."""
     status = raw.get("status") or {}
-    is_known = status.get("observedGeneration") == dig(raw, "metadata", "generation")
+    is_known = status.get("observedGeneration") == generation_of(raw)
     return is_known and is_true(status.get("conditions") or (), "Ready")
