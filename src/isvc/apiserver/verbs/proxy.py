@@ -73,9 +73,9 @@ def _request(api: Api, call: Call, backend: Backend) -> bytes:
     headers["X-Forwarded-Uri"] = quote(request.path, _PATH_CHARACTERS)
     if not backend.tunnel:
         headers["Authorization"] = api.nodes.authorization
-    headers["Connection"] = "Upgrade" if "upgrade" in request.headers else "close"
     if "upgrade" in request.headers:
-        headers["Upgrade"] = request.headers["upgrade"]
+        headers["Connection"], headers["Upgrade"] = "Upgrade", request.headers["upgrade"]
+    # Else the connection stays open: TLS within TLS loses what a slow reader has not taken when its peer closes.
     path = quote(target.rest or "/", _PATH_CHARACTERS) + (f"?{request.query_string}" if request.query_string else "")
     body = request.body if request.body or request.method in ("POST", "PUT", "PATCH") else None
     try:
