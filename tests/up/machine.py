@@ -124,6 +124,16 @@ class Machine:
         json_type = ("-H", "Content-Type: application/json")
         return json.loads(self.run("curl", "-sS", *json_type, f"{url}/v1/models/{name}:predict", "-d", body))
 
+    @contextmanager
+    def programs_of_images(self, programs: dict[str, Object]) -> Iterator[None]:
+        """Adds programs to the table of this home; the suites that share it find it as it was."""
+        table = self.home / "images.yaml"
+        table.write_text(json.dumps({"images": programs}))
+        try:
+            yield
+        finally:
+            table.unlink()
+
     def processes(self, word: bytes = b"") -> list[int]:
         """Every process that was started by this home, however it is related to it, with this in its command line."""
         marks = (f"ISVC_HOME={self.home}".encode(), str(self.home / "pods").encode())

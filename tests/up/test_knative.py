@@ -128,12 +128,10 @@ def test_an_image_that_nothing_here_runs_is_told_by_every_kind_of_knative(here):
     assert told["RoutesReady"] == told["Ready"]
     assert told["Ready"][0] == "RevisionMissing"
 
-    (here.home / "images.yaml").write_text(
-        "images: {example.com/nobody/knows: {command: [python, -m, http.server, '{port}']}}"
-    )
-    until(lambda: failing("ksvc") == {} and here.get("ksvc", "unknown-image")["status"]["conditions"], "no cause")
-    here.kubectl("wait", "ksvc/unknown-image", "--for=condition=Ready", "--timeout=60s")
-    here.kubectl("delete", "ksvc", "unknown-image")
+    with here.programs_of_images({container["image"]: {"command": ["python", "-m", "http.server", "{port}"]}}):
+        until(lambda: failing("ksvc") == {} and here.get("ksvc", "unknown-image")["status"]["conditions"], "no cause")
+        here.kubectl("wait", "ksvc/unknown-image", "--for=condition=Ready", "--timeout=60s")
+        here.kubectl("delete", "ksvc", "unknown-image")
 
 
 def in_knative_mode(manifests: str) -> str:

@@ -151,8 +151,8 @@ def test_what_is_missing_is_waited_for(here):
     stranger["spec"]["containers"][0] = {"name": "c", "image": "example.com/team/stranger:1", "args": ["hello"]}
     here.apply(stranger)
     until(lambda: "images.yaml" in str(container(here, "stranger").get("state", {}).get("waiting", {}).get("message")))
-    (here.home / "images.yaml").write_text("images: {team/stranger: {command: [echo]}}")
-    until(lambda: status(here, "stranger").get("phase") == "Succeeded", "the pod to run")
+    with here.programs_of_images({"team/stranger": {"command": ["echo"]}}):
+        until(lambda: status(here, "stranger").get("phase") == "Succeeded", "the pod to run")
     assert here.kubectl("logs", "stranger") == "hello\n"
     here.kubectl("delete", "pod", "waiter", "stranger")
 
@@ -220,13 +220,13 @@ def test_a_port_in_use_is_told(here):
             f"--http_port={taken.getsockname()[1]}",
             "--host=127.0.0.1",
         ]
-        table = {"images": {"example.com/fixed": {"command": [*program, "--model_class=isvc.pods.modelserver:Model"]}}}
-        (here.home / "images.yaml").write_text(json.dumps(table))
+        command = [*program, "--model_class=isvc.pods.modelserver:Model"]
         fixed = service("fixed", "")
         fixed["spec"]["predictor"] = {"containers": [{"name": "kserve-container", "image": "example.com/fixed"}]}
-        here.apply(fixed)
-        until(lambda: "cannot listen on port" in failure(here, "fixed"), "the reason in the status")
-        assert "cannot listen on port" in here.kubectl("describe", "isvc", "fixed")
+        with here.programs_of_images({"example.com/fixed": {"command": command}}):
+            here.apply(fixed)
+            until(lambda: "cannot listen on port" in failure(here, "fixed"), "the reason in the status")
+            assert "cannot listen on port" in here.kubectl("describe", "isvc", "fixed")
     here.kubectl("delete", "isvc", "fixed")
 
 
