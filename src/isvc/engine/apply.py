@@ -78,7 +78,7 @@ class Engine:
         return outcome
 
     async def _settle_part(self, owner: Object, part: Part, outcome: Outcome) -> Refusal | None:
-        """Apply the children and edits of a part up to the first that is refused."""
+        """Applies the children and edits of a part up to the first that is refused."""
         if not isinstance(part.answer, Want):
             return None
         for child in part.answer.children:
@@ -119,7 +119,7 @@ class Engine:
             return Rejected(error)
 
     async def _missed(self, child: Child) -> Object | None:
-        """A child that we wrote once and the cache does not show: it may be gone, or not be mirrored at all."""
+        """Returns a child that we wrote once and the cache does not show: it may be gone, or not be mirrored at all."""
         return await self._read(*child.key) if child.key in self._seen else None
 
     async def _read(self, resource: Resource, name: str, namespace: str) -> Object | None:
@@ -155,7 +155,7 @@ class Engine:
         return Updated(updated, repaired=seen is not None)
 
     async def _inherit(self, owner: Object, child: Child, live: Object) -> Result:
-        """Adopt a child of an owner that was deleted and created anew, before the garbage collector comes for it.
+        """Adopts a child of an owner that was deleted and created anew, before the garbage collector comes for it.
 
         It counts as repaired: what was observed of this owner's children did not have it yet.
         """
@@ -167,7 +167,7 @@ class Engine:
         return Updated(result.live, repaired=True) if isinstance(result, Updated | Unchanged) else result
 
     async def _is_unchanged(self, owner: Object, compared: Comparison) -> bool:
-        """Whether an update of a child that we do not remember would change nothing.
+        """Returns whether an update of a child that we do not remember would change nothing.
 
         It may have more than we ask for because a webhook added it, or because we asked for it before a restart. Only
         the API server knows, and a dry run asks it.
@@ -191,7 +191,7 @@ class Engine:
     # -- entries in objects of several owners -----------------------------------------------------------------------
 
     async def _edit(self, owner: Object, edit: Edit) -> Created | Updated | Unchanged | Rejected | None:
-        """Ask for the change that is lacking, and again on the newest version when somebody else was faster."""
+        """Asks for the change that is lacking, and again on the newest version when somebody else was faster."""
         (resource, name, namespace), live = edit.key, edit.live
         for attempt in range(_MOST_CONFLICTS):
             change = edit.change(live)
@@ -221,7 +221,7 @@ class Engine:
     def _surplus(
         self, owner: Object, part: Part, plan: Plan, wanted: frozenset[ChildKey]
     ) -> Iterator[tuple[Resource, Object]]:
-        """Children of the owner that the part covers and nobody wants."""
+        """Yields children of the owner that the part covers and nobody wants."""
         for key in self._owned(owner, part):
             if key not in wanted and not plan.holds(key.resource, key.name):
                 live = self._memory.get(*key)
@@ -254,7 +254,7 @@ class Engine:
 
 
 def is_taken(owner: Object, child: Child, live: Object) -> bool:
-    """Whether somebody else's object has the name of the child."""
+    """Returns whether somebody else's object has the name of the child."""
     if child.labels is not None:
         return not child.labels.items() <= labels_of(live).items()
     return child.owned and not is_left_by_namesake(live, owner) and not is_controlled_by(live, uid_of(owner))

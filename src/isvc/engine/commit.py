@@ -34,7 +34,7 @@ class Commit:
         self._memory = memory
 
     async def status(self, resource: Resource, owner: Object, status: Object) -> Object | None:
-        """Write the status if it differs from the owner's; the written owner, or None if there was nothing to write.
+        """Writes the status if it differs from the owner's; returns the written owner, or None without a write.
 
         The write replaces the status that was read: a Conflict is raised when the owner has changed since.
         """
@@ -58,7 +58,7 @@ class Commit:
         labels: Mapping[str, str] | None = None,
         spec: Object | None = None,
     ) -> Object | None:
-        """Give the owner these finalizers and, beside its others, these labels; None if it has all of them.
+        """Gives the owner these finalizers and, beside its others, these labels; None if it has all of them.
 
         A patch of the spec goes with that write, and causes none of its own.
         """

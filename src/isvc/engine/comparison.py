@@ -86,7 +86,7 @@ class Comparison:
         return _digest([_compared(self.child, self.live), sorted(self.leftovers)])
 
     def replacement(self, owner: Object) -> Object:
-        """The manifest as an update: with the live object's identity, and with what others own as it is."""
+        """Returns the manifest as an update: with the live object's identity, and with what others own as it is."""
         body = deep_copy(self.child.manifest)
         metadata, before = body["metadata"], self.live["metadata"]
         metadata |= {key: before[key] for key in _FROM_LIVE if before.get(key)}
@@ -101,7 +101,7 @@ class Comparison:
         return body
 
     def _of_others(self, name: str) -> Object:
-        """Labels or annotations of others that stay: all where the policy retains them, else those of Kubernetes."""
+        """Returns labels or annotations of others that stay: all that the policy retains, else Kubernetes'."""
         present: Object = self.live["metadata"].get(name) or {}
         ours, retained = self._set_by_us(name), self.child.policy.retains(f"metadata.{name}")
         return {
@@ -111,7 +111,7 @@ class Comparison:
         }
 
     def _set_by_us(self, name: str) -> set[str]:
-        """The keys of labels or annotations that our field manager set, of those that are there."""
+        """Returns the keys of labels or annotations that our field manager set, of those that are there."""
         metadata = self.live["metadata"]
         claimed: set[str] = set()
         for entry in metadata.get("managedFields") or ():
@@ -132,7 +132,7 @@ def owners(owner: Object, child: Child, live: Object) -> list[Object]:
 
 
 def _compared(child: Child, obj: Object) -> dict[str, Any]:
-    """The parts of an object that decide whether an update is due, by path, without the fields that are ignored."""
+    """Returns the parts of an object that decide whether an update is due, by path, without ignored fields."""
     paths = child.policy.compare
     if paths is None:
         paths = tuple(key for key in child.manifest if key not in ("apiVersion", "kind", "metadata", "status"))

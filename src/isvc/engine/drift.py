@@ -23,7 +23,7 @@ _FREE: Final = frozenset(
 def drifted(
     live: Any, desired: Any, known: Known = NOTHING, *, exact: bool = False, field: str = "", parent: str = ""
 ) -> bool:
-    """Whether the live value is something else than what the API server makes of the desired one."""
+    """Returns whether the live value is something else than what the API server makes of the desired one."""
     if isinstance(desired, dict):
         if live is not None and not isinstance(live, dict):
             return True
@@ -51,7 +51,7 @@ def drifted(
 
 
 def is_filled_in(value: Any, known: Known, exact: bool, field: str, parent: str) -> bool:
-    """Whether the API server, or a webhook that is known, could have set this by itself."""
+    """Returns whether the API server, or a webhook that is known, could have set this by itself."""
     if value in (None, {}, []):
         return True
     if value == known.value and type(value) is type(known.value):

@@ -22,7 +22,7 @@ class Event(NamedTuple):
 
 
 def child_events(outcome: Outcome) -> Iterator[Event]:
-    """What happened to an object's children, in as few events as possible: one for each kind of change."""
+    """Yields what happened to an object's children, in as few events as possible: one for each kind of change."""
     for reason, change in _CHANGES.items():
         children = [key for key, result in outcome.results.items() if isinstance(result, change)]
         if children:
@@ -39,7 +39,7 @@ def readiness_events(
     because: Sequence[str] = (),
     not_ready: Collection[str] = (FALSE,),
 ) -> Iterator[Event]:
-    """One event when an object becomes ready, and one when its Ready condition then becomes one of `not_ready`."""
+    """Yields one event when an object becomes ready, and one when Ready then becomes one of `not_ready`."""
     was, now = (status.get("conditions") or () for status in (before, after))
     ready = (find(now, "Ready") or {}).get("status", UNKNOWN)
     if not is_true(was, "Ready"):
@@ -51,7 +51,7 @@ def readiness_events(
 
 
 def failing(status: Object) -> list[str]:
-    """The conditions that are False, the Ready condition among them."""
+    """Returns the conditions that are False, the Ready condition among them."""
     return [condition["type"] for condition in status.get("conditions") or () if condition.get("status") == FALSE]
 
 

@@ -39,7 +39,7 @@ class Gatherer:
         self._under_way: dict[Need[Any], asyncio.Task[Any]] = {}
 
     def answers(self) -> Answers:
-        """What is known at the start of a decision: whatever was found out for others and still holds."""
+        """Returns what is known at the start of a decision: whatever was found out for others and still holds."""
         return Answers(recall=self._recall)
 
     async def observe(self, kind: Kind[O, P], raw: Object, answers: Answers) -> O:

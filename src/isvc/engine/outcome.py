@@ -73,7 +73,10 @@ class Outcome:
     earlier: tuple[Outcome, ...] = ()
 
     def live(self, resource: Resource, name: str, namespace: str | None = None) -> Object | None:
-        """The object as the API server has it now, if the plan touched it; in the owner's namespace unless said."""
+        """Returns the object as the API server has it now, if the plan touched it.
+
+        Without a namespace it is looked for in the owner's.
+        """
         place = self.namespace if namespace is None else namespace
         result = self.results.get(ChildKey(resource, name, place if resource.namespaced else ""))
         return result.live if isinstance(result, Created | Updated | Unchanged) else None

@@ -27,7 +27,7 @@ def put(obj: Object, path: str, value: Any) -> None:
 
 
 def without(value: Any, path: Sequence[str]) -> Any:
-    """The value without what the steps lead to; what is not on the way there is shared."""
+    """Returns the value without what the steps lead to; what is not on the way there is shared."""
     step = path[0]
     if not isinstance(value, dict) or step not in value:
         return value

@@ -149,5 +149,5 @@ class Plan:
         return frozenset(child.key for child in self.wanted())
 
     def holds(self, resource: Resource, name: str) -> bool:
-        """Whether the object may belong to a part that cannot be decided yet."""
+        """Returns whether the object may belong to a part that cannot be decided yet."""
         return any(isinstance(part.answer, Hold) and part.covers(resource, name) for part in self.parts)

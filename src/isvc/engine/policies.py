@@ -56,7 +56,7 @@ class WritePolicy:
         return self.compare is None or path in self.retain
 
     def withdraws(self, path: str) -> bool:
-        """Whether an entry of this map that we set once and no longer want makes an update due."""
+        """Returns whether an entry of this map that we set once and no longer want makes an update due."""
         return self.compare is None or (path in self.require and path in self.retain)
 
 

@@ -81,7 +81,10 @@ class Reconciler(Generic[O, P]):
         return result
 
     async def _converge(self, raw: Object) -> Report | Result | None:
-        """Everything but reporting. What was observed and planned is freed here: a status write may have to wait."""
+        """Does everything but reporting.
+
+        What was observed and planned is freed here: a status write may have to wait.
+        """
         kind, key, answers = self.kind, Key.of(raw), self._gatherer.answers()
         if pause := self._pauses.left(key, LOOK):
             return Result(requeue_after=pause)
@@ -106,7 +109,7 @@ class Reconciler(Generic[O, P]):
     # -- steps ------------------------------------------------------------------------------------------------------
 
     async def _claim(self, raw: Object, observed: O) -> Object:
-        """The object with its finalizer, and with what else it has to carry."""
+        """Returns the object with its finalizer, and with what else it has to carry."""
         claim, kind = self.kind.claim(observed), self.kind
         if claim is None:
             return raw
@@ -165,7 +168,7 @@ class Reconciler(Generic[O, P]):
                 await self._reporter.publish(*self._report_problem(raw, UNKNOWN, "InternalError", message))
 
     def _readable_status(self, raw: Object) -> Object:
-        """The status to start from; one that is itself malformed starts over."""
+        """Returns the status to start from; one that is itself malformed starts over."""
         status: Object = raw.get("status") or {}
         try:
             decode(self.kind.api_type, {"metadata": {}, "status": status})
@@ -189,7 +192,7 @@ class Reconciler(Generic[O, P]):
 
 
 def _with_sound_conditions(raw: Object) -> Object:
-    """The object; a status with conditions that are none starts over, so that nobody trips over them."""
+    """Returns the object; a status with conditions that are none starts over, so that nobody trips over them."""
     status = raw.get("status") or {}
     conditions = status.get("conditions") or [] if isinstance(status, dict) else None
     is_sound = isinstance(conditions, list) and all(isinstance(each, dict) and each.get("type") for each in conditions)

@@ -64,7 +64,7 @@ class Reporter(Generic[O, P]):
 
 
 def is_urgent(before: Object, after: Object) -> bool:
-    """Whether the difference between two statuses is more than one more piece being ready."""
+    """Returns whether the difference between two statuses is more than one more piece being ready."""
     if before.get("observedGeneration") != after.get("observedGeneration"):
         return True
     was, now = before.get("conditions") or (), after.get("conditions") or ()

@@ -16,7 +16,7 @@ class StatusEditor:
         self.conditions = kinds.edit(status.get("conditions") or (), now)
 
     def initialize(self) -> None:
-        """Give the conditions their first status, unless they have one."""
+        """Gives the conditions their first status, unless they have one."""
         if self.conditions.get(self._kinds.happy) is None:
             self.conditions.initialize()
 
@@ -32,12 +32,12 @@ class StatusEditor:
         return self.conditions.status(condition) == TRUE
 
     def reset(self, *retained: str) -> None:
-        """Forget all conditions, and all fields but the retained ones."""
+        """Forgets all conditions, and all fields but the retained ones."""
         self.fields = {field: self.fields[field] for field in retained if self.fields.get(field)}
         self.conditions = self._kinds.edit((), self._now)
 
     def result(self) -> Object:
-        """The new status; fields that say nothing are left out."""
+        """Returns the new status; fields that say nothing are left out."""
         status = {key: value for key, value in self.fields.items() if value not in (None, "", {}, [])}
         if conditions := self.conditions.result():
             status["conditions"] = conditions
