@@ -4,23 +4,25 @@
 
 One nginx with one worker is the server behind both, and h2load asks. `--before` measures an older gateway in the same
 run. Programs are downloaded with apt-get into the user's cache, and installed nowhere. CPU time is what one request
-costs the gateway's process: a busy machine makes the clock lie.
+costs the gateway's processes: a busy machine makes the clock lie.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isvc" / "bench-gateway"
@@ -175,7 +177,9 @@ def main() -> None:
         rows = [("gateway", gateway(stack, ROOT / "src", ports, ports["now"]), ports["now"], ports["now"])]
         if args.before:
             source = older(stack, args.before)
-            rows.insert(0, (args.before[:12], gateway(stack, source, ports, ports["before"]), ports["before"], 0))
+            rows.insert(
+                0, (args.before[:12], gateway(stack, source, ports, ports["before"]), ports["before"], ports["before"])
+            )
         rows.append(("nginx", proxy, ports["http1_proxy"], ports["http2_proxy"]))
         for name, process, port, _ in rows:
             wait_for(name, process, port)
@@ -195,45 +199,93 @@ def main() -> None:
 
 
 def serve(port: int, http1: int, http2: int) -> None:
-    """The gateway alone, in front of one server of each protocol."""
+    """Runs the gateway alone, in front of one server of each protocol."""
     import uvloop
 
+    try:
+        from isvc.local.gateway.gateway import Gateway  # noqa: F401
+    except ImportError:  # a revision in which the gateway was a Python program
+        uvloop.run(serve_python(port, http1, http2))
+    else:
+        uvloop.run(serve_envoy(port, http1, http2))
+
+
+def objects(http1: int, http2: int) -> tuple[list[Any], list[Any], Any]:
+    """Returns Services, their EndpointSlices, and the Ingress that leads to them."""
+    services, slices, paths = [], [], []
+    for name, behind, path in (
+        ("plain", http1, "/v2/.*"),
+        ("grpc", http2, "/inference.GRPCInferenceService/.*"),
+    ):
+        metadata = {"name": name, "namespace": "default", "labels": {"kubernetes.io/service-name": name}}
+        app_protocol = {"appProtocol": "kubernetes.io/h2c"} if name == "grpc" else {}
+        services.append({"metadata": metadata, "spec": {"ports": [{"port": 80, "name": "p", **app_protocol}]}})
+        endpoints = [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}]
+        slices.append({"metadata": metadata, "ports": [{"name": "p", "port": behind}], "endpoints": endpoints})
+        backend = {"service": {"name": name, "port": {"number": 80}}}
+        paths.append({"path": path, "pathType": "ImplementationSpecific", "backend": backend})
+    ingress = {"metadata": {"name": "i", "namespace": "default"}, "spec": {"rules": [{"http": {"paths": paths}}]}}
+    return services, slices, ingress
+
+
+async def serve_envoy(port: int, http1: int, http2: int) -> None:
+    from tests.ports import free_port
+
+    from isvc.kube.objects import Key
     from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
-    from isvc.local.gateway.endpoints.backends import Backends
-    from isvc.local.gateway.guard import Guard
-    from isvc.local.gateway.proxy import Proxy
-    from isvc.local.gateway.routes.table import RouteTable
-    from isvc.local.gateway.server import READS
+    from isvc.local.gateway.backends import Target
+    from isvc.local.gateway.gateway import Gateway, Settings
+    from isvc.local.gateway.watching import READS
+    from isvc.local.node.processes.process import Reaper
     from isvc.toolkit.memory import MemoryReader
 
-    async def run() -> None:
-        reader = MemoryReader(reads=READS)
-        for name, behind in (("plain", http1), ("grpc", http2)):
-            metadata = {"name": name, "namespace": "default", "labels": {"kubernetes.io/service-name": name}}
-            reader.put(SERVICES, {"metadata": metadata, "spec": {"ports": [{"port": 80, "name": "p"}]}})
-            endpoints = [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}]
-            ports = [{"name": "p", "port": behind}]
-            reader.put(ENDPOINT_SLICES, {"metadata": metadata, "ports": ports, "endpoints": endpoints})
-        paths = [
-            {
-                "path": path,
-                "pathType": "ImplementationSpecific",
-                "backend": {"service": {"name": name, "port": {"number": 80}}},
-            }
-            for name, path in (("plain", "/v2/.*"), ("grpc", "/inference.GRPCInferenceService/.*"))
-        ]
-        ingress = {"metadata": {"name": "i", "namespace": "default"}, "spec": {"rules": [{"http": {"paths": paths}}]}}
-        table = RouteTable.build([ingress])
-        proxy = Proxy(lambda: table, Backends(reader), Guard())
-        try:
-            from isvc.local.gateway.listener import Listener
-        except ImportError:  # an older one
-            await asyncio.get_running_loop().create_server(proxy.server(), "127.0.0.1", port)
-        else:
-            await Listener(proxy).listen("127.0.0.1", port)
-        await asyncio.Event().wait()
+    async def nobody_knows(host: str, path: str) -> None:
+        return None
 
-    uvloop.run(run())
+    reader = MemoryReader(reads=READS)
+    services, slices, ingress = objects(http1, http2)
+    with tempfile.TemporaryDirectory() as folder:
+        reaper = Reaper(Path(folder) / "processes")
+        reaper.start()
+        gateway = Gateway(
+            reader,
+            Settings(port, free_port()),
+            folder=Path(folder) / "run",
+            log_file=Path(folder) / "log",
+            reaper=reaper,
+            why_unready=nobody_knows,
+        )
+        for service, endpoint_slice in zip(services, slices, strict=True):
+            reader.put(SERVICES, service)
+            reader.put(ENDPOINT_SLICES, endpoint_slice)
+            gateway.backends.changed(Target(Key.of(service)))
+        gateway.table.put_ingress(Key.of(ingress), ingress)
+        ended = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+        await gateway.start()
+        await ended.wait()
+        await gateway.close()
+        reaper.stop()
+
+
+async def serve_python(port: int, http1: int, http2: int) -> None:
+    modules = {
+        name: importlib.import_module(f"isvc.local.gateway.{name}")
+        for name in ("endpoints.backends", "guard", "listener", "proxy", "routes.table", "server")
+    }
+    from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
+    from isvc.toolkit.memory import MemoryReader
+
+    reader = MemoryReader(reads=modules["server"].READS)
+    services, slices, ingress = objects(http1, http2)
+    for service, endpoint_slice in zip(services, slices, strict=True):
+        reader.put(SERVICES, service)
+        reader.put(ENDPOINT_SLICES, endpoint_slice)
+    table = modules["routes.table"].RouteTable.build([ingress])
+    backends = modules["endpoints.backends"].Backends(reader)
+    proxy = modules["proxy"].Proxy(lambda: table, backends, modules["guard"].Guard())
+    await modules["listener"].Listener(proxy).listen("127.0.0.1", port)
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def test_routes_of_both_kinds_are_served(here):
     until(
         lambda: f"Service {here.namespace}/nobody does not exist" in head_of(here, "/old", "moved.localhost"), "a rule"
     )
-    assert "Location: http://moved.localhost/new/x" in head_of(here, "/old/x", "moved.localhost", "Version: 2")
+    assert "location: http://moved.localhost/new/x" in head_of(here, "/old/x", "moved.localhost", "Version: 2")
     [parent] = here.get("httproute", "moved")["status"]["parents"]
     assert {each["type"]: each["status"] for each in parent["conditions"]} == {
         "Accepted": "True",

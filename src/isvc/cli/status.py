@@ -29,6 +29,9 @@ def command() -> None:
     click.echo(
         f"  API server  {running.api_server}\n  gateway     {running.gateway}\n  kubeconfig  {running.kubeconfig}"
     )
+    if running.gateway_restarts:
+        times = f"{running.gateway_restarts} time{'s' if running.gateway_restarts != 1 else ''}"
+        click.echo(f"              Envoy died, and was started again {times}, last at {running.gateway_restarted}")
     if running.gateway_tls:
         click.echo(f"  with TLS    {running.gateway_tls}")
     if running.dashboard:

@@ -73,6 +73,7 @@ def command(
     from isvc.local.choices import Choices
     from isvc.local.home import AlreadyRunning, Home
 
+    _check_envoy()
     if sandbox:
         _check_sandbox()
     home = Home.default()
@@ -106,6 +107,16 @@ def command(
         sys.exit(1)
 
 
+def _check_envoy() -> None:
+    """Refuse to start where there is no gateway for this platform."""
+    from isvc.local.gateway.process import NoEnvoy, find_envoy
+
+    try:
+        find_envoy()
+    except NoEnvoy as error:
+        raise click.ClickException(str(error)) from None
+
+
 def _check_sandbox() -> None:
     """Refuses to start without the sandbox that was asked for, and says what this kernel leaves out."""
     from isvc.local.node.sandbox.policy import shortcomings, why_not
@@ -118,7 +129,7 @@ def _check_sandbox() -> None:
 
 async def _up(home: Home, choices: Choices, wanted: Wanted | None) -> int:
     from isvc.kube.errors import ApiError
-    from isvc.local.api_server import DidNotStart
+    from isvc.local.child import DidNotStart
     from isvc.local.stack import PortBusy, Stack
     from isvc.local.status_printer import StatusPrinter
     from isvc.toolkit.clock import SystemClock

@@ -20,31 +20,18 @@ class BadPattern(ValueError):
     """It is no regular expression; says which, and why."""
 
 
-class FullMatch:
-    """Whether a regular expression matches a text from its beginning to its end."""
-
-    def __init__(self, pattern: str) -> None:
-        _check(pattern)
-        self._compiled = re2.Set.FullMatchSet(_QUIET)
-        self._compiled.Add(pattern)
-        self._compiled.Compile()
-
-    def __call__(self, text: str) -> bool:
-        return bool(self._compiled.Match(_bytes(text)))
+def check(pattern: str) -> None:
+    """Raises BadPattern for what is no regular expression."""
+    if problem := problem_with(pattern):
+        raise BadPattern(f'"{pattern}": {problem}')
 
 
-class Replacement:
-    r"""A text with everything replaced that a regular expression finds; `\1` is what its first group matched."""
-
-    def __init__(self, pattern: str, new: str) -> None:
-        _check(pattern)
-        self._compiled, self._new = re2.compile(pattern.encode(), _QUIET), new.encode()
-        if any(int(group) > self._compiled.groups for group in re.findall(r"\\(\d)", new)):
-            raise BadPattern(f'"{new}" names a group that "{pattern}" does not have')
-
-    def __call__(self, text: str) -> str:
-        replaced: bytes = self._compiled.sub(self._new, _bytes(text))
-        return replaced.decode(errors="surrogatepass")
+def check_replacement(pattern: str, new: str) -> None:
+    r"""Raises BadPattern where `new` cannot replace what the pattern finds; `\1` in it is the first group."""
+    check(pattern)
+    groups = re2.compile(pattern.encode(), _QUIET).groups
+    if any(int(group) > groups for group in re.findall(r"\\(\d)", new)):
+        raise BadPattern(f'"{new}" names a group that "{pattern}" does not have')
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -70,16 +57,6 @@ def find_all(pattern: str, text: str) -> list[str]:
         return [found[0] for found in re2.finditer(pattern, text, _QUIET)]
     except re2.error:
         raise ValueError(f"error parsing regexp: {problem_with(pattern)}") from None
-
-
-def _check(pattern: str) -> None:
-    if problem := problem_with(pattern):
-        raise BadPattern(f'"{pattern}": {problem}')
-
-
-def _bytes(text: str) -> bytes:
-    """Encodes lone surrogates, which stand for bytes of a request that are no UTF-8, like other characters."""
-    return text.encode(errors="surrogatepass")
 
 
 @lru_cache(maxsize=1024)

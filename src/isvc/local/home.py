@@ -38,6 +38,8 @@ class Running:
     started: str
     dashboard: str = ""  # a link that lets in whoever has it
     gateway_tls: str = ""
+    gateway_restarts: int = 0  # of Envoy, which had died
+    gateway_restarted: str = ""  # when that was last
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,11 @@ class Home:
     def tls(self) -> Path:
         """The authority of the gateway's certificates."""
         return self.root / "tls"
+
+    @property
+    def gateway(self) -> Path:
+        """The sockets by which we and Envoy reach each other."""
+        return self.root / "run" / "gateway"
 
     @property
     def logs(self) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -15,11 +17,12 @@ from isvc.local.causes import Causes
 from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
 from isvc.local.controllers import controllers, gateways, inference_pools
-from isvc.local.gateway.access_log import AccessLog
-from isvc.local.gateway.endpoints.backends import Endpoint
-from isvc.local.gateway.guard import Guard
-from isvc.local.gateway.server import Gateway
+from isvc.local.gateway.endpoints.endpoint import Endpoint
+from isvc.local.gateway.envoy.listeners import TERMINAL, Front
+from isvc.local.gateway.gateway import Gateway, Settings
 from isvc.local.gateway.tls import Certificates
+from isvc.local.gateway.unready import why_unready
+from isvc.local.gateway.watching import Watcher
 from isvc.local.home import Home
 from isvc.local.install import conversions, install, install_webhooks
 from isvc.local.install.gateway import GATEWAY_NAME
@@ -44,10 +47,12 @@ from isvc.toolkit.context import Context
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
+from isvc.wire.private_files import open_private
 
 __all__ = [
     "PROGRAMS",
     "Local",
+    "Ports",
     "certificate",
     "connect",
     "conversions",
@@ -96,18 +101,33 @@ async def ready(*managers: Manager) -> None:
         await asyncio.sleep(0.005)
 
 
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Ports of the gateway: for everybody, for pods as their proxy, and with TLS."""
+
+    gateway: int
+    pods: int
+    tls: int | None = None
+
+
 class Local:
     """Controllers of Kubernetes, node and gateway on one cache."""
 
-    def __init__(self, client: Client, home: Home, reaper: Reaper, gateway_port: int, choices: Choices) -> None:
+    def __init__(self, client: Client, home: Home, reaper: Reaper, ports: Ports, choices: Choices) -> None:
         clock = SystemClock()
         self._cache = Cache(client)
         recorder = Recorder(client, "isvc", clock)
-        guard = Guard(frozenset(choices.allow_origins), reaches_this_machine=not choices.sandbox)
         self.causes = Causes(client, clock)
-        access_log = AccessLog(choices.access_log, as_json=choices.access_log_json) if choices.access_log else None
-        self._gateway = Gateway(self._cache, guard, gateway_port, self.causes.state_of, access_log)
-        self._tls = home.tls
+        self.gateway = Gateway(
+            self._cache,
+            Settings(ports.gateway, ports.pods, ports.tls, _front(choices), sandbox=choices.sandbox),
+            folder=home.gateway,
+            log_file=home.logs / "gateway.log",
+            reaper=reaper,
+            why_unready=partial(why_unready, self._cache, self.causes.state_of),
+            certificates=Certificates(home.tls, clock.now) if ports.tls else None,
+        )
+        Watcher(self._cache, self.gateway, ports.gateway)
         self._node = Node(
             client,
             self._cache,
@@ -115,51 +135,55 @@ class Local:
             home.root,
             pki=home.pki,
             reaper=reaper,
-            env=proxy_env(guard.proxy_url(gateway_port)),
+            env=proxy_env(self.gateway.proxy_url),
             drain=self._drain,
             simulate=choices.simulate,
-            sandbox=_sandbox(client, gateway_port) if choices.sandbox else None,
+            sandbox=_sandbox(client, ports) if choices.sandbox else None,
         )
         context = Context(client, self._cache, recorder, clock)
-        activator = Activator(self._cache, self._gateway.backends, clock)
-        self._gateway.backends.line_of = activator.line
-        self._prometheus = PrometheusClient(guard.proxy_url(gateway_port))
+        activator = Activator(self._cache, self.gateway, clock)
+        self._prometheus = PrometheusClient(self.gateway.proxy_url)
         scaled = ScaledObjects(context, self._prometheus)
         self.manager = Manager(
             client,
             self._cache,
             controllers=[
                 *controllers(context),
-                *gateways.controllers(context, gateway_port),
-                *inference_pools.controllers(context, gateway_port),
-                *knative_controllers(context, activator, f"{SYSTEM_NAMESPACE}/{GATEWAY_NAME}", gateway_port),
+                *gateways.controllers(context, ports.gateway, self.gateway.publisher.published),
+                *inference_pools.controllers(context, ports.gateway),
+                *knative_controllers(context, activator, f"{SYSTEM_NAMESPACE}/{GATEWAY_NAME}", ports.gateway),
                 scaled_objects.controller(context, scaled),
                 horizontal.controller(context, scaled.external_metric),
             ],
-            services=[recorder],
+            services=[recorder, activator],
         )
 
-    async def start(self, tls_port: int | None) -> None:
-        await self._gateway.start("127.0.0.1")
-        if tls_port is not None:
-            await self._gateway.listen("127.0.0.1", tls_port, Certificates(self._tls, SystemClock().now).context())
+    async def start(self) -> None:
+        await self.gateway.start()
         await self._node.start()
 
     async def stop(self) -> None:
         await self._node.stop()
-        await self._gateway.close()
+        await self.gateway.close()
         await self._prometheus.close()
 
     def open(self) -> None:
         self._node.open()
 
     async def _drain(self, ports: list[int], seconds: float) -> None:
-        backends = self._gateway.backends
-        await asyncio.gather(*(backends.drain(Endpoint("127.0.0.1", port), seconds) for port in ports))
+        await asyncio.gather(*(self.gateway.drain(Endpoint("127.0.0.1", port), seconds) for port in ports))
 
 
-def _sandbox(client: Client, gateway_port: int) -> Sandbox:
-    return Sandbox(gateway_port, urlsplit(client.config.server).port or 0)
+def _front(choices: Choices) -> Front:
+    log = choices.access_log
+    if log and log != "-":
+        open_private(Path(log), "a").close()  # Envoy would let everybody read it
+        log = str(Path(log).absolute())
+    return Front(choices.allow_origins, TERMINAL if log == "-" else log, choices.access_log_json)
+
+
+def _sandbox(client: Client, ports: Ports) -> Sandbox:
+    return Sandbox((ports.gateway, ports.pods), urlsplit(client.config.server).port or 0)
 
 
 def proxy_env(proxy: str) -> dict[str, str]:

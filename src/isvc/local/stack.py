@@ -12,10 +12,12 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from isvc.local.api_server import ApiServer
+from isvc.local.child import Child
 from isvc.local.choices import Choices
 from isvc.local.home import Home, Running
 from isvc.local.node.pods.ports import Ports, is_free
@@ -52,6 +54,7 @@ class Stack:
         self._stack = contextlib.AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
         self._managers: list[Manager] = []
+        self._children: list[ApiServer | Child] = [self._api_server]
         self.client: Client  # when it has started
         self.causes: Causes  # likewise
         self._began = self._mark = time.perf_counter()
@@ -67,6 +70,7 @@ class Stack:
         gateway_port = port_or_free(self._choices.gateway_port, GATEWAY_PORT, spare)
         any_port = 0 if self._choices.gateway_port == 0 else None
         tls_port = port_or_free(any_port, GATEWAY_TLS_PORT, spare) if self._choices.tls else None
+        pods_port = spare.one()
         self._api_server.spawn(api_port, ephemeral=self._choices.ephemeral, durable=self._choices.durable)
         self._stack.push_async_callback(self._api_server.stop)
         from isvc.local import parts  # imports nearly everything, while the API server starts
@@ -79,15 +83,19 @@ class Stack:
         ports = self._webhook_ports(parts.PROGRAMS, spare)
         await parts.install(client, gateway_port, parts.conversions(ports, authority))
         self._report_progress("kinds, runtimes, configuration")
-        local = parts.Local(client, self.home, self._reaper, gateway_port, self._choices)
-        await local.start(tls_port)
+        local_ports = parts.Ports(gateway_port, pods_port, tls_port)
+        local = parts.Local(client, self.home, self._reaper, local_ports, self._choices)
         self._stack.push_async_callback(local.stop)
+        await local.start()
         self.causes = local.causes
+        self._children.append(local.gateway.envoy.child)
+        local.gateway.envoy.child.on_restart = self._report_restart
         self._managers = [
             parts.manager(program, client.config, port, self.home.certificates) for program, port in ports.items()
         ]
         self._run_managers(local.manager)
         await self._unless_broken(parts.ready(*self._managers, local.manager))
+        await self._unless_broken(local.gateway.live())
         self._report_progress("controllers, node, gateway")
         await parts.install_webhooks(client, ports, authority)
         self._report_progress("webhooks")
@@ -135,15 +143,15 @@ class Stack:
 
     async def _unless_broken(self, step: Awaitable[None]) -> None:
         work = asyncio.ensure_future(step)
-        watch = asyncio.create_task(self._api_server.keep_running())
+        watches = [asyncio.create_task(each.keep_running()) for each in self._children]
         try:
-            done, _ = await asyncio.wait((work, watch, *self._tasks), return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait((work, *watches, *self._tasks), return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
-            for task in (work, watch):
+            for task in (work, *watches):
                 task.cancel()
-            await asyncio.gather(work, watch, return_exceptions=True)
+            await asyncio.gather(work, *watches, return_exceptions=True)
 
     async def stop(self) -> None:
         await self._stack.aclose()
@@ -152,6 +160,12 @@ class Stack:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         gateway, tls = f"http://localhost:{gateway_port}", f"https://localhost:{tls_port}" if tls_port else ""
         return Running(os.getpid(), client.config.server, gateway, str(self.home.kubeconfig), now, gateway_tls=tls)
+
+    def _report_restart(self) -> None:
+        if (running := self.home.running()) is not None:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            times = running.gateway_restarts + 1
+            self.home.report(replace(running, gateway_restarts=times, gateway_restarted=now))
 
     def _report_progress(self, part: str) -> None:
         now = time.perf_counter()

@@ -1,18 +1,19 @@
 """The Gateway API's statuses: GatewayClasses are accepted, Gateways programmed, HTTPRoutes accepted and resolved.
 
-The gateway itself serves routes from the same cache, so what is reported here is served already.
+A route is reported when the gateway serves it: Envoy has acknowledged it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, namespace_of
 from isvc.kube.resource import NAMESPACES, SERVICES, Resource
 from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP
 from isvc.local.gateway.gateway_api.attachment import CONTROLLER, parent_key
 from isvc.local.gateway.gateway_api.status import class_status, gateway_status, route_status
-from isvc.local.gateway.server import PARENT_OF_ROUTE, observed_gateways
+from isvc.local.gateway.watching import PARENT_OF_ROUTE, observed_gateways
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
@@ -20,6 +21,7 @@ from isvc.toolkit.controller import Controller, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 BACKEND_OF_ROUTE = "backend"
+_WORKERS: Final = 32  # most of them wait for the gateway
 
 
 def backends_of_route(route: Object) -> Iterable[str]:
@@ -28,8 +30,12 @@ def backends_of_route(route: Object) -> Iterable[str]:
     return {f"{ref.get('namespace') or namespace_of(route)}/{ref.get('name', '')}" for ref in references}
 
 
-def controllers(context: Context, port: int) -> list[Controller]:
-    return [_classes(context), _gateways(context, port), _routes(context, port)]
+Published = Callable[[], Awaitable[None]]
+"""Returns when the gateway serves what is known now."""
+
+
+def controllers(context: Context, port: int, published: Published) -> list[Controller]:
+    return [_classes(context), _gateways(context, port), _routes(context, port, published)]
 
 
 def _classes(context: Context) -> Controller:
@@ -61,13 +67,14 @@ def _gateways(context: Context, port: int) -> Controller:
     return Controller("gateway", reconcile, watches)
 
 
-def _routes(context: Context, port: int) -> Controller:
+def _routes(context: Context, port: int, published: Published) -> Controller:
     cache = context.cache
 
     def exists(resource: Resource, namespace: str, name: str) -> bool:
         return cache.get(resource, name, namespace) is not None
 
     async def reconcile(key: Key) -> None:
+        await published()
         route = _current(context, HTTP_ROUTES, key)
         if route is not None:
             status = route_status(route, observed_gateways(cache, port), exists, timestamp(context.clock.now()))
@@ -87,7 +94,7 @@ def _routes(context: Context, port: int) -> Controller:
         Watch(NAMESPACES, to=lambda space: map(Key.of, cache.list(HTTP_ROUTES, space["metadata"]["name"]))),
     ]
     reads = [Read(HTTP_ROUTES, indexers={BACKEND_OF_ROUTE: backends_of_route})]
-    return Controller("httproute", reconcile, watches, workers=4, reads=reads)
+    return Controller("httproute", reconcile, watches, workers=_WORKERS, reads=reads)
 
 
 def _current(context: Context, resource: Resource, key: Key) -> Object | None:

@@ -9,7 +9,7 @@ from isvc.kube.resource import PODS, Resource
 from isvc.local.controllers.gateways import BACKEND_OF_ROUTE, backends_of_route, came_or_went
 from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP, selected
 from isvc.local.gateway.gateway_api.pool_status import pool_status
-from isvc.local.gateway.server import observed_gateways
+from isvc.local.gateway.watching import observed_gateways
 from isvc.serving.llm.labels import ROLE
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
 from isvc.toolkit.clock import timestamp

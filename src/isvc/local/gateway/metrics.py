@@ -1,54 +1,67 @@
-"""What the gateway counts: requests, time and bytes by service. Served at `/-/metrics` on this machine's own names."""
+"""What Envoy counts, under the gateway's names for Prometheus. Served at `/-/metrics` on this machine's own names."""
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
-from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from isvc.local.gateway.envoy.logs import STAT_PREFIX
 
-PATH: Final = "/-/metrics"
-_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+QUERY: Final = f"/stats/prometheus?filter=^({STAT_PREFIX}\\.(requests|response_bytes|request_duration)|http\\.)"
+_LINE: Final = re.compile(r"envoy_(\w+?)(_bucket|_sum|_count)?(\{.*\})? (\S+)")
 
 
-class Metrics:
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "isvc_gateway_requests", "Requests that were answered.", ["service", "code"], registry=self._registry
-        )
-        self._seconds = Histogram(
-            "isvc_gateway_request_duration_seconds",
-            "Time from a request's headers to the end of its answer.",
-            ["service"],
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
-        self._sent = Counter(
-            "isvc_gateway_response_bytes",
-            "Bytes of answers: bodies, and the headers of those that are streamed.",
-            ["service"],
-            registry=self._registry,
-        )
-        self.in_flight = Gauge(
-            "isvc_gateway_requests_in_flight", "Requests that are being answered.", registry=self._registry
-        )
-        self._known: dict[tuple[str, int], tuple[Counter, Histogram, Counter]] = {}
+class Named(NamedTuple):
+    """What Prometheus calls a statistic, and says of it."""
 
-    def count(self, service: str, status: int, seconds: float, sent: int) -> None:
-        """`service` is one that exists, or `-`: names that clients make up would never end."""
-        found = self._known.get((service, status))
-        if found is None:
-            found = (
-                self._requests.labels(service, str(status)),
-                self._seconds.labels(service),
-                self._sent.labels(service),
-            )
-            self._known[service, status] = found
-        requests, duration, size = found
-        requests.inc()
-        duration.observe(seconds)
-        size.inc(sent)
+    ours: str
+    kind: str
+    text: str
 
-    def response(self) -> web.Response:
-        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+_NAMES: Final = {
+    f"{STAT_PREFIX}_requests": Named("isvc_gateway_requests_total", "counter", "Requests that were answered."),
+    f"{STAT_PREFIX}_response_bytes": Named(
+        "isvc_gateway_response_bytes_total", "counter", "Bytes of the bodies of answers."
+    ),
+    f"{STAT_PREFIX}_request_duration": Named(
+        "isvc_gateway_request_duration_seconds",
+        "histogram",
+        "Time from a request's headers to the end of its answer.",
+    ),
+    "http_downstream_rq_active": Named("isvc_gateway_requests_in_flight", "gauge", "Requests that are being answered."),
+}
+
+
+def translate(text: str) -> str:
+    """Returns Envoy's statistics under our names: seconds, and 499 for a client that left first."""
+    found: dict[str, dict[str, float]] = {}
+    for line in text.splitlines():
+        if (match := _LINE.fullmatch(line)) and match[1] in _NAMES:
+            name, suffix, labels, value = match.groups()
+            series, amount = _series(_NAMES[name].ours, suffix or "", labels or "", float(value))
+            values = found.setdefault(name, {})
+            values[series] = values.get(series, 0) + amount
+    return "".join(f"{line}\n" for name, values in found.items() for line in _lines(_NAMES[name], values))
+
+
+def _lines(named: Named, values: Mapping[str, float]) -> Iterator[str]:
+    yield f"# HELP {named.ours} {named.text}"
+    yield f"# TYPE {named.ours} {named.kind}"
+    for series, value in values.items():
+        yield f"{series} {value:.12g}"
+
+
+def _series(name: str, suffix: str, labels: str, value: float) -> tuple[str, float]:
+    pairs = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))
+    pairs.pop("envoy_http_conn_manager_prefix", None)
+    if pairs.get("service") == "":
+        pairs["service"] = "-"
+    if pairs.get("code") == "0":
+        pairs["code"] = "499"
+    if suffix == "_bucket" and pairs["le"] != "+Inf":
+        pairs["le"] = f"{float(pairs['le']) / 1000:g}"
+    shown = ",".join(f'{key}="{pairs[key]}"' for key in sorted(pairs))
+    return f"{name}{suffix}{f'{{{shown}}}' if shown else ''}", value / 1000 if suffix == "_sum" else value

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from isvc.local.gateway.envoy.types import Json
 from isvc.wire.private_files import write_private
 from isvc.wire.x509.check import is_due
-from isvc.wire.x509.files import server_context
 from isvc.wire.x509.issue import Pair, issue_authority, issue_serving
 
 _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
@@ -31,31 +31,35 @@ class Certificates:
         self._now = now
         self.authority = folder / "ca.crt"  # for clients to trust
         self._pair = _kept_authority(folder, now())
-        self._contexts: OrderedDict[str, tuple[bytes, ssl.SSLContext]] = OrderedDict()
+        self._issued: OrderedDict[str, bytes] = OrderedDict()
 
-    def context(self) -> ssl.SSLContext:
-        """What a listener serves with: the certificate depends on the name that the client asks for."""
-        context = self._context_for("localhost")
-        context.sni_callback = self._choose
-        return context
+    def secret(self, name: str) -> Json:
+        """Returns the certificate for a name that a client asks for, as a secret of Envoy's; localhost's for others."""
+        pair = issue_serving(self._pair, (name.lower(),) if self._is_below(name) else _HOSTS, self._now(), _LIFE)
+        self._issued.pop(name, None)
+        self._issued[name] = pair.certificate
+        return {
+            "name": name,
+            "tls_certificate": {
+                "certificate_chain": {"inline_string": pair.certificate.decode()},
+                "private_key": {"inline_string": pair.key.decode()},
+            },
+        }
 
-    def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-        if name and _NAME.fullmatch(name):
-            connection.context = self._context_for(name.lower())
-        else:  # also the first one comes of age
-            connection.context = self._context_for("localhost")
+    def _is_below(self, name: str) -> bool:
+        return name != "localhost" and _NAME.fullmatch(name) is not None
 
-    def _context_for(self, name: str) -> ssl.SSLContext:
-        certificate, context = self._contexts.pop(name, (b"", None))
-        if context is None or is_due(certificate, self._now()):
-            pair = issue_serving(self._pair, _HOSTS if name == "localhost" else (name,), self._now(), _LIFE)
-            certificate, context = pair.certificate, server_context(pair)
-            context.set_alpn_protocols(["h2", "http/1.1"])
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._contexts[name] = certificate, context
-        while len(self._contexts) > _REMEMBERED:
-            self._contexts.popitem(last=False)
-        return context
+    def due(self) -> list[str]:
+        """Returns names whose certificates have come of age."""
+        return [name for name, certificate in self._issued.items() if is_due(certificate, self._now())]
+
+    def forget_oldest(self) -> list[str]:
+        """Returns names of which there are too many: clients can make them up."""
+        most = max(0, len(self._issued) - _REMEMBERED)
+        forgotten = [name for name in self._issued if name != "localhost"][:most]
+        for name in forgotten:
+            del self._issued[name]
+        return forgotten
 
 
 def _kept_authority(folder: Path, now: datetime) -> Pair:

@@ -10,7 +10,7 @@ from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFEREN
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
-from isvc.local.gateway.requests.target import Target
+from isvc.local.gateway.names import is_this_machine
 from isvc.local.status_printer import Describe
 from isvc.toolkit.reads import Read
 
@@ -32,10 +32,10 @@ class Reader(Protocol):
     def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]: ...
 
 
-async def why_unready(reader: Reader, describe: Describe, target: Target) -> str | None:
+async def why_unready(reader: Reader, describe: Describe, host: str, path: str) -> str | None:
     """What keeps the service behind an address from answering, in one sentence; None for no service, or a ready one."""
-    path = _PATH.match(target.path)
-    wanted = [target.route_host, *([path[0]] if path and target.is_this_machine else [])]
+    below = _PATH.match(path)
+    wanted = [host, *([below[0]] if below and is_this_machine(host) else [])]
     for kind, address in ((kind, address) for kind in _KINDS for address in wanted):
         for service in reader.by_index(kind, ADDRESS_OF_SERVICE, address):
             if not is_ready(service):

@@ -10,7 +10,7 @@ import aiohttp
 import orjson
 
 from isvc.local.autoscaling.replicas import CannotCompute
-from isvc.local.gateway.requests.target import cluster_name
+from isvc.local.gateway.names import cluster_name
 from isvc.local.keda.triggers import Prometheus
 
 _SECONDS = 3.0  # KEDA's own limit

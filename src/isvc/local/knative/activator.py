@@ -1,20 +1,24 @@
 """Requests for Revisions on their way through the gateway: counted, held while no pod can take them, then let through.
 
-Requests wait in line. A pod gets no more of them at a time than the Revision's `containerConcurrency`. One that waits
+Envoy takes requests to pods by itself while there are any. It asks here about those for a Revision without pods, and
+about all for one whose pods take only so many at a time (`containerConcurrency`). They wait in line; one that waits
 longer than the Revision's timeout, or finds the line full, is answered 503 with the reason.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
-from isvc.kube.resource import ENDPOINT_SLICES, SERVICE_NAME_LABEL
-from isvc.local.gateway.endpoints.backends import Backends, Endpoint, Unavailable
+from isvc.kube.objects import Key, Object, dig
+from isvc.local.gateway.backends import service_cluster
+from isvc.local.gateway.endpoints.endpoint import Endpoint
+from isvc.local.gateway.gateway import Gateway
+from isvc.local.gateway.processor.lines import Unavailable
+from isvc.local.gateway.traffic import Traffic
 from isvc.local.knative.demand import Demand
 from isvc.local.knative.kinds import REVISIONS
 from isvc.local.knative.workload import PORT
@@ -23,28 +27,43 @@ from isvc.toolkit.clock import Clock
 from isvc.toolkit.reads import Read
 
 LONGEST_LINE: Final = 10_000
+LOOK_SECONDS: Final = 1.0
 
 
 class Line:
-    """The requests for one Revision: those that wait, and those that its pods have."""
+    """The requests for one Revision that the gateway asks about: those that wait, and those that pods have."""
 
     def __init__(
-        self, key: Key, backends: Backends, clock: Clock, wake: Callable[[Key], None], longest: int = LONGEST_LINE
+        self,
+        key: Key,
+        ready: Callable[[], Sequence[Endpoint]],
+        clock: Clock,
+        wake: Callable[[Key], None],
+        longest: int = LONGEST_LINE,
     ) -> None:
-        """`wake` is called when a request comes that no pod can take."""
+        """`ready` are the pods that Envoy knows; `wake` is called when a request comes that none of them can take."""
         self.key = key
         self.concurrency = 0
         self.timeout = 300.0
         self.demand = Demand()
-        self._backends = backends
+        self._ready = ready
         self._clock = clock
         self._wake = wake
         self._longest = longest
         self._waiting: deque[asyncio.Future[Endpoint]] = deque()
+        self._running: Counter[Endpoint] = Counter()
+        self._seen = Traffic()
+
+    @property
+    def is_limited(self) -> bool:
+        return self.concurrency > 0
 
     def update(self, revision: Object) -> None:
         self.concurrency = int(dig(revision, "spec", "containerConcurrency") or 0)
         self.timeout = float(dig(revision, "spec", "timeoutSeconds") or 300)
+
+    def running(self, endpoint: Endpoint) -> int:
+        return self._running[endpoint]
 
     @asynccontextmanager
     async def admitted(self) -> AsyncIterator[Endpoint]:
@@ -55,11 +74,11 @@ class Line:
             if endpoint is None:
                 endpoint = await self._wait()
             else:
-                self._backends.started(endpoint)
+                self._running[endpoint] += 1
             try:
                 yield endpoint
             finally:
-                self._backends.ended(endpoint)
+                self._end(endpoint)
                 self.advance()
         finally:
             self.demand.end(self._clock.monotonic())
@@ -69,17 +88,27 @@ class Line:
         while self._waiting and (endpoint := self._free()) is not None:
             first = self._waiting.popleft()
             if not first.done():
-                self._backends.started(endpoint)
+                self._running[endpoint] += 1
                 first.set_result(endpoint)
+
+    def observe(self, traffic: Traffic) -> None:
+        """Counts what went to pods without asking here."""
+        direct = max(0, traffic.active - self._running.total())
+        since = traffic.since(self._seen)
+        self._seen = traffic
+        self.demand.observe(self._clock.monotonic(), since.ended, since.seconds, direct)
 
     def _free(self) -> Endpoint | None:
         """Returns the least busy endpoint, if it takes one more request."""
-        try:
-            least_busy, *_ = self._backends.candidates(self.key.namespace, self.key.name, PORT)
-        except Unavailable:
+        least_busy = min(self._ready(), key=self._running.__getitem__, default=None)
+        if least_busy is None or (self.concurrency and self._running[least_busy] >= self.concurrency):
             return None
-        taken = self._backends.running(least_busy)
-        return least_busy if not self.concurrency or taken < self.concurrency else None
+        return least_busy
+
+    def _end(self, endpoint: Endpoint) -> None:
+        self._running[endpoint] -= 1
+        if not self._running[endpoint]:
+            del self._running[endpoint]
 
     async def _wait(self) -> Endpoint:
         if len(self._waiting) >= self._longest:
@@ -92,7 +121,7 @@ class Line:
                 return await place
         except BaseException as error:
             if place.done() and not place.cancelled():  # it was let go in the moment in which it gave up
-                self._backends.ended(place.result())
+                self._end(place.result())
             elif place in self._waiting:
                 self._waiting.remove(place)
             self.advance()
@@ -104,33 +133,57 @@ class Line:
 class Activator:
     """The lines of all Revisions in a cache."""
 
-    def __init__(self, cache: Cache, backends: Backends, clock: Clock) -> None:
-        self._lines: dict[tuple[str, str], Line] = {}
-        self._backends = backends
+    def __init__(self, cache: Cache, gateway: Gateway, clock: Clock) -> None:
+        self._lines: dict[Key, Line] = {}
+        self._gateway = gateway
         self._clock = clock
+        self._looking: asyncio.Task[None] | None = None
         self.wake: Callable[[Key], None] = lambda key: None
         cache.declare("activator", Read(REVISIONS))
-        cache.subscribe(REVISIONS, self._revision_changed)
-        cache.subscribe(ENDPOINT_SLICES, self._endpoints_changed)
+        cache.subscribe(REVISIONS, self._revision_changed, before=False)
+        gateway.processor.line_of = self.line
+        gateway.backends.is_limited = self._is_limited
+        gateway.publisher.on_endpoints = self._endpoints_changed
 
-    def line(self, namespace: str, service: str) -> Line | None:
+    def line(self, key: Key) -> Line | None:
         """Returns where requests for a Service line up; None for one that is not of a Revision."""
-        return self._lines.get((namespace, service))
+        return self._lines.get(key)
+
+    async def start(self) -> None:
+        self._looking = asyncio.create_task(self._look())
+
+    async def stop(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    async def _look(self) -> None:
+        """Looks at what goes to pods directly, for ever."""
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            if self._lines:
+                self._observe(await self._gateway.traffic())
+
+    def _observe(self, traffic: Mapping[Key, Traffic]) -> None:
+        for key, line in self._lines.items():
+            line.observe(traffic.get(key, Traffic()))
+
+    def _is_limited(self, key: Key) -> bool:
+        line = self._lines.get(key)
+        return line is not None and line.is_limited
 
     def _revision_changed(self, before: Object | None, after: Object | None) -> None:
         if after is None:
-            key = Key.of(before or {"metadata": {}})
-            self._lines.pop((key.namespace, key.name), None)
+            self._lines.pop(Key.of(before or {"metadata": {}}), None)
             return
         key = Key.of(after)
-        line = self._lines.get((key.namespace, key.name))
-        if line is None:
-            line = Line(key, self._backends, self._clock, lambda key: self.wake(key))
-            self._lines[key.namespace, key.name] = line
-        line.update(after)
+        if key not in self._lines:
+            cluster = service_cluster(key, PORT)
+            ready = lambda: self._gateway.backends.members(cluster).ready  # noqa: E731
+            self._lines[key] = Line(key, ready, self._clock, lambda key: self.wake(key))
+        self._lines[key].update(after)
 
-    def _endpoints_changed(self, before: Object | None, after: Object | None) -> None:
-        changed = after or before or {"metadata": {}}
-        service = labels_of(changed).get(SERVICE_NAME_LABEL)
-        if service and (line := self._lines.get((namespace_of(changed), service))):
-            line.advance()
+    def _endpoints_changed(self, services: Collection[Key]) -> None:
+        for key in services:
+            if line := self._lines.get(key):
+                line.advance()

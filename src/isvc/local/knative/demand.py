@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 _LONGEST = 3600.0  # the longest window that Knative accepts
+_LONGEST_LOOK = 10.0  # between two looks at requests that others took
 
 
 @dataclass(slots=True)
@@ -22,19 +23,41 @@ class _Second:
 class Demand:
     """Moments are those of a monotonic clock."""
 
-    under_way: int = 0
+    _held: int = 0  # requests that begin and end here
+    _direct: int = 0  # others that were under way when somebody last looked
+    _looked: float = 0.0
     _counted_until: float = 0.0
     _awake_since: float = 0.0  # averages are over the time since then, while that is shorter than their window
     _seconds: deque[_Second] = field(default_factory=deque)
 
+    @property
+    def under_way(self) -> int:
+        return self._held + self._direct
+
     def begin(self, now: float) -> None:
         self._count(now)
-        self.under_way += 1
+        self._held += 1
         self._second(now).begun += 1
 
     def end(self, now: float) -> None:
         self._count(now)
-        self.under_way -= 1
+        self._held -= 1
+
+    def observe(self, now: float, ended: int, seconds: float, active: int) -> None:
+        """Counts requests that others took: how many ended since the last look, what they took, and how many remain.
+
+        How long each of them was under way since then is not known. One that ended was so for no longer than the time
+        between the looks; one that remains was for all of it, or for half as long as requests take if they take less.
+        """
+        between = min(now - self._looked, _LONGEST_LOOK)
+        mean = seconds / ended if ended else between
+        busy = min(seconds, ended * between) + active * (between if mean >= between else mean / 2)
+        self._count(now)
+        if busy or ended:
+            second = self._second(now)
+            second.busy += busy
+            second.begun += ended
+        self._direct, self._looked = active, now
 
     def wake(self, now: float) -> None:
         """Forgets the time in which the Revision had no pods: it says nothing about how many it needs."""
@@ -60,9 +83,9 @@ class Demand:
     def _count(self, now: float) -> None:
         """Adds the time since the last change to the seconds that it was in."""
         moment = max(self._counted_until, now - _LONGEST)
-        while self.under_way and moment < now:
+        while self._held and moment < now:
             end = min(now, int(moment) + 1.0)
-            self._second(moment).busy += (end - moment) * self.under_way
+            self._second(moment).busy += (end - moment) * self._held
             moment = end
         self._counted_until = now
         while self._seconds and self._seconds[0].number < now - _LONGEST:

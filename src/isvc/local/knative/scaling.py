@@ -61,7 +61,7 @@ class RevisionScalers:
         cache = self._context.cache
         revision = cache.get(REVISIONS, key.name, key.namespace)
         deployment = cache.get(DEPLOYMENTS, deployment_name(key.name), key.namespace)
-        line = self._activator.line(key.namespace, key.name)
+        line = self._activator.line(key)
         if revision is None or is_being_deleted(revision):
             self._deciders.pop(key, None)
             return None

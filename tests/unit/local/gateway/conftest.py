@@ -1,77 +1,120 @@
-"""A gateway over real sockets, in front of servers that a test starts."""
+"""A real Envoy, one for all tests, in front of servers that a test starts; each test has objects of its own."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
+import pytest
 import pytest_asyncio
 from aiohttp import web
+from tests.ports import free_port
 
-from isvc.kube.objects import name_of
+from isvc.kube.objects import Key, Object, name_of
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICE_NAME_LABEL, SERVICES
-from isvc.local.gateway.endpoints.backends import SERVICE_OF_SLICE, Backends
-from isvc.local.gateway.guard import Guard
-from isvc.local.gateway.listener import Listener
-from isvc.local.gateway.proxy import Proxy
-from isvc.local.gateway.routes.table import RouteTable
-from isvc.local.gateway.server import READS
+from isvc.local.gateway.backends import Target
+from isvc.local.gateway.endpoints.services import SERVICE_OF_SLICE
+from isvc.local.gateway.envoy.listeners import Front, Limits
+from isvc.local.gateway.gateway import Gateway, Settings
+from isvc.local.gateway.watching import READS
+from isvc.local.node.processes.process import Reaper
 from isvc.toolkit.memory import MemoryReader
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Envoy is of one loop, so all tests run on that."""
+    here = str(Path(__file__).parent)
+    for item in items:
+        if str(item.path).startswith(here) and inspect.iscoroutinefunction(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
 class Cluster(MemoryReader):
-    """Services, slices and a route that a test may change as it goes."""
+    """Services, slices and routes that a test may change as it goes; Envoy knows of a change when it is made."""
 
     def __init__(self) -> None:
         super().__init__(reads=READS)
-        self.table = RouteTable()
-        self.guard = Guard(frozenset(["http://allowed.test"]))
-        self.backends = Backends(self)
-        self.port = 0
+        self.gateway: Gateway
         self.session: aiohttp.ClientSession
-        self.proxy: Proxy
+        self.port = 0
+        self.pods_port = 0
+        self.routes: list[tuple[str, Key]] = []
 
-    def service(self, name: str, *endpoints: tuple[int, bool]) -> None:
+    async def service(self, name: str, *endpoints: tuple[int, bool], **port: object) -> None:
         place = {"namespace": "default"}
-        ports = [{"port": 80, "name": "http"}]
+        ports = [{"port": 80, "name": "http", **port}]
         self.put(SERVICES, {"metadata": {"name": name, **place}, "spec": {"ports": ports}})
         for before in self.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, f"default/{name}"):
             self.remove(ENDPOINT_SLICES, name_of(before), "default")
-        for number, (port, ready) in enumerate(endpoints):
+        for number, (local, ready) in enumerate(endpoints):
             labels = {SERVICE_NAME_LABEL: name}
             endpoint_slice = {
                 "metadata": {"name": f"{name}-{number}", "labels": labels, **place},
-                "ports": [{"name": "http", "port": port}],
+                "ports": [{"name": "http", "port": local}],
                 "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": ready}}],
             }
             self.put(ENDPOINT_SLICES, endpoint_slice)
+        self.gateway.backends.changed(Target(Key("default", name)))
+        await self.published()
 
-    def speaks_http2(self, name: str) -> None:
-        """A Service says so of its port."""
-        service = self.get(SERVICES, name, "default")
-        assert service is not None
-        port = {"port": 80, "name": "http", "appProtocol": "kubernetes.io/h2c"}
-        self.put(SERVICES, {**service, "spec": {"ports": [port]}})
-
-    def route(self, host: str, *backends: tuple[str, int], **rule) -> None:
+    async def route(self, host: str, *backends: tuple[str, int], **rule) -> None:
         refs = [{"name": name, "port": 80, "weight": weight} for name, weight in backends]
-        route = {
-            "metadata": {"name": "r", "namespace": "default"},
-            "spec": {"hostnames": [host], "rules": [{"backendRefs": refs, **rule}]},
-        }
-        self.table = RouteTable.build([], [(route, [host])])
+        await self.http_route([host], [{"backendRefs": refs, **rule}])
+
+    async def http_route(self, hosts: list[str], rules: list[Object], name: str = "r") -> None:
+        key = Key("default", name)
+        route = {"metadata": {"name": name, "namespace": "default"}, "spec": {"rules": rules}}
+        self.gateway.table.put_http_route(key, route, hosts)
+        self.routes.append(("HTTPRoute", key))
+        await self.published()
+
+    async def virtual_service(self, obj: Object) -> None:
+        key = Key.of(obj)
+        self.gateway.table.put_virtual_service(key, obj)
+        self.routes.append(("VirtualService", key))
+        await self.published()
+
+    async def published(self) -> None:
+        self.gateway.publisher.changed()
+        await self.gateway.publisher.published()
+
+    async def clear(self) -> None:
+        for kind, key in self.routes:
+            if kind == "HTTPRoute":
+                self.gateway.table.put_http_route(key, None, ())
+            else:
+                self.gateway.table.put_virtual_service(key, None)
+        self.routes.clear()
+        for resource in (SERVICES, ENDPOINT_SLICES):
+            for key in self.all_keys(resource):
+                self.remove(resource, key.name, key.namespace)
+                self.gateway.backends.changed(Target(key))
+        self.gateway.processor.line_of = lambda key: None
+        await self.published()
 
 
-@pytest_asyncio.fixture
-async def sites():
+@pytest_asyncio.fixture(loop_scope="session")
+async def sites() -> AsyncIterator[object]:
     async with running_sites() as serve:
         yield serve
 
 
-@pytest_asyncio.fixture
-async def gateway(sites):
-    async with running_gateway(sites) as cluster:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    front = Front(("http://allowed.test",), limits=Limits(close=0.02))
+    async with running_gateway(tmp_path_factory.mktemp("envoy"), front) as cluster:
         yield cluster
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gateway(shared: Cluster) -> AsyncIterator[Cluster]:
+    url = f"http://127.0.0.1:{shared.port}"
+    async with aiohttp.ClientSession(base_url=url, headers={"Host": "h.test"}) as shared.session:
+        yield shared
+    await shared.clear()
 
 
 @asynccontextmanager
@@ -91,24 +134,34 @@ async def running_sites():
     try:
         yield serve
     finally:
-        await _clean_up(runners)
+        for runner in reversed(runners):
+            await runner.cleanup()
 
 
-async def _clean_up(runners):
-    for runner in reversed(runners):
-        await runner.cleanup()
+async def nobody_knows(host: str, path: str) -> None:
+    return None
 
 
 @asynccontextmanager
-async def running_gateway(sites):
+async def running_gateway(folder: Path, front: Front, **asked) -> AsyncIterator[Cluster]:
     cluster = Cluster()
-    proxy = Proxy(lambda: cluster.table, cluster.backends, cluster.guard)
-    cluster.proxy = proxy
-    listener = Listener(proxy)
-    cluster.port = await listener.listen("127.0.0.1", 0)
-    url = f"http://127.0.0.1:{cluster.port}"
-    cluster.session = aiohttp.ClientSession(base_url=url, headers={"Host": "h.test"})
-    yield cluster
-    await cluster.session.close()
-    await listener.close()
-    await proxy.close()
+    certificates = asked.pop("certificates", None)
+    reaper = Reaper(folder / "processes")
+    reaper.start()
+    cluster.port, cluster.pods_port = free_port(), free_port()
+    cluster.gateway = Gateway(
+        cluster,
+        Settings(cluster.port, cluster.pods_port, front=front, **asked),
+        folder=folder / "run",
+        log_file=folder / "envoy.log",
+        reaper=reaper,
+        why_unready=nobody_knows,
+        certificates=certificates,
+    )
+    try:
+        await cluster.gateway.start()
+        await cluster.gateway.live()
+        yield cluster
+    finally:
+        await cluster.gateway.close()
+        reaper.stop()

@@ -43,12 +43,12 @@ class RawClient:
         self.send()
         return number
 
-    async def until(self, kind: type[events.Event]) -> events.Event | None:
-        """The next event of this kind; None if the connection ends before."""
+    async def until(self, *kinds: type[events.Event]) -> events.Event | None:
+        """The next event of these kinds; None if the connection ends before."""
         async with asyncio.timeout(60):
             while True:
                 for index, event in enumerate(self.events):
-                    if isinstance(event, kind):
+                    if isinstance(event, kinds):
                         del self.events[: index + 1]
                         return event
                 self.events.clear()

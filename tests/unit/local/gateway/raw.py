@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from aiohttp import web
 
@@ -33,3 +34,27 @@ async def exchange(port: int, request: bytes) -> bytes:
         body = await reader.readexactly(int(length.split(b":")[1]))
     writer.close()
     return head + body
+
+
+class Backend:
+    """Reads bytes as they come, and answers with what it is given."""
+
+    def __init__(self, answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") -> None:
+        self.answer = answer
+        self.heard = b""
+        self.port = 0
+
+    async def __aenter__(self) -> Backend:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            self.heard += await reader.readuntil(b"\r\n\r\n")
+            writer.write(self.answer)
+            await writer.drain()
+        writer.close()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
+import pytest_asyncio
 from aiohttp import web
+from tests.unit.local.gateway.conftest import running_gateway
 from tests.unit.local.gateway.raw import exchange, named
 
+from isvc.local.gateway.envoy.listeners import Front
+from isvc.local.gateway.login import Login
 
-@pytest.fixture
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def served(gateway, sites):
-    gateway.service("s", (await sites(named("served")), True))
-    gateway.route("h.test", ("s", 1))
+    await gateway.service("s", (await sites(named("served")), True))
+    await gateway.route("h.test", ("s", 1))
     return gateway
 
 
@@ -47,7 +52,7 @@ async def test_pages(served, headers: dict[str, str], status: int) -> None:
 )  # fmt: skip
 async def test_a_page_whose_name_leads_here_by_now(served, host: str, status: int) -> None:
     """DNS rebinding: for the browser page and request are of one origin, so it neither refuses nor hides anything."""
-    served.route("", ("s", 1))  # for any host
+    await served.route("", ("s", 1))  # for any host
     asked = await exchange(served.port, request(Host=host))
     assert asked.startswith(f"HTTP/1.1 {status} ".encode())
     posted = await exchange(served.port, request(Host="evil.test", Origin="http://evil.test"))
@@ -69,35 +74,47 @@ async def test_the_proxy_is_for_pods(served, sites, login: str | None) -> None:
     credential = f"Proxy-Authorization: {login}\r\n" if login else ""
     for target in (f"http://127.0.0.1:{outside}/", "http://s.default/", "http://example.com/"):
         head = f"GET {target} HTTP/1.1\r\nHost: x\r\n{credential}Content-Length: 0\r\n\r\n"
-        answer = await exchange(served.port, head.encode())
+        answer = await exchange(served.pods_port, head.encode())
         assert answer.startswith(b"HTTP/1.1 407 ")
-        assert b"Proxy-Authenticate: Basic" in answer
+        assert b"proxy-authenticate: Basic" in answer
+        assert b"outside" not in await exchange(served.port, head.encode())  # the gateway itself is nobody's proxy
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "0.0.0.0", "169.254.169.254"])
-async def test_in_a_sandbox_the_proxy_leads_not_to_this_machine(served, sites, host: str) -> None:
+async def test_in_a_sandbox_the_proxy_leads_not_to_this_machine(tmp_path, sites) -> None:
     outside = await sites(named("outside"))
-    served.guard.reaches_this_machine = False
-    async with (
-        aiohttp.ClientSession() as pod,
-        pod.get(f"http://{host}:{outside}/", proxy=served.guard.proxy_url(served.port)) as answer,
-    ):
-        assert answer.status == 403
+    async with running_gateway(tmp_path, Front(), sandbox=True) as sandboxed, aiohttp.ClientSession() as pod:
+        for host in ("localhost", "127.0.0.1", "[::1]", "0.0.0.0", "169.254.169.254"):
+            answer = await pod.get(f"http://{host}:{outside}/", proxy=sandboxed.gateway.proxy_url)
+            assert answer.status == 403, host
+            assert "sandbox" in (await answer.json())["error"]
+
+
+async def test_what_only_the_gateway_may_say_is_not_taken_from_clients(served, sites) -> None:
+    """Neither that a request is a pod's, nor which endpoint it goes to."""
+    answer = await exchange(served.port, request(Host="s.default", X_Isvc_Pod="1"))
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    seen: list[dict[str, str]] = []
+
+    async def remember(asked):
+        seen.append({name.lower(): value for name, value in asked.headers.items()})
+        return web.Response()
+
+    await served.service("s", (await sites(remember), True))
+    await exchange(served.port, request(Host="h.test", X_Gateway_Destination_Endpoint="127.0.0.1:1"))
+    assert not {"x-isvc-pod", "x-gateway-destination-endpoint", "proxy-authorization"} & seen[0].keys()
 
 
 async def test_short_names_are_for_pods(served) -> None:
     assert (await exchange(served.port, request(Host="s.default"))).startswith(b"HTTP/1.1 404 ")
     async with (
         aiohttp.ClientSession() as pod,
-        pod.get("http://s.default/", proxy=served.guard.proxy_url(served.port)) as answer,
+        pod.get("http://s.default/", proxy=served.gateway.proxy_url) as answer,
     ):
         assert await answer.text() == "served"
 
 
 async def test_credentials_are_new_at_every_start() -> None:
-    from isvc.local.gateway.guard import Guard
-
-    assert Guard().proxy_url(1) != Guard().proxy_url(1)
+    assert Login().proxy_url(1) != Login().proxy_url(1)
 
 
 async def test_nothing_of_the_users_goes_along(served, sites, monkeypatch, tmp_path) -> None:
@@ -114,8 +131,8 @@ async def test_nothing_of_the_users_goes_along(served, sites, monkeypatch, tmp_p
         return web.Response(headers={"Set-Cookie": "session=alice"})
 
     outside = await sites(remember)
-    served.service("s", (outside, True))
-    proxy = served.guard.proxy_url(served.port)
+    await served.service("s", (outside, True))
+    proxy = served.gateway.proxy_url
     for target in (f"http://localhost:{outside}/", "http://s.default/"):
         for headers in ({}, {"Authorization": "Bearer mine"}, {}):
             async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as pod:

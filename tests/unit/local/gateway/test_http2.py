@@ -1,84 +1,63 @@
-"""HTTP/2 through the gateway, to servers that speak HTTP/1.1 and to those that do not."""
+"""HTTP/2 through the gateway: clients that do no harm, and those that want to. Others go on being served."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 from aiohttp import web
 from h2 import events
+from h2.settings import SettingCodes
+from hyperframe.frame import ContinuationFrame, DataFrame, Frame, HeadersFrame, PingFrame, SettingsFrame
+from tests.unit.local.gateway.conftest import running_gateway
 from tests.unit.local.gateway.frames import PSEUDO, RawClient, raw_client, status_of
 from tests.unit.local.gateway.grpc_echo import echoing
-from tests.unit.local.gateway.raw import exchange, named, upper
+from tests.unit.local.gateway.raw import Backend, exchange, named
 
-from isvc.wire.http2.client import Pool
-from isvc.wire.http2.stream import Headers, Stream
-
-HEAD: Headers = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"h.test"), (b":path", b"/a?b=c")]
+from isvc.local.gateway.envoy.listeners import Front, Limits
+from isvc.serving.workload.service import H2C
 
 
-@pytest.fixture
-async def pool():
-    pool = Pool()
-    yield pool
-    await pool.close()
+async def still_serves(gateway) -> bool:
+    return (await exchange(gateway.port, b"GET / HTTP/1.1\r\nHost: h.test\r\n\r\n")).endswith(b"served")
 
 
-async def whole(stream: Stream) -> bytes:
-    async with asyncio.timeout(60):
-        return b"".join([piece async for piece in stream])
-
-
-async def test_a_request_reaches_a_server_of_http1(gateway, sites, pool):
+async def test_a_request_reaches_a_server_of_http1(gateway, sites):
     async def echo(request: web.BaseRequest) -> web.Response:
-        heard = f"{request.method} {request._message.path} {request.headers['Host']} {request.headers['Cookie']} "
-        return web.Response(body=heard.encode() + await request.read(), headers={"X-Answer": "1"}, status=201)
+        heard = f"{request.method} {request._message.path} {request.headers['Host']} {request.headers['Cookie']}"
+        return web.Response(text=heard, headers={"X-Answer": "1"}, status=201)
 
-    gateway.service("s", (await sites(web.Server(echo)), True))
-    gateway.route("h.test", ("s", 1))
-    for size in (0, 10, 1 << 19):
-        cookies: Headers = [(b"cookie", b"a=1"), (b"cookie", b"b=2")]
-        stream = await pool.open("127.0.0.1", gateway.port, HEAD + cookies)
-        await stream.send(b"x" * size, end=True)
-        head = dict(await stream.head())
-        assert (head[b":status"], head[b"x-answer"]) == (b"201", b"1")
-        assert not {b"connection", b"transfer-encoding"} & set(head)
-        assert await whole(stream) == b"POST /a?b=c h.test a=1; b=2 " + b"x" * size
-        stream.close()
+    await gateway.service("s", (await sites(web.Server(echo)), True))
+    await gateway.route("h.test", ("s", 1))
+    async with raw_client(gateway.port) as client:
+        asked = [*PSEUDO[:3], (":path", "/a?b=c"), ("cookie", "a=1"), ("cookie", "b=2")]
+        number = client.ask(asked)
+        assert status_of(await client.until(events.ResponseReceived)) == 201
+        await client.until(events.StreamEnded)
+        assert client.body[number] == b"GET /a?b=c h.test a=1; b=2"
 
 
-async def test_bodies_stream_both_ways(gateway, sites, pool):
-    gateway.service("s", (await sites(upper), True))
-    gateway.route("h.test", ("s", 1))
-    stream = await pool.open("127.0.0.1", gateway.port, HEAD)
-    async with asyncio.timeout(60):
-        await stream.send(b"one")
-        await stream.head()
-        assert await stream.read() == b"ONE"
-        await stream.send(b"two", end=True)
-        assert await stream.read() == b"TWO"
-        assert await stream.read() == b""
-    stream.close()
-
-
-async def test_refusals_and_the_guard_are_the_same(gateway, sites, pool):
-    gateway.service("s", (await sites(named("served")), True))
-    gateway.route("h.test", ("s", 1))
-    for headers, status in (
-        ([(b"origin", b"http://evil.test")], b"403"),
-        ([(b"sec-fetch-site", b"cross-site")], b"403"),
-        ([(b"origin", b"http://allowed.test")], b"200"),
-    ):
-        stream = await pool.open("127.0.0.1", gateway.port, HEAD + headers, end=True)
-        assert dict(await stream.head())[b":status"] == status
-        stream.close()
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("origin", "http://evil.test", 403),
+        ("sec-fetch-site", "cross-site", 403),
+        ("origin", "http://allowed.test", 200),
+    ],
+)
+async def test_the_guard_is_the_same(gateway, sites, name: str, value: str, status: int):
+    await gateway.service("s", (await sites(named("served")), True))
+    await gateway.route("h.test", ("s", 1))
+    async with raw_client(gateway.port) as client:
+        client.ask([*PSEUDO, (name, value)])
+        assert status_of(await client.until(events.ResponseReceived)) == status
 
 
 async def test_a_client_of_http1_reaches_a_server_of_http2_alone(gateway):
     async with echoing() as (_, port):
-        gateway.service("s", (port, True))
-        gateway.speaks_http2("s")
-        gateway.route("h.test", ("s", 1))
+        await gateway.service("s", (port, True), appProtocol=H2C)
+        await gateway.route("h.test", ("s", 1))
         framed = b"\0\0\0\0\2hi"
         head = "POST /echo.Echo/Unary HTTP/1.1\r\nHost: h.test\r\nContent-Type: application/grpc\r\nTE: trailers\r\n"
         request = f"{head}Connection: close\r\nContent-Length: {len(framed)}\r\n\r\n".encode() + framed
@@ -89,46 +68,6 @@ async def test_a_client_of_http1_reaches_a_server_of_http2_alone(gateway):
         writer.close()
         assert answer.startswith(b"HTTP/1.1 200 ")
         assert b"\0\0\0\0\2HI" in answer
-
-
-async def test_one_port_tells_them_apart_however_slowly_the_first_bytes_come(gateway, sites):
-    gateway.service("s", (await sites(named("served")), True))
-    gateway.route("h.test", ("s", 1))
-    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
-    client = RawClient(reader, writer)
-    client.h2.initiate_connection()
-    for byte in client.h2.data_to_send():
-        writer.write(bytes([byte]))
-        await asyncio.sleep(0)
-    number = client.ask()
-    assert status_of(await client.until(events.ResponseReceived)) == 200
-    await client.until(events.StreamEnded)
-    assert client.body[number] == b"served"
-    writer.close()
-    for first in (b"P", b"PR", b"PO"):
-        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
-        writer.write(first)
-        await asyncio.sleep(0)
-        writer.write(b"X / HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n")
-        async with asyncio.timeout(60):
-            assert (await reader.read()).startswith(b"HTTP/1.")
-        writer.close()
-    assert (await exchange(gateway.port, b"PUT / HTTP/1.1\r\nHost: h.test\r\n\r\n")).endswith(b"served")
-
-
-async def test_head_and_empty_answers(gateway, sites):
-    async def nothing(request: web.BaseRequest) -> web.Response:
-        return web.Response(status=204) if request.method == "GET" else web.Response(text="twelve bytes")
-
-    gateway.service("s", (await sites(nothing), True))
-    gateway.route("h.test", ("s", 1))
-    async with raw_client(gateway.port) as client:
-        client.ask()
-        assert status_of(await client.until(events.ResponseReceived)) == 204
-        number = client.ask([(":method", "HEAD"), *PSEUDO[1:]])
-        assert status_of(await client.until(events.ResponseReceived)) == 200
-        await client.until(events.StreamEnded)
-        assert not client.body.get(number)
 
 
 async def test_a_client_that_leaves_half_way_ends_the_request_behind(gateway, sites):
@@ -142,18 +81,120 @@ async def test_a_client_that_leaves_half_way_ends_the_request_behind(gateway, si
             ended.set()
         return web.Response()
 
-    gateway.service("s", (await sites(slow), True))
-    gateway.route("h.test", ("s", 1))
-    for leave in ("reset", "cut"):
-        arrived.clear()
-        ended.clear()
+    await gateway.service("s", (await sites(slow), True))
+    await gateway.route("h.test", ("s", 1))
+    async with raw_client(gateway.port) as client, asyncio.timeout(60):
+        number = client.ask()
+        await arrived.wait()
+        client.h2.reset_stream(number)
+        client.send()
+        await ended.wait()
+
+
+# -- floods -----------------------------------------------------------------------------------------------------------
+
+
+def resets(client: RawClient) -> Iterator[Frame]:
+    for _ in range(2000):
+        client.h2.reset_stream(client.ask())
+    return iter(())
+
+
+def headers_without_end(client: RawClient) -> Iterator[Frame]:
+    yield HeadersFrame(1, data=client.h2.encoder.encode(PSEUDO))
+    for number in range(5000):
+        yield ContinuationFrame(1, data=b"\0\x08x-%06d\x01y" % number)
+
+
+def pings(client: RawClient) -> Iterator[Frame]:
+    for _ in range(20_000):
+        yield PingFrame(0, opaque_data=b"12345678")
+
+
+def settings(client: RawClient) -> Iterator[Frame]:
+    for number in range(20_000):
+        yield SettingsFrame(0, settings={SettingCodes.INITIAL_WINDOW_SIZE: 1000 + number % 2})
+
+
+def empty_data(client: RawClient) -> Iterator[Frame]:
+    yield HeadersFrame(1, data=client.h2.encoder.encode(PSEUDO), flags=["END_HEADERS"])
+    for _ in range(20_000):
+        yield DataFrame(1, data=b"")
+
+
+FLOODS = [resets, headers_without_end, pings, settings, empty_data]
+
+
+@pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.__name__)
+async def test_floods_end_the_connection_and_nothing_else(gateway, sites, flood):
+    async def unread(request: web.BaseRequest) -> web.Response:
+        await asyncio.sleep(600)
+        return web.Response()
+
+    await gateway.service("s", (await sites(unread), True))
+    await gateway.route("h.test", ("s", 1))
+    async with raw_client(gateway.port) as client:
+        client.send(*flood(client))
+        said = await client.until(events.ConnectionTerminated)
+        assert said is not None or client.ended
+    await gateway.service("s", (await sites(named("served")), True))
+    assert await still_serves(gateway)
+
+
+async def test_who_asks_and_takes_nothing_is_let_go(tmp_path, sites):
+    async with running_gateway(tmp_path, Front(limits=Limits(flush=0.2))) as quick:
+        await quick.service("s", (await sites(named("served")), True))
+        await quick.route("h.test", ("s", 1))
+        async with raw_client(quick.port) as client:
+            client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+            client.send()
+            await client.until(events.SettingsAcknowledged)
+            client.ask()
+            assert isinstance(await client.until(events.StreamReset), events.StreamReset)
+
+
+BAD = {
+    "a line break in a value": [*PSEUDO, ("x-a", "1\r\nx-b: 2")],
+    "a zero byte": [*PSEUDO, ("x-a", "1\x002")],
+    "a line break in a name": [*PSEUDO, ("x-a\r\nx-b", "1")],
+    "upper case": [*PSEUDO, ("X-Upper", "1")],
+    "a header of the connection": [*PSEUDO, ("connection", "close")],
+    "transfer-encoding": [*PSEUDO, ("transfer-encoding", "chunked")],
+    "te": [*PSEUDO, ("te", "chunked")],
+    "two paths": [*PSEUDO, (":path", "/other")],
+    "a late pseudo-header": [*PSEUDO, ("x", "1"), (":path", "/")],
+    "no method": PSEUDO[1:],
+    "no path": PSEUDO[:-1],
+    "an empty path": [*PSEUDO[:-1], (":path", "")],
+    "a line break in the path": [*PSEUDO[:-1], (":path", "/ HTTP/1.1\r\nX: y\r\n\r\n")],
+    "a space in the path": [*PSEUDO[:-1], (":path", "/a b")],
+    "a space in the method": [(":method", "GET / HTTP/1.1"), *PSEUDO[1:]],
+    "a line break in the method": [(":method", "GET / HTTP/1.1\r\nX: y\r\n\r\nGET"), *PSEUDO[1:]],
+    "a user in the host": [*PSEUDO[:2], (":authority", "me:pw@h.test"), PSEUDO[3]],
+    "two lengths": [*PSEUDO, ("content-length", "1"), ("content-length", "2")],
+    "a length that is none": [*PSEUDO, ("content-length", "+1")],
+    "an unknown pseudo-header": [*PSEUDO, (":protocol", "websocket")],
+    "huge headers": [*PSEUDO, *((f"x-{number}", "y" * 1000) for number in range(100))],
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+async def test_what_would_be_another_request_to_a_server_of_http1_is_refused(gateway, name: str):
+    async with Backend() as backend:
+        await gateway.service("s", (backend.port, True))
+        await gateway.route("h.test", ("s", 1))
         async with raw_client(gateway.port) as client:
-            number = client.ask()
-            async with asyncio.timeout(60):
-                await arrived.wait()
-                if leave == "reset":
-                    client.h2.reset_stream(number)
-                    client.send()
-                else:
-                    client.writer.transport.abort()
-                await ended.wait()
+            client.ask(BAD[name])
+            event = await client.until(events.ResponseReceived, events.StreamReset, events.ConnectionTerminated)
+            assert not isinstance(event, events.ResponseReceived) or status_of(event) >= 400
+        assert backend.heard == b""
+
+
+async def test_of_two_hosts_the_one_counts_that_was_routed_by(gateway):
+    async with Backend() as backend:
+        await gateway.service("s", (backend.port, True))
+        await gateway.route("h.test", ("s", 1))
+        async with raw_client(gateway.port) as client:
+            client.ask([*PSEUDO, ("host", "other.test")])
+            assert status_of(await client.until(events.ResponseReceived)) == 200
+        assert b"other.test" not in backend.heard

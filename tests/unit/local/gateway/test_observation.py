@@ -7,10 +7,13 @@ import json
 
 import pytest
 from aiohttp import web
+from tests.unit.local.gateway.conftest import running_gateway
 from tests.unit.local.gateway.grpc_echo import channel_to, echoing
 from tests.unit.local.gateway.raw import exchange, named
+from tests.waiting import until
 
-from isvc.local.gateway.access_log import AccessLog
+from isvc.local.gateway.envoy.listeners import Front
+from isvc.serving.workload.service import H2C
 
 
 async def metrics(gateway) -> dict[str, float]:
@@ -20,24 +23,36 @@ async def metrics(gateway) -> dict[str, float]:
 
 
 async def test_requests_are_counted_by_service_and_code(gateway, sites):
-    gateway.service("s", (await sites(named("served")), True))
-    gateway.route("h.test", ("s", 1))
+    await gateway.service("counted", (await sites(named("served")), True))
+    await gateway.route("h.test", ("counted", 1))
+    before = await metrics(gateway)
     for _ in range(3):
         await gateway.session.get("/")
     for number in range(5):
         await gateway.session.get("/", headers={"Host": f"made-up-{number}.test"})
     found = await metrics(gateway)
-    assert found['isvc_gateway_requests_total{code="200",service="default/s"}'] == 3
-    assert found['isvc_gateway_requests_total{code="404",service="-"}'] == 5
-    assert found['isvc_gateway_request_duration_seconds_count{service="default/s"}'] == 3
-    assert found['isvc_gateway_response_bytes_total{service="default/s"}'] == 3 * len("served")
+    assert found['isvc_gateway_requests_total{code="200",service="default/counted"}'] == 3
+    refused = 'isvc_gateway_requests_total{code="404",service="-"}'
+    assert found[refused] - before.get(refused, 0) == 5
+    assert found['isvc_gateway_response_bytes_total{service="default/counted"}'] == 3 * len("served")
     assert found["isvc_gateway_requests_in_flight"] == 1  # this one
     assert not any("made-up" in name for name in found)
 
+    async def durations() -> bool:
+        name = "isvc_gateway_request_duration_seconds"
+        found = await metrics(gateway)
+        ended, quick = (
+            f'{name}_count{{service="default/counted"}}',
+            f'{name}_bucket{{le="300",service="default/counted"}}',
+        )
+        return found.get(ended) == found.get(quick) == 3
+
+    await until(durations, "the durations")
+
 
 async def test_only_this_machine_reads_them(gateway, sites):
-    gateway.service("s", (await sites(named("served")), True))
-    gateway.route("h.test", ("s", 1))
+    await gateway.service("s", (await sites(named("served")), True))
+    await gateway.route("h.test", ("s", 1))
     assert await (await gateway.session.get("/-/metrics")).text() == "served"  # a path of the service's
     foreign = {"Host": "localhost", "Origin": "http://evil.test"}
     assert (await gateway.session.get("/-/metrics", headers=foreign)).status == 403
@@ -51,8 +66,8 @@ async def test_a_client_that_leaves_first_is_counted(gateway, sites):
         await asyncio.sleep(600)
         return web.Response()
 
-    gateway.service("s", (await sites(slow), True))
-    gateway.route("h.test", ("s", 1))
+    await gateway.service("s", (await sites(slow), True))
+    await gateway.route("h.test", ("s", 1))
     _, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
     writer.write(b"GET / HTTP/1.1\r\nHost: h.test\r\n\r\n")
     async with asyncio.timeout(60):
@@ -65,32 +80,31 @@ async def test_a_client_that_leaves_first_is_counted(gateway, sites):
 
 async def test_grpc_is_counted(gateway):
     async with echoing() as (_, port), channel_to(gateway.port) as channel:
-        gateway.service("s", (port, True))
-        gateway.route("h.test", ("s", 1))
+        await gateway.service("called", (port, True), appProtocol=H2C)
+        await gateway.route("h.test", ("called", 1))
         await channel.unary_unary("/echo.Echo/Unary")(b"hello", timeout=60)
     found = await metrics(gateway)
-    assert found['isvc_gateway_requests_total{code="200",service="default/s"}'] == 1
-    assert found['isvc_gateway_response_bytes_total{service="default/s"}'] == len(b"\0\0\0\0\5HELLO")
+    assert found['isvc_gateway_requests_total{code="200",service="default/called"}'] == 1
+    assert found['isvc_gateway_response_bytes_total{service="default/called"}'] == len(b"\0\0\0\0\5HELLO")
 
 
 ODD = (
     b"GET /a?token=secret HTTP/1.1\r\nHost: h.test\r\nReferer: http://x.test/?token=secret\r\n"
-    b'User-Agent: "quoted" \xfc\r\nAuthorization: Bearer secret\r\nCookie: secret\r\n\r\n'
+    b'User-Agent: "quoted" \\ \xfc\r\nAuthorization: Bearer secret\r\nCookie: secret\r\n\r\n'
 )
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["combined", "json"])
-async def test_a_line_for_each_request_and_no_secrets(gateway, sites, tmp_path, as_json):
-    gateway.service("s", (await sites(named("served")), True))
-    gateway.route("h.test", ("s", 1))
+async def test_a_line_for_each_request_and_no_secrets(sites, tmp_path, as_json):
     path = tmp_path / "access.log"
-    gateway.proxy.access_log = AccessLog(str(path), as_json=as_json)
-    await exchange(gateway.port, ODD)
-    await exchange(gateway.port, b"GET / HTTP/1.1\r\nHost: nobody.test\r\n\r\n")
-    await exchange(gateway.port, b"GET / HTTP/1.1\r\nHost: h.test/x\r\n\r\n")
-    text = path.read_text()
+    async with running_gateway(tmp_path, Front(access_log=str(path), access_log_json=as_json)) as logged:
+        await logged.service("s", (await sites(named("served")), True))
+        await logged.route("h.test", ("s", 1))
+        await exchange(logged.port, ODD)
+        await exchange(logged.port, b"GET / HTTP/1.1\r\nHost: nobody.test\r\n\r\n")
+        await exchange(logged.port, b"GET / HTTP/1.1\r\nHost: h.test/x\r\n\r\n")
+    text = path.read_text(errors="surrogateescape")
     assert "secret" not in text
-    assert path.stat().st_mode & 0o077 == 0
     lines = text.splitlines()
     if as_json:
         documents = [json.loads(line) for line in lines]
@@ -99,6 +113,6 @@ async def test_a_line_for_each_request_and_no_secrets(gateway, sites, tmp_path, 
         assert (first["service"], first["host"], first["protocol"]) == ("default/s", "h.test", "HTTP/1.1")
         assert [each["status"] for each in documents] == [200, 404, 400]
     else:
-        assert '"GET /a HTTP/1.1" 200 6 "http://x.test/" "\\"quoted\\" ' in lines[0]
+        assert '"GET /a HTTP/1.1" 200 6 "http://x.test/" "\\"quoted\\" \\\\ ' in lines[0]
         assert lines[0].endswith(" default/s")
         assert [line.split('" ')[1].split()[0] for line in lines] == ["200", "404", "400"]

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import pytest_asyncio
 from aiohttp import web
 from cryptography import x509
+from tests.ports import free_port
+from tests.unit.local.gateway.conftest import running_gateway, running_sites
 
-from isvc.local.gateway.listener import Listener
-from isvc.local.gateway.proxy import Proxy
+from isvc.local.gateway.envoy.listeners import Front
+from isvc.local.gateway.envoy.messages import Secret
 from isvc.local.gateway.tls import Certificates
 
 
@@ -25,24 +28,23 @@ class Clock:
         return self.time
 
 
-@pytest.fixture
-async def secure(gateway, sites, tmp_path: Path):
-    """A gateway with TLS, its port, and a client's context that trusts its authority."""
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def secure(tmp_path_factory):
+    """A gateway with TLS, its port, a client's context that trusts its authority, and the clock of both."""
 
     async def scheme(request: web.BaseRequest) -> web.Response:
         return web.Response(text=request.headers["X-Forwarded-Proto"])
 
-    gateway.service("s", (await sites(scheme), True))
-    gateway.route("*.localhost", ("s", 1))
-    clock = Clock()
-    certificates = Certificates(tmp_path / "tls", clock.now)
-    proxy = Proxy(lambda: gateway.table, gateway.backends, gateway.guard)
-    listener = Listener(proxy)
-    port = await listener.listen("127.0.0.1", 0, certificates.context())
+    clock, folder, port = Clock(), tmp_path_factory.mktemp("secure"), free_port()
+    certificates = Certificates(folder / "tls", clock.now)
     trusting = ssl.create_default_context(cafile=str(certificates.authority))
-    yield port, trusting, clock
-    await listener.close()
-    await proxy.close()
+    async with (
+        running_sites() as sites,
+        running_gateway(folder, Front(), tls_port=port, certificates=certificates) as gateway,
+    ):
+        await gateway.service("s", (await sites(scheme), True))
+        await gateway.route("*.localhost", ("s", 1))
+        yield port, trusting, clock, folder / "tls", gateway
 
 
 async def certificate(port: int, name: str, context: ssl.SSLContext) -> x509.Certificate:
@@ -53,7 +55,7 @@ async def certificate(port: int, name: str, context: ssl.SSLContext) -> x509.Cer
 
 
 async def test_any_name_of_this_machine_is_served(secure):
-    port, trusting, _ = secure
+    port, trusting, *_ = secure
     for name in ("iris-default.localhost", "a.b.localhost"):
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting, server_hostname=name)
         writer.close()
@@ -66,24 +68,22 @@ async def test_any_name_of_this_machine_is_served(secure):
 
 
 async def test_http2_is_chosen_in_the_handshake(secure):
-    port, trusting, _ = secure
+    port, *_ = secure
     for offered, chosen in ((["h2", "http/1.1"], "h2"), (["http/1.1"], "http/1.1"), ([], None)):
+        trusting = _at_any_time(ssl.create_default_context())
         if offered:
             trusting.set_alpn_protocols(offered)
-        else:
-            trusting = ssl.create_default_context()
-            trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting, server_hostname="x.localhost")
         assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == chosen
         writer.close()
 
 
-async def test_other_names_get_no_certificate_and_the_authority_could_not_sign_one(secure, tmp_path: Path):
-    port, trusting, _ = secure
+async def test_other_names_get_no_certificate_and_the_authority_could_not_sign_one(secure):
+    port, trusting, _, folder, _ = secure
     for name in ("example.com", "localhost.example.com", "xlocalhost"):
         with pytest.raises(ssl.SSLCertVerificationError):
             await certificate(port, name, trusting)
-    authority = x509.load_pem_x509_certificate((tmp_path / "tls" / "ca.crt").read_bytes())
+    authority = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
     limits = authority.extensions.get_extension_for_class(x509.NameConstraints)
     assert limits.critical
     assert [str(each.value) for each in limits.value.permitted_subtrees or []] == [
@@ -91,22 +91,23 @@ async def test_other_names_get_no_certificate_and_the_authority_could_not_sign_o
         "127.0.0.0/8",
         "::1/128",
     ]
-    assert (tmp_path / "tls" / "authority.pem").stat().st_mode & 0o077 == 0
+    assert (folder / "authority.pem").stat().st_mode & 0o077 == 0
 
 
-async def test_certificates_are_replaced_before_they_expire_and_the_authority_is_kept(secure, tmp_path: Path):
-    port, trusting, clock = secure
+async def test_certificates_are_replaced_before_they_expire_and_the_authority_is_kept(secure):
+    port, trusting, clock, folder, gateway = secure
     first = await certificate(port, "a.localhost", trusting)
     assert (await certificate(port, "a.localhost", trusting)).serial_number == first.serial_number
     clock.time += timedelta(days=25)
+    await gateway.gateway.discovery.renew()
     second = await certificate(port, "a.localhost", _at_any_time(trusting))
     assert second.not_valid_after_utc > first.not_valid_after_utc
-    before = (tmp_path / "tls" / "ca.crt").read_bytes()
-    Certificates(tmp_path / "tls", clock.now)
-    assert (tmp_path / "tls" / "ca.crt").read_bytes() == before
+    before = (folder / "ca.crt").read_bytes()
+    Certificates(folder, clock.now)
+    assert (folder / "ca.crt").read_bytes() == before
     clock.time += timedelta(days=3000)
-    Certificates(tmp_path / "tls", clock.now)
-    assert (tmp_path / "tls" / "ca.crt").read_bytes() != before
+    Certificates(folder, clock.now)
+    assert (folder / "ca.crt").read_bytes() != before
 
 
 def _at_any_time(context: ssl.SSLContext) -> ssl.SSLContext:
@@ -115,17 +116,26 @@ def _at_any_time(context: ssl.SSLContext) -> ssl.SSLContext:
     return context
 
 
+async def test_names_that_clients_make_up_are_forgotten(secure):
+    port, trusting, _, _, gateway = secure
+    for number in range(300):
+        await certificate(port, f"made-up-{number}.localhost", _at_any_time(trusting))
+    await gateway.gateway.discovery.renew()
+    assert len(gateway.gateway.discovery.names(Secret)) <= 256
+    await certificate(port, "made-up-0.localhost", _at_any_time(trusting))
+
+
 async def test_a_damaged_authority_is_made_anew(tmp_path: Path):
     clock = Clock()
     folder = tmp_path / "tls"
     Certificates(folder, clock.now)
     for damage in (b"", b"nonsense", (folder / "authority.pem").read_bytes()[:200]):
         (folder / "authority.pem").write_bytes(damage)
-        Certificates(folder, clock.now).context()
+        assert Certificates(folder, clock.now).secret("localhost")
 
 
 async def test_what_is_no_tls_ends_the_connection(secure):
-    port, trusting, _ = secure
+    port, trusting, *_ = secure
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     async with asyncio.timeout(60):

@@ -7,33 +7,23 @@ import asyncio
 import pytest
 
 from isvc.kube.objects import Key
-from isvc.local.gateway.endpoints.backends import Backends, Endpoint, Unavailable
+from isvc.local.gateway.endpoints.endpoint import Endpoint
+from isvc.local.gateway.processor.lines import Unavailable
+from isvc.local.gateway.traffic import Traffic
 from isvc.local.knative.activator import Line
 from isvc.toolkit.clock import SystemClock
 
 
-class Pods(Backends):
-    """Endpoints that a test sets."""
-
-    def __init__(self) -> None:
-        super().__init__(None)  # type: ignore[arg-type]
-        self.ready: list[Endpoint] = []
-
-    def candidates(self, namespace: str, service: str, port: int | str) -> list[Endpoint]:
-        if not self.ready:
-            raise Unavailable("no endpoints")
-        return sorted(self.ready, key=self.running)
-
-
-def new_line(pods: Pods, concurrency: int = 0, longest: int = 100) -> tuple[Line, list[Key]]:
+def new_line(ready: list[Endpoint], concurrency: int = 0, longest: int = 100) -> tuple[Line, list[Key]]:
+    """A line to pods that a test sets, and who was woken."""
     woken: list[Key] = []
-    line = Line(Key("ns", "rev"), pods, SystemClock(), woken.append, longest)
+    line = Line(Key("ns", "rev"), lambda: ready, SystemClock(), woken.append, longest)
     line.update({"spec": {"containerConcurrency": concurrency, "timeoutSeconds": 60}})
     return line, woken
 
 
 async def test_requests_wait_for_the_first_pod_and_all_of_them_get_there():
-    pods = Pods()
+    pods: list[Endpoint] = []
     line, woken = new_line(pods)
     served: list[int] = []
 
@@ -45,36 +35,35 @@ async def test_requests_wait_for_the_first_pod_and_all_of_them_get_there():
     await asyncio.sleep(0)
     assert woken == [Key("ns", "rev")] * 5
     assert line.demand.under_way == 5
-    pods.ready = [Endpoint("127.0.0.1", 1)]
+    pods.append(Endpoint("127.0.0.1", 1))
     line.advance()
     await asyncio.gather(*tasks)
     assert served == [0, 1, 2, 3, 4]
     assert line.demand.under_way == 0
-    assert pods.running(Endpoint("127.0.0.1", 1)) == 0
+    assert line.running(Endpoint("127.0.0.1", 1)) == 0
 
 
 async def test_a_pod_gets_no_more_than_it_takes_at_a_time():
-    pods = Pods()
-    pods.ready = [Endpoint("127.0.0.1", port) for port in (1, 2)]
+    pods = [Endpoint("127.0.0.1", port) for port in (1, 2)]
     line, _ = new_line(pods, concurrency=2)
     over, most = asyncio.Event(), 0
 
     async def request() -> None:
         nonlocal most
         async with line.admitted() as endpoint:
-            most = max(most, pods.running(endpoint))
+            most = max(most, line.running(endpoint))
             await over.wait()
 
     tasks = [asyncio.create_task(request()) for _ in range(7)]
     await asyncio.sleep(0)
-    assert [pods.running(each) for each in pods.ready] == [2, 2]
+    assert [line.running(each) for each in pods] == [2, 2]
     over.set()
     await asyncio.gather(*tasks)
     assert most == 2
 
 
 async def test_a_full_line_takes_nobody():
-    line, _ = new_line(Pods(), longest=1)
+    line, _ = new_line([], longest=1)
 
     async def request() -> None:
         async with line.admitted():
@@ -90,7 +79,7 @@ async def test_a_full_line_takes_nobody():
 
 
 async def test_who_waits_too_long_is_told_so():
-    line, _ = new_line(Pods())
+    line, _ = new_line([])
     line.timeout = 0.01
     with pytest.raises(Unavailable, match=r"no pod of revision ns/rev took the request within 0.01 s"):
         async with line.admitted():
@@ -98,8 +87,7 @@ async def test_who_waits_too_long_is_told_so():
 
 
 async def test_a_client_that_leaves_frees_its_place():
-    pods = Pods()
-    pods.ready = [Endpoint("127.0.0.1", 1)]
+    pods = [Endpoint("127.0.0.1", 1)]
     line, _ = new_line(pods, concurrency=1)
     over = asyncio.Event()
 
@@ -115,4 +103,16 @@ async def test_a_client_that_leaves_frees_its_place():
     await asyncio.sleep(0)
     over.set()
     assert await tasks[2] == "served"
-    assert pods.running(pods.ready[0]) == 0
+    assert line.running(pods[0]) == 0
+
+
+async def test_what_goes_to_pods_without_asking_is_counted_apart_from_what_is_held():
+    line, _ = new_line([Endpoint("127.0.0.1", 1)])
+    line.observe(Traffic(ended=10, seconds=1.0, active=3))
+    async with line.admitted():
+        line.observe(Traffic(ended=12, seconds=1.5, active=3))  # one of them is ours
+        assert line.demand.under_way == 3
+    line.observe(Traffic(ended=12, seconds=1.5, active=0))
+    assert line.demand.under_way == 0
+    line.observe(Traffic(ended=1, seconds=0.5, active=0))  # of another Envoy
+    assert line.demand.rate(SystemClock().monotonic(), 60) * 60 >= 14

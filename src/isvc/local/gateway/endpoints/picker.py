@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from isvc.local.gateway.endpoints.backends import Endpoint
+from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.endpoints.pools import Member
 from isvc.local.gateway.endpoints.prefixes import SeenPrefixes, blocks
 

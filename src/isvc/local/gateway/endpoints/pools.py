@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from isvc.kube.objects import Object, dig, is_being_deleted, labels_of, uid_of
 from isvc.kube.resource import PODS, Resource
 from isvc.local.controllers.pods import is_ready
-from isvc.local.gateway.endpoints.backends import Endpoint, Unavailable
+from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.node.pods.ports import local_ports
 from isvc.serving.llm.labels import ROLE
 from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
+__all__ = ["PODS", "POOLS_BY_GROUP", "Member", "candidates", "members", "pool_of", "selected"]
+
 POOLS_BY_GROUP: Mapping[str, Resource] = {
     resource.group: resource for resource in (INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2)
 }
-
-
-class Reader(Protocol):
-    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None: ...
-    def list(self, resource: Resource, namespace: str = "") -> list[Object]: ...
 
 
 class Member(NamedTuple):
@@ -35,17 +32,15 @@ def pool_of(reference: Object) -> Resource | None:
     return POOLS_BY_GROUP.get(reference.get("group") or "") if reference.get("kind") == INFERENCE_POOLS.kind else None
 
 
-def members(reader: Reader, pool: Resource, namespace: str, name: str) -> list[Member]:
-    """Those that can take a request. Servers that only read prompts cannot: nobody would hand their cache on."""
-    found = reader.get(pool, name, namespace)
-    if found is None:
-        raise Unavailable(f"InferencePool {namespace}/{name} does not exist")
-    pods = [pod for pod in selected(reader.list(PODS, namespace), found) if labels_of(pod).get(ROLE) != "prefill"]
-    usable = [pod for pod in pods if is_ready(pod) and not is_being_deleted(pod)]
-    if not usable:
-        count = f"{len(pods)} pod{'s' if len(pods) != 1 else ''}, none ready" if pods else "no pods"
-        raise Unavailable(f"InferencePool {namespace}/{name} has {count}")
-    return [Member(uid_of(pod), endpoint) for pod in usable for endpoint in _endpoints(pod, found)]
+def members(pods: Iterable[Object], pool: Object) -> list[Member]:
+    """Returns those that can take a request."""
+    usable = [pod for pod in candidates(pods, pool) if is_ready(pod) and not is_being_deleted(pod)]
+    return [Member(uid_of(pod), endpoint) for pod in usable for endpoint in _endpoints(pod, pool)]
+
+
+def candidates(pods: Iterable[Object], pool: Object) -> list[Object]:
+    """Returns the pods of a pool but for those that only read prompts: nobody would hand their cache on."""
+    return [pod for pod in selected(pods, pool) if labels_of(pod).get(ROLE) != "prefill"]
 
 
 def selected(pods: Iterable[Object], pool: Object) -> list[Object]:

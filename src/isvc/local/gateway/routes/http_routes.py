@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
-from operator import eq
 from typing import Final
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
-from isvc.kube.patterns import FullMatch
+from isvc.kube.patterns import check
 from isvc.local.durations import limit
 from isvc.local.gateway.endpoints.pools import pool_of
 from isvc.local.gateway.routes.rules import (
     Backend,
+    Comparison,
     Condition,
     Filters,
     HeaderChange,
@@ -24,6 +23,7 @@ from isvc.local.gateway.routes.rules import (
     Redirect,
     Retry,
     Rule,
+    refuse,
 )
 
 # What the codes of a retry are where it names none: servers that cannot answer now.
@@ -45,7 +45,7 @@ def http_route_rules(route: Object) -> Iterable[Rule]:
             retry=_retry(rule.get("retry")),
             mirrors=asked.mirrors,
             redirect=asked.redirect,
-            unsupported=asked.unsupported,
+            refusal=refuse(origin, asked.unsupported, backends, is_redirect=asked.redirect is not None),
             origin=origin,
         )
         for match in rule.get("matches") or [{}]:
@@ -57,19 +57,28 @@ def _match(match: Object) -> Match:
     value = path.get("value") or "/"
     match path.get("type"):
         case "Exact":
-            kind, pattern = PathKind.EXACT, None
+            kind = PathKind.EXACT
         case "RegularExpression":
-            kind, pattern = PathKind.REGEX, FullMatch(value)
+            kind = PathKind.REGEX
+            check(value)
         case _:
-            kind, pattern = PathKind.PREFIX, None
+            kind = PathKind.PREFIX
     headers = tuple(_condition(item["name"].lower(), item) for item in match.get("headers") or [])
     query = tuple(_condition(item["name"], item) for item in match.get("queryParams") or [])
-    return Match(kind, value, pattern, match.get("method") or "", headers, query)
+    return Match(kind, value, match.get("method") or "", _first_of_each(headers), _first_of_each(query))
 
 
 def _condition(name: str, item: Object) -> Condition:
-    is_regex = item.get("type") == "RegularExpression"
-    return Condition(name, FullMatch(item["value"]) if is_regex else partial(eq, item["value"]))
+    if item.get("type") == "RegularExpression":
+        check(item["value"])
+        return Condition(name, Comparison.REGEX, item["value"])
+    return Condition(name, Comparison.EXACT, item["value"])
+
+
+def _first_of_each(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """Returns the conditions without those whose name came before, which the Gateway API ignores."""
+    first = {each.name: each for each in reversed(conditions)}
+    return tuple(each for each in conditions if first[each.name] is each)
 
 
 def _backend(ref: Object, namespace: str) -> Backend:

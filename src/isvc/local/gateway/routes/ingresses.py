@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
-from isvc.kube.patterns import FullMatch
+from isvc.kube.patterns import check
 from isvc.local.gateway.routes.rules import Backend, Match, PathKind, Rule
 
 
@@ -26,5 +26,7 @@ def ingress_rules(ingress: Object) -> Iterable[tuple[str, Rule]]:
 def _match(kind: PathKind, path: str, *, is_regex: bool) -> Match:
     """An ImplementationSpecific path is a prefix, unless it reads like the regular expressions KServe writes."""
     if is_regex and re.search(r"[*+?()\[\]^$\\|]", path):
-        return Match(PathKind.REGEX, path, FullMatch(f"(?:{path}).*"))
+        pattern = f"(?:{path}).*"
+        check(pattern)
+        return Match(PathKind.REGEX, pattern)
     return Match(kind, path)

@@ -1,12 +1,11 @@
-"""What routes say, compiled: which requests a rule is for, what it changes, where they go, how often and how long."""
+"""What routes say, as values: which requests a rule is for, what it changes, where they go, how often and how long."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
+from typing import NamedTuple
 
-from isvc.kube.patterns import FullMatch, Replacement
 from isvc.kube.resource import Resource
 
 
@@ -19,23 +18,27 @@ class PathKind(IntEnum):
     REGEX = 3
 
 
+class Comparison(Enum):
+    EXACT = "exact"
+    PREFIX = "prefix"
+    REGEX = "regex"  # of the whole value
+    PRESENT = "present"
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A header or query parameter that has to have a value, or must not."""
 
     name: str
-    fits: Callable[[str], bool]
+    comparison: Comparison
+    value: str = ""
     must_not: bool = False
-
-    def holds(self, value: str | None) -> bool:
-        return (value is not None and self.fits(value)) is not self.must_not
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     kind: PathKind = PathKind.PREFIX
     path: str = "/"
-    pattern: FullMatch | None = None
     method: str = ""
     headers: tuple[Condition, ...] = ()
     query: tuple[Condition, ...] = ()
@@ -49,24 +52,9 @@ class Match:
     def stem(self) -> str:
         return self.path.rstrip("/")
 
-    def accepts(self, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
-        return (
-            self._accepts_path(path)
-            and (not self.method or self.method == method)
-            and all(condition.holds(headers.get(condition.name)) for condition in self.headers)
-            and all(condition.holds(query.get(condition.name)) for condition in self.query)
-        )
-
-    def _accepts_path(self, path: str) -> bool:
-        match self.kind:
-            case PathKind.EXACT:
-                return path == self.path
-            case PathKind.PREFIX:
-                return path == self.stem or path.startswith(self.stem + "/") or not self.stem
-            case PathKind.LITERAL_PREFIX:
-                return path.startswith(self.path)
-            case PathKind.REGEX:
-                return self.pattern is not None and self.pattern(path)
+    @property
+    def is_any_path(self) -> bool:
+        return self.kind in (PathKind.PREFIX, PathKind.LITERAL_PREFIX) and not self.stem
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +63,7 @@ class PathRewrite:
 
     full: str | None = None
     prefix: str | None = None
-    found: Replacement | None = None
-
-    def __call__(self, path: str, match: Match) -> str:
-        if self.full is not None:
-            return self.full
-        if self.found is not None:
-            return self.found(path)
-        if self.prefix is None:
-            return path
-        match match.kind:
-            case PathKind.PREFIX:
-                return (self.prefix.rstrip("/") + path[len(match.stem) :]) or "/"
-            case PathKind.LITERAL_PREFIX:
-                return self.prefix + path[len(match.path) :]
-            case _:  # the whole path is what matched
-                return self.prefix
+    found: tuple[str, str] | None = None  # an expression, and what replaces its matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +72,9 @@ class HeaderChange:
     add: tuple[tuple[str, str], ...] = ()
     remove: tuple[str, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.set or self.add or self.remove)
+    def then(self, other: HeaderChange) -> HeaderChange:
+        """Returns both changes, one after the other."""
+        return HeaderChange((*self.set, *other.set), (*self.add, *other.add), (*self.remove, *other.remove))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +126,17 @@ class Retry:
     backoff: float = 0.025  # seconds before the first; twice as many before each further one
 
 
-@dataclass(frozen=True, slots=True)
+class Refusal(NamedTuple):
+    """The gateway's own answer: a code of HTTP and the reason, which goes to the client."""
+
+    status: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Rule:
+    """Known by its identity: what is made of a rule is kept for as long as there is the rule."""
+
     match: Match
     backends: tuple[Backend, ...]
     filters: Filters = Filters()
@@ -163,4 +146,19 @@ class Rule:
     retry: Retry = Retry()
     mirrors: tuple[Mirror, ...] = ()
     redirect: Redirect | None = None
-    unsupported: str = ""  # what the rule asks for and the gateway cannot do
+    refusal: Refusal | None = None  # in place of an answer of a backend's
+
+
+def refuse(
+    origin: str, unsupported: str, backends: tuple[Backend, ...] | None = None, *, is_redirect: bool = False
+) -> Refusal | None:
+    """Returns why a rule cannot be followed, if it cannot: it asks for what is not there, or leads nowhere."""
+    if unsupported:
+        return Refusal(500, f"{origin} asks for {unsupported}, which this gateway does not have")
+    if backends is None or is_redirect:
+        return None
+    if not backends:
+        return Refusal(500, f"{origin} names no backend")
+    if not any(backend.weight for backend in backends):
+        return Refusal(500, f"{origin} gives every backend the weight 0")
+    return None

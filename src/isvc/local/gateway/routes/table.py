@@ -1,4 +1,4 @@
-"""Ingresses, HTTPRoutes and VirtualServices, compiled into one table that answers: which rule, for this request?
+"""Ingresses, HTTPRoutes and VirtualServices as one table: the rules of each host, in the order in which they count.
 
 Precedence is that of the Gateway API: an exact host before a wildcard, an exact path before a longer prefix before a
 regular expression, then a method, then more header conditions before fewer, then query parameters, then the older
@@ -8,124 +8,143 @@ object. A VirtualService has its rules tried in their own order, before those of
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeVar
 
-from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.api.resources import INFERENCE_GRAPHS
+from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.patterns import BadPattern
+from isvc.kube.resource import INGRESSES
+from isvc.local.gateway.names import cluster_name, is_host
 from isvc.local.gateway.routes.http_routes import http_route_rules
 from isvc.local.gateway.routes.ingresses import ingress_rules
-from isvc.local.gateway.routes.rules import PathKind, Rule
+from isvc.local.gateway.routes.local_gateway import led_on, sent_on_as
+from isvc.local.gateway.routes.rules import Backend, Match, Rule
 from isvc.local.gateway.routes.virtual_services import virtual_service_rules
+from isvc.serving.thirdparty import HTTP_ROUTES, VIRTUAL_SERVICES
 
 log = logging.getLogger("isvc.gateway")
 
-
-@dataclass(slots=True)
-class HostRules:
-    """The rules of one host, found by path: how long that takes does not depend on how many services share the host."""
-
-    ordered: list[Rule] = field(default_factory=list)
-    exact: dict[str, list[Rule]] = field(default_factory=dict)
-    prefixes: dict[str, list[Rule]] = field(default_factory=dict)
-    patterns: list[Rule] = field(default_factory=list)
-    depth: int = 0  # of the deepest prefix, so that a path of a thousand parts is no more work
-
-    def add(self, rule: Rule) -> None:
-        match rule.match.kind:
-            case PathKind.EXACT:
-                self.exact.setdefault(rule.match.path, []).append(rule)
-            case PathKind.PREFIX:
-                self.prefixes.setdefault(rule.match.stem, []).append(rule)
-                self.depth = max(self.depth, rule.match.stem.count("/"))
-            case _:
-                self.patterns.append(rule)
-
-    def sort(self) -> None:
-        for rules in (*self.exact.values(), *self.prefixes.values(), self.patterns):
-            rules.sort(key=lambda rule: rule.match.rank)
-
-    def candidates(self, path: str) -> Iterator[Rule]:
-        """Rules whose paths may fit, in order of precedence."""
-        yield from self.ordered
-        yield from self.exact.get(path, ())
-        parts = path.split("/", self.depth + 1)[: self.depth + 1]
-        while parts:
-            yield from self.prefixes.get("/".join(parts), ())
-            parts.pop()
-        yield from self.patterns
+ANY: Final = ""
+"""The host of rules that are for every host."""
 
 
-@dataclass(slots=True)
+class Source(NamedTuple):
+    """The object that rules come from."""
+
+    kind: str
+    key: Key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """A rule of a host, and its place among the others."""
+
+    host: str
+    rule: Rule
+    place: tuple[object, ...]
+
+
 class RouteTable:
-    exact: dict[str, HostRules] = field(default_factory=dict)
-    wildcard: dict[str, HostRules] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._entries: dict[Source, list[Entry]] = {}
+        self._hosts: dict[str, list[Entry]] = {}
+        self._domains: set[str] = set()
+        self._led_from: dict[str, set[str]] = {}  # by the host that they are led on to
+        self.changed: set[str] = set()  # hosts, for whoever keeps what was made of their rules
 
-    @classmethod
-    def build(
-        cls,
-        ingresses: Iterable[Object],
-        http_routes: Iterable[tuple[Object, list[str]]] = (),
-        virtual_services: Iterable[Object] = (),
-    ) -> RouteTable:
-        """HTTPRoutes come with the hosts that they are served for, "" for any."""
-        table = cls()
-        for obj in sorted(ingresses, key=_age):
-            for host, rule in _unless_broken(obj, ingress_rules):
-                table._of_host(host).add(rule)
-        for obj, hosts in sorted(http_routes, key=lambda pair: _age(pair[0])):
-            for rule in _unless_broken(obj, http_route_rules) if hosts else ():
-                for host in hosts:
-                    table._of_host(host).add(rule)
-        for obj in sorted(virtual_services, key=_age):
-            for host, rule in _unless_broken(obj, virtual_service_rules):
-                table._of_host(host).ordered.append(rule)
-        for rules in (*table.exact.values(), *table.wildcard.values()):
-            rules.sort()
-        return table
+    def put(self, source: Source, obj: Object | None, compiled: Iterable[tuple[str, Rule]] = ()) -> None:
+        """Replaces the rules of an object, which are none for one that is gone."""
+        for entry in self._entries.pop(source, ()):
+            rules = self._hosts[entry.host]
+            rules.remove(entry)
+            if not rules:
+                del self._hosts[entry.host]
+                self._domains.discard(entry.host)
+            self._note(entry.host)
+        if obj is None:
+            return
+        entries = [
+            Entry(host.lower(), rule, _place(source, obj, rule, number))
+            for number, (host, rule) in enumerate(compiled)
+            if not host or is_host(host.lower())
+        ]
+        self._entries[source] = entries
+        for entry in entries:
+            rules = self._hosts.setdefault(entry.host, [])
+            rules.append(entry)
+            rules.sort(key=lambda each: each.place)
+            if entry.host.startswith("*."):
+                self._domains.add(entry.host)
+            if (behind := sent_on_as(entry.rule)) is not None:
+                self._led_from.setdefault(behind, set()).add(entry.host)
+            self._note(entry.host)
 
-    def _of_host(self, host: str) -> HostRules:
-        if host.startswith("*."):
-            return self.wildcard.setdefault(host[1:].lower(), HostRules())
-        if host:
-            return self.exact.setdefault(host.lower(), HostRules())
-        return self.wildcard.setdefault("", HostRules())
+    def put_ingress(self, key: Key, obj: Object | None) -> None:
+        self.put(Source(INGRESSES.kind, key), obj, _unless_broken(obj, ingress_rules))
 
-    def find(
-        self,
-        host: str,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        query: Mapping[str, str],
-        *,
-        by_any_name: bool = True,
-    ) -> Rule | None:
-        """The rule for a request; with `by_any_name` also one that is for any host."""
-        for rules in self._for_host(host, by_any_name=by_any_name):
-            for rule in rules.candidates(path):
-                if rule.match.accepts(method, path, headers, query):
-                    return rule
-        return None
+    def put_http_route(self, key: Key, obj: Object | None, hosts: Collection[str]) -> None:
+        """`hosts` are those that the route is served for."""
+        self.put(Source(HTTP_ROUTES.kind, key), obj, _pairs(obj, hosts))
+
+    def put_graph(self, key: Key, obj: Object | None, routes: Iterable[tuple[Object, Collection[str]]]) -> None:
+        """`routes` are those by which the gateway leads to a graph, each with its hosts."""
+        pairs = [pair for route, hosts in routes for pair in _pairs(route, hosts)]
+        self.put(Source(INFERENCE_GRAPHS.kind, key), obj, pairs)
+
+    def put_virtual_service(self, key: Key, obj: Object | None) -> None:
+        self.put(Source(VIRTUAL_SERVICES.kind, key), obj, _unless_broken(obj, virtual_service_rules))
+
+    @property
+    def hosts(self) -> Collection[str]:
+        """Those that rules are for: names, domains as `*.example.com`, ANY."""
+        return self._hosts.keys()
 
     def names(self, host: str) -> bool:
         """Whether a route is for this host or its domain, not just for any."""
-        return host in self.exact or any(suffix and host.endswith(suffix) for suffix in self.wildcard)
+        return host in self._hosts or any(_is_below(host, domain) for domain in self._domains)
 
-    def _for_host(self, host: str, *, by_any_name: bool = True) -> Iterable[HostRules]:
-        if host in self.exact:
-            yield self.exact[host]
-        for suffix in sorted(self.wildcard, key=len, reverse=True):
-            if host.endswith(suffix) and (suffix or by_any_name):
-                yield self.wildcard[suffix]
+    def rules(self, host: str) -> list[Rule]:
+        """Returns the rules for a host or domain, those of wider domains last. The first that matches counts."""
+        wider = sorted((domain for domain in self._domains if _is_below(host, domain)), key=len, reverse=True)
+        return [rule for each in (host, *wider) for rule in self._of(each)]
+
+    def _of(self, host: str) -> Iterable[Rule]:
+        for entry in self._hosts.get(host, ()):
+            behind = sent_on_as(entry.rule)
+            if behind is None:
+                yield entry.rule
+            else:
+                found = tuple(each.rule for each in self._hosts.get(behind, ()))
+                yield from led_on(entry.rule, behind, found or service_rules(behind))
+
+    def _note(self, host: str) -> None:
+        self.changed |= {host, *self._led_from.get(host, ())}
+
+
+@lru_cache(maxsize=4096)
+def service_rules(host: str) -> tuple[Rule, ...]:
+    """Returns the rule by which a Service is reached under its name in the cluster."""
+    service = cluster_name(host)
+    if service is None:
+        return ()
+    name, namespace = service
+    return (Rule(Match(), (Backend(namespace, name, 80),), origin=f"Service {namespace}/{name}"),)
+
+
+def _pairs(route: Object | None, hosts: Collection[str]) -> list[tuple[str, Rule]]:
+    return [(host, rule) for rule in _unless_broken(route, http_route_rules) for host in hosts]
 
 
 _T = TypeVar("_T")
 
 
-def _unless_broken(obj: Object, compiled: Callable[[Object], Iterable[_T]]) -> list[_T]:
-    """The rules of an object; none of one with a regular expression that is none, which must not end all others."""
+def _unless_broken(obj: Object | None, compiled: Callable[[Object], Iterable[_T]]) -> list[_T]:
+    """Returns the rules of an object; none of one whose regular expression is none, which must not end all others."""
+    if obj is None:
+        return []
     try:
         return list(compiled(obj))
     except BadPattern as error:
@@ -133,5 +152,11 @@ def _unless_broken(obj: Object, compiled: Callable[[Object], Iterable[_T]]) -> l
         return []
 
 
-def _age(obj: Object) -> tuple[str, str, str]:
-    return (dig(obj, "metadata", "creationTimestamp") or "", namespace_of(obj), name_of(obj))
+def _place(source: Source, obj: Object, rule: Rule, number: int) -> tuple[object, ...]:
+    age = (dig(obj, "metadata", "creationTimestamp") or "", namespace_of(obj), name_of(obj))
+    is_ordered = source.kind == VIRTUAL_SERVICES.kind
+    return (0, age, number) if is_ordered else (1, rule.match.rank, age, number)
+
+
+def _is_below(host: str, domain: str) -> bool:
+    return host != domain and host.endswith(domain[1:])

@@ -5,18 +5,17 @@ Gateways and sources that a rule names are not looked at: there is one gateway, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
-from operator import eq
 from typing import Final
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
-from isvc.kube.patterns import FullMatch, Replacement
+from isvc.kube.patterns import check, check_replacement
 from isvc.local.durations import limit
-from isvc.local.gateway.requests.target import cluster_name
+from isvc.local.gateway.names import cluster_name
 from isvc.local.gateway.routes.rules import (
     Backend,
+    Comparison,
     Condition,
     Filters,
     HeaderChange,
@@ -27,6 +26,7 @@ from isvc.local.gateway.routes.rules import (
     Redirect,
     Retry,
     Rule,
+    refuse,
 )
 
 _UNSUPPORTED: Final = ("delegate", "directResponse", "fault", "corsPolicy")
@@ -45,7 +45,8 @@ def virtual_service_rules(obj: Object) -> Iterable[tuple[str, Rule]]:
     for route in dig(obj, "spec", "http") or ():
         compiled = _rule(route, namespace, origin)
         for match in route.get("match") or [{}]:
-            rule = replace(compiled, match=_match(match), unsupported=compiled.unsupported or _unsupported(match))
+            refusal = compiled.refusal or refuse(origin, _unsupported(match))
+            rule = replace(compiled, match=_match(match), refusal=refusal)
             for host in hosts:
                 yield host, rule
 
@@ -53,9 +54,11 @@ def virtual_service_rules(obj: Object) -> Iterable[tuple[str, Rule]]:
 def _rule(route: Object, namespace: str, origin: str) -> Rule:
     rewrite = route.get("rewrite") or {}
     retries = route.get("retries") or {}
+    backends = tuple(_destination(each, namespace) for each in route.get("route") or ())
+    unsupported = next((f"`{name}`" for name in _UNSUPPORTED if name in route), "")
     return Rule(
         Match(),
-        tuple(_destination(each, namespace) for each in route.get("route") or ()),
+        backends,
         Filters(
             _header_change(dig(route, "headers", "request")),
             _header_change(dig(route, "headers", "response")),
@@ -67,7 +70,7 @@ def _rule(route: Object, namespace: str, origin: str) -> Rule:
         retry=Retry(retries.get("attempts") or 0, _retry_codes(retries.get("retryOn") or "gateway-error")),
         mirrors=tuple(_mirrors(route, namespace)),
         redirect=_redirect(route.get("redirect")),
-        unsupported=next((f"`{name}`" for name in _UNSUPPORTED if name in route), ""),
+        refusal=refuse(origin, unsupported, backends, is_redirect="redirect" in route),
         origin=origin,
     )
 
@@ -81,39 +84,38 @@ def _host(name: str, namespace: str) -> str:
 
 
 def _match(match: Object) -> Match:
-    kind, path, pattern = _uri(match.get("uri") or {})
+    kind, path = _uri(match.get("uri") or {})
     wanted, unwanted = match.get("headers") or {}, match.get("withoutHeaders") or {}
     conditions = [_condition(name.lower(), test) for name, test in wanted.items()]
     conditions += [_condition(name.lower(), test, must_not=True) for name, test in unwanted.items()]
     if authority := match.get("authority"):
-        conditions.append(_condition("host", authority))
+        conditions.append(_condition(":authority", authority))
     query = tuple(_condition(name, test) for name, test in (match.get("queryParams") or {}).items())
-    return Match(kind, path, pattern, dig(match, "method", "exact") or "", tuple(conditions), query)
+    return Match(kind, path, dig(match, "method", "exact") or "", tuple(conditions), query)
 
 
 def _unsupported(match: Object) -> str:
     return "a method that is not given exactly" if (match.get("method") or {"exact": ""}).keys() != {"exact"} else ""
 
 
-def _uri(test: Object) -> tuple[PathKind, str, FullMatch | None]:
+def _uri(test: Object) -> tuple[PathKind, str]:
     if "exact" in test:
-        return PathKind.EXACT, test["exact"], None
+        return PathKind.EXACT, test["exact"]
     if "regex" in test:
-        return PathKind.REGEX, test["regex"], FullMatch(test["regex"])
-    return PathKind.LITERAL_PREFIX, test.get("prefix", ""), None
+        check(test["regex"])
+        return PathKind.REGEX, test["regex"]
+    return PathKind.LITERAL_PREFIX, test.get("prefix", "")
 
 
 def _condition(name: str, test: Object, *, must_not: bool = False) -> Condition:
-    return Condition(name, _string_match(test), must_not)
-
-
-def _string_match(test: Object) -> Callable[[str], bool]:
     """An empty test is for presence."""
-    if "exact" in test:
-        return partial(eq, test["exact"])
-    if "prefix" in test:
-        return lambda value: value.startswith(test["prefix"])
-    return FullMatch(test["regex"]) if "regex" in test else lambda _: True
+    for comparison in (Comparison.EXACT, Comparison.PREFIX, Comparison.REGEX):
+        if comparison.value in test:
+            value = test[comparison.value]
+            if comparison is Comparison.REGEX:
+                check(value)
+            return Condition(name, comparison, value, must_not)
+    return Condition(name, Comparison.PRESENT, "", must_not)
 
 
 def _destination(route: Object, namespace: str) -> Backend:
@@ -132,7 +134,8 @@ def _destination(route: Object, namespace: str) -> Backend:
 def _path_rewrite(rewrite: Object) -> PathRewrite:
     """In place of the prefix that matched, or of the whole path that did."""
     if pattern := rewrite.get("uriRegexRewrite"):
-        return PathRewrite(found=Replacement(pattern["match"], pattern["rewrite"]))
+        check_replacement(pattern["match"], pattern["rewrite"])
+        return PathRewrite(found=(pattern["match"], pattern["rewrite"]))
     return PathRewrite(prefix=rewrite.get("uri"))
 
 

@@ -21,7 +21,7 @@ _WRITABLE_VOLUMES: Final = ("emptyDir", "ephemeral", "persistentVolumeClaim", "h
 class Sandbox:
     """That pods are confined, and the ports of this machine besides their own that they need."""
 
-    gateway_port: int
+    gateway_ports: tuple[int, ...]
     api_port: int = 0
 
     def policy(
@@ -54,7 +54,7 @@ class Sandbox:
             readable=(*programs(command[0]), *_resolve(readable)),
             writable=_resolve(writable),
             listens=tuple(ports),
-            connects=None if fetches else (self.gateway_port, HTTPS, *reaches_api),
+            connects=None if fetches else (*self.gateway_ports, HTTPS, *reaches_api),
         )
 
 

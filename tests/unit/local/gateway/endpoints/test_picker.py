@@ -7,14 +7,10 @@ from collections import Counter
 
 import pytest
 
-from isvc.kube.resource import PODS
-from isvc.local.gateway.endpoints.backends import Endpoint, Unavailable
+from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.endpoints.picker import Figures, Picker
 from isvc.local.gateway.endpoints.pools import Member, members
 from isvc.local.gateway.endpoints.prefixes import SeenPrefixes, blocks
-from isvc.local.gateway.server import READS
-from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
-from isvc.toolkit.memory import MemoryReader
 
 FIRST, SECOND = Member("a", Endpoint("127.0.0.1", 1)), Member("b", Endpoint("127.0.0.1", 2))
 
@@ -132,23 +128,14 @@ def pod(name: str, *, ready: bool = True, role: str = "both") -> dict:
 
 
 @pytest.mark.parametrize(
-    ("resource", "spec"),
+    "spec",
     [
-        (INFERENCE_POOLS, {"selector": {"matchLabels": {"app": "llm"}}, "targetPorts": [{"number": 8000}]}),
-        (INFERENCE_POOLS_V1ALPHA2, {"selector": {"app": "llm"}, "targetPortNumber": 8000}),
+        {"selector": {"matchLabels": {"app": "llm"}}, "targetPorts": [{"number": 8000}]},
+        {"selector": {"app": "llm"}, "targetPortNumber": 8000},
     ],
     ids=["v1", "v1alpha2"],
 )
-def test_members_of_a_pool(resource, spec):
-    reader = MemoryReader(reads=READS)
-    with pytest.raises(Unavailable, match="does not exist"):
-        members(reader, resource, "default", "pool")
-    reader.put(resource, {"metadata": {"name": "pool", "namespace": "default"}, "spec": spec})
-    with pytest.raises(Unavailable, match="has no pods"):
-        members(reader, resource, "default", "pool")
-    reader.put(PODS, pod("starting", ready=False))
-    reader.put(PODS, pod("reader", role="prefill"))
-    with pytest.raises(Unavailable, match="has 1 pod, none ready"):
-        members(reader, resource, "default", "pool")
-    reader.put(PODS, pod("serving"))
-    assert members(reader, resource, "default", "pool") == [Member("serving", Endpoint("127.0.0.1", 20001))]
+def test_members_of_a_pool(spec):
+    pods = [pod("starting", ready=False), pod("reader", role="prefill"), pod("serving")]
+    assert members(pods, {"spec": spec}) == [Member("serving", Endpoint("127.0.0.1", 20001))]
+    assert members(pods, {"spec": {**spec, "selector": {}}}) == []

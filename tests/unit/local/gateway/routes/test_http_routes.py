@@ -9,8 +9,6 @@ import pytest
 from aiohttp import web
 from tests.unit.local.gateway.raw import named
 
-from isvc.local.gateway.routes.table import RouteTable
-
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -43,15 +41,15 @@ def failing(times: int, status: int = 503) -> tuple[Handler, list[bytes]]:
 async def test_redirects(gateway, redirect, asked, location):
     prefix = "/old" if asked.startswith("/old") else "/"
     filters = [{"type": "RequestRedirect", "requestRedirect": redirect}]
-    gateway.route("h.test", matches=[{"path": {"type": "PathPrefix", "value": prefix}}], filters=filters)
+    await gateway.route("h.test", matches=[{"path": {"type": "PathPrefix", "value": prefix}}], filters=filters)
     answer = await gateway.session.get(asked, allow_redirects=False)
     assert (answer.status, answer.headers["Location"]) == location
 
 
 async def test_a_retry_sends_the_whole_request_again(gateway, sites):
     handler, bodies = failing(2)
-    gateway.service("s", (await sites(handler), True))
-    gateway.route("h.test", ("s", 1), retry={"attempts": 2, "codes": [503], "backoff": "1ms"})
+    await gateway.service("s", (await sites(handler), True))
+    await gateway.route("h.test", ("s", 1), retry={"attempts": 2, "codes": [503], "backoff": "1ms"})
     answer = await gateway.session.post("/", data=b"x" * 200_000)
     assert (answer.status, await answer.text()) == (200, "3")
     assert bodies == [b"x" * 200_000] * 3
@@ -69,8 +67,8 @@ async def test_a_retry_sends_the_whole_request_again(gateway, sites):
 )
 async def test_retries_end(gateway, sites, retry, status, asked):
     handler, bodies = failing(99)
-    gateway.service("s", (await sites(handler), True))
-    gateway.route("h.test", ("s", 1), **({"retry": {"backoff": "1ms", **retry}} if retry is not None else {}))
+    await gateway.service("s", (await sites(handler), True))
+    await gateway.route("h.test", ("s", 1), **({"retry": {"backoff": "1ms", **retry}} if retry is not None else {}))
     assert (await gateway.session.post("/", data=b"{}")).status == status
     assert len(bodies) == asked
 
@@ -88,9 +86,9 @@ async def test_a_broken_connection_and_a_slow_answer_are_tried_again(gateway, si
             await asyncio.sleep(60)
         return web.Response(text=str(calls))
 
-    gateway.service("s", (await sites(unsteady), True))
+    await gateway.service("s", (await sites(unsteady), True))
     retry = {"attempts": 2, "backoff": "1ms"}
-    gateway.route("h.test", ("s", 1), retry=retry, timeouts={"backendRequest": "4s"})
+    await gateway.route("h.test", ("s", 1), retry=retry, timeouts={"backendRequest": "4s"})
     assert await (await gateway.session.post("/", data=b"{}")).text() == "3"
 
 
@@ -99,8 +97,8 @@ async def test_the_limit_of_one_attempt_is_told(gateway, sites):
         await asyncio.sleep(60)
         return web.Response()
 
-    gateway.service("s", (await sites(never), True))
-    gateway.route("h.test", ("s", 1), timeouts={"request": "60s", "backendRequest": "100ms"})
+    await gateway.service("s", (await sites(never), True))
+    await gateway.route("h.test", ("s", 1), timeouts={"request": "60s", "backendRequest": "100ms"})
     answer = await gateway.session.get("/")
     assert answer.status == 504
     assert "0.1 s, the limit of HTTPRoute default/r for an attempt" in (await answer.json())["error"]
@@ -119,8 +117,8 @@ async def test_an_answer_that_has_begun_is_never_asked_for_again(gateway, sites)
         request.transport.abort()
         return response
 
-    gateway.service("s", (await sites(breaks_off), True))
-    gateway.route("h.test", ("s", 1), retry={"attempts": 3, "backoff": "1ms"})
+    await gateway.service("s", (await sites(breaks_off), True))
+    await gateway.route("h.test", ("s", 1), retry={"attempts": 3, "backoff": "1ms"})
     with pytest.raises(Exception, match="payload"):
         await (await gateway.session.get("/")).read()
     assert calls == 1
@@ -133,15 +131,15 @@ async def test_a_mirror_gets_a_copy_and_its_answer_goes_nowhere(gateway, sites):
         seen.put_nowait((request.method, request.headers["Host"], await request.read()))
         return web.Response(status=500, text="mirror")
 
-    gateway.service("s", (await sites(named("served")), True))
-    gateway.service("m", (await sites(mirror), True))
+    await gateway.service("s", (await sites(named("served")), True))
+    await gateway.service("m", (await sites(mirror), True))
     copies: dict = {"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "m", "port": 80}}}
-    gateway.route("h.test", ("s", 1), filters=[copies])
+    await gateway.route("h.test", ("s", 1), filters=[copies])
     assert await (await gateway.session.post("/x", data=b"body")).text() == "served"
     async with asyncio.timeout(60):
         assert await seen.get() == ("POST", "h.test", b"body")
     copies["requestMirror"]["percent"] = 0
-    gateway.route("h.test", ("s", 1), filters=[copies])
+    await gateway.route("h.test", ("s", 1), filters=[copies])
     for _ in range(5):
         assert await (await gateway.session.get("/")).text() == "served"
     assert seen.empty()
@@ -149,62 +147,17 @@ async def test_a_mirror_gets_a_copy_and_its_answer_goes_nowhere(gateway, sites):
 
 @pytest.mark.parametrize("endpoints", [[], [1]])
 async def test_a_mirror_that_does_not_answer_changes_nothing(gateway, sites, endpoints):
-    gateway.service("s", (await sites(named("served")), True))
-    gateway.service("m", *((port, True) for port in endpoints))
+    await gateway.service("s", (await sites(named("served")), True))
+    await gateway.service("m", *((port, True) for port in endpoints))
     copies = {"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "m", "port": 80}}}
-    gateway.route("h.test", ("s", 1), filters=[copies])
+    await gateway.route("h.test", ("s", 1), filters=[copies])
     for _ in range(5):
         assert await (await gateway.session.get("/")).text() == "served"
 
 
 async def test_what_a_route_asks_for_in_vain_is_told(gateway, sites):
-    gateway.service("s", (await sites(named("served")), True))
-    gateway.route("h.test", ("s", 1), filters=[{"type": "ExtensionRef", "extensionRef": {}}])
+    await gateway.service("s", (await sites(named("served")), True))
+    await gateway.route("h.test", ("s", 1), filters=[{"type": "ExtensionRef", "extensionRef": {}}])
     answer = await gateway.session.get("/")
     assert answer.status == 500
     assert "HTTPRoute default/r asks for the filter ExtensionRef" in (await answer.json())["error"]
-
-
-def rule(name: str, **match) -> dict:
-    return {"matches": [match], "backendRefs": [{"name": name, "port": 80}]}
-
-
-def found(rules: list[dict], method: str = "GET", path: str = "/a/b", headers=None, query=None) -> str | None:
-    route = {"metadata": {"name": "r", "namespace": "default"}, "spec": {"rules": rules}}
-    chosen = RouteTable.build([], [(route, ["h.test"])]).find("h.test", method, path, headers or {}, query or {})
-    return chosen.backends[0].service if chosen else None
-
-
-PREFIX = {"type": "PathPrefix", "value": "/a"}
-ONE, TWO = {"name": "one", "value": "1"}, {"name": "two", "value": "2"}
-
-
-@pytest.mark.parametrize(
-    ("lesser", "greater"),
-    [
-        (rule("n", path=PREFIX, method="GET"), rule("y", path={"type": "Exact", "value": "/a/b"})),
-        (rule("n", path=PREFIX, method="GET"), rule("y", path={"type": "PathPrefix", "value": "/a/b"})),
-        (rule("n", path=PREFIX, headers=[ONE, TWO]), rule("y", path=PREFIX, method="GET")),
-        (rule("n", path=PREFIX, headers=[ONE], queryParams=[ONE, TWO]), rule("y", path=PREFIX, headers=[ONE, TWO])),
-        (rule("n", path=PREFIX, queryParams=[ONE]), rule("y", path=PREFIX, queryParams=[ONE, TWO])),
-        (rule("n", path={**PREFIX, "value": "/a/"}), rule("y", path=PREFIX, method="GET")),
-        (rule("n", path={"type": "RegularExpression", "value": "/a/b"}), rule("y", path=PREFIX)),
-    ],
-    ids=["exact", "longer", "method", "headers", "query", "slash", "expression"],
-)
-def test_precedence_does_not_depend_on_the_order(lesser, greater):
-    values = {"one": "1", "two": "2"}
-    for rules in ([lesser, greater], [greater, lesser]):
-        assert found(rules, headers=values, query=values) == "y"
-
-
-def test_of_equal_rules_the_first_wins():
-    assert found([rule("first", path=PREFIX), rule("second", path=PREFIX)]) == "first"
-
-
-@pytest.mark.parametrize(("value", "matches"), [("v1", True), ("v12", False), ("xv1", False)])
-def test_an_expression_is_for_the_whole_value(value, matches):
-    wanted = rule("y", headers=[{"type": "RegularExpression", "name": "version", "value": "v[0-9]"}])
-    assert (found([wanted], headers={"version": value}) == "y") is matches
-    by_path = rule("y", path={"type": "RegularExpression", "value": "/v[0-9]"})
-    assert (found([by_path], path=f"/{value}") == "y") is matches

@@ -9,7 +9,6 @@ from aiohttp import web
 
 from isvc.controllers.inferenceservice.ingress.virtual_service import Exposure, Gateways, virtual_service
 from isvc.kube.objects import Object
-from isvc.local.gateway.routes.table import RouteTable
 from isvc.local.install.config import LOCAL_GATEWAY_HOST
 
 EXPOSURE = Exposure(
@@ -30,12 +29,11 @@ async def echo(request: web.BaseRequest) -> web.Response:
     return web.Response(text=json.dumps({"path": request.path_qs, **headers}))
 
 
-def table(*hosts: str) -> RouteTable:
-    made = virtual_service(EXPOSURE, Gateways("public", "local", LOCAL_GATEWAY_HOST))
+async def routed(gateway, *hosts: str) -> None:
+    """The VirtualService of a service, and the route of its component for these hosts."""
+    await gateway.virtual_service(virtual_service(EXPOSURE, Gateways("public", "local", LOCAL_GATEWAY_HOST)))
     references: list[Object] = [{"name": "iris-predictor-00001", "port": 80}]
-    metadata = {"name": "iris-predictor", "namespace": "default"}
-    route: Object = {"metadata": metadata, "spec": {"rules": [{"backendRefs": references}]}}
-    return RouteTable.build([], [(route, list(hosts))], [made])
+    await gateway.http_route(list(hosts), [{"backendRefs": references}])
 
 
 @pytest.mark.parametrize(
@@ -48,8 +46,8 @@ def table(*hosts: str) -> RouteTable:
     ],
 )
 async def test_a_component_is_reached_by_every_name_of_its_service(gateway, sites, host, path, seen):
-    gateway.service("iris-predictor-00001", (await sites(echo), True))
-    gateway.table = table(COMPONENT)
+    await gateway.service("iris-predictor-00001", (await sites(echo), True))
+    await routed(gateway, COMPONENT)
     origin = {"Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
     said = json.loads(await (await gateway.session.get(path, headers={"Host": host, **origin})).text())
     assert (said["path"], said["Host"], said["Origin"]) == (seen, COMPONENT, f"http://{host}")
@@ -57,7 +55,7 @@ async def test_a_component_is_reached_by_every_name_of_its_service(gateway, site
 
 
 async def test_a_name_that_no_component_has_is_told(gateway):
-    gateway.table = table("other.default.svc.cluster.local")
+    await routed(gateway, "other.default.svc.cluster.local")
     answer = await gateway.session.get("/", headers={"Host": "iris-default.localhost"})
     assert answer.status == 503
     assert (await answer.json())["error"] == "Service default/iris-predictor does not exist"
@@ -68,7 +66,7 @@ async def test_a_name_that_leads_back_is_refused(gateway):
     made["spec"]["hosts"].append(COMPONENT)
     for rule in made["spec"]["http"]:
         rule.pop("match")
-    gateway.table = RouteTable.build([], [], [made])
+    await gateway.virtual_service(made)
     answer = await gateway.session.get("/", headers={"Host": "localhost"})
     assert answer.status == 503
     assert f"leads to {COMPONENT}, which no Knative Service has" in (await answer.json())["error"]

@@ -1,183 +1,120 @@
+"""Which rules a host has, and in which order they are tried."""
+
 from __future__ import annotations
 
 import pytest
 
+from isvc.kube.objects import Key
 from isvc.local.durations import limit
-from isvc.local.gateway.requests.target import cluster_name
-from isvc.local.gateway.routes.table import RouteTable
+from isvc.local.gateway.names import cluster_name
+from isvc.local.gateway.routes.table import ANY, RouteTable
 
 
-def ingress(host, *paths, name="i", created="2026-01-01T00:00:00Z"):
-    return {
-        "metadata": {"name": name, "namespace": "default", "creationTimestamp": created},
-        "spec": {
-            "rules": [
-                {
-                    "host": host,
-                    "http": {
-                        "paths": [
-                            {"path": p, "pathType": t, "backend": {"service": {"name": s, "port": {"number": 80}}}}
-                            for p, t, s in paths
-                        ]
-                    },
-                }
-            ]
-        },
-    }
+def ingress(host: str, *paths: tuple[str, str, str], name: str = "i", created: str = "2026-01-01T00:00:00Z") -> dict:
+    rules = [
+        {"path": path, "pathType": kind, "backend": {"service": {"name": service, "port": {"number": 80}}}}
+        for path, kind, service in paths
+    ]
+    metadata = {"name": name, "namespace": "default", "creationTimestamp": created}
+    return {"metadata": metadata, "spec": {"rules": [{"host": host, "http": {"paths": rules}}]}}
 
 
-def http_route(*rules, hostnames=("h.test",)):
-    return {"metadata": {"name": "r", "namespace": "default"}, "spec": {"rules": rules}}, list(hostnames)
+def http_route(*rules: dict, name: str = "r", created: str = "2026-01-01T00:00:00Z") -> dict:
+    metadata = {"name": name, "namespace": "default", "creationTimestamp": created}
+    return {"metadata": metadata, "spec": {"rules": rules}}
 
 
-def service(table, host, path, method="GET", headers=None, query=None):
-    rule = table.find(host, method, path, headers or {}, query or {})
-    return rule.backends[0].service if rule else None
+def rule(service: str, **match) -> dict:
+    return {"matches": [match] if match else [], "backendRefs": [{"name": service, "port": 80}]}
 
 
-def test_the_more_exact_path_wins_whatever_the_order():
-    table = RouteTable.build(
-        [
-            ingress(
-                "h.test",
-                ("/", "Prefix", "all"),
-                ("/v1", "Prefix", "v1"),
-                ("/v1/models", "Exact", "models"),
-                ("/v9/.*:explain$", "ImplementationSpecific", "explain"),
-                ("/plain", "ImplementationSpecific", "plain"),
-            )
-        ]
+def table(*objects: dict, hosts: tuple[str, ...] = ("h.test",)) -> RouteTable:
+    """A table of Ingresses and of HTTPRoutes for these hosts."""
+    made = RouteTable()
+    for obj in objects:
+        if "matches" in str(obj):
+            made.put_http_route(Key.of(obj), obj, hosts)
+        else:
+            made.put_ingress(Key.of(obj), obj)
+    return made
+
+
+def order(made: RouteTable, host: str = "h.test") -> list[str]:
+    return [rule.backends[0].service for rule in made.rules(host)]
+
+
+PREFIX = {"type": "PathPrefix", "value": "/a"}
+ONE, TWO = {"name": "one", "value": "1"}, {"name": "two", "value": "2"}
+
+
+@pytest.mark.parametrize(
+    ("lesser", "greater"),
+    [
+        (rule("n", path=PREFIX, method="GET"), rule("y", path={"type": "Exact", "value": "/a/b"})),
+        (rule("n", path=PREFIX, method="GET"), rule("y", path={"type": "PathPrefix", "value": "/a/b"})),
+        (rule("n", path=PREFIX, headers=[ONE, TWO]), rule("y", path=PREFIX, method="GET")),
+        (rule("n", path=PREFIX, headers=[ONE], queryParams=[ONE, TWO]), rule("y", path=PREFIX, headers=[ONE, TWO])),
+        (rule("n", path=PREFIX, queryParams=[ONE]), rule("y", path=PREFIX, queryParams=[ONE, TWO])),
+        (rule("n", path={**PREFIX, "value": "/a/"}), rule("y", path=PREFIX, method="GET")),
+        (rule("n", path={"type": "RegularExpression", "value": "/a/b"}), rule("y", path=PREFIX)),
+    ],
+    ids=["exact", "longer", "method", "headers", "query", "slash", "expression"],
+)
+def test_precedence_does_not_depend_on_the_order(lesser, greater):
+    for rules in ([lesser, greater], [greater, lesser]):
+        assert order(table(http_route(*rules))) == ["y", "n"]
+
+
+def test_of_equal_rules_the_older_object_and_the_first_count():
+    old = http_route(rule("first", path=PREFIX), rule("second", path=PREFIX), name="z")
+    new = http_route(rule("third", path=PREFIX), name="a", created="2026-02-01T00:00:00Z")
+    assert order(table(new, old)) == ["first", "second", "third"]
+
+
+def test_a_name_that_is_asked_for_twice_counts_once():
+    twice = rule("s", headers=[ONE, {"name": "ONE", "value": "2"}])
+    [found] = table(http_route(twice)).rules("h.test")
+    assert [condition.value for condition in found.match.headers] == ["1"]
+
+
+def test_exact_hosts_come_before_wildcards_and_rules_for_any_host_stand_apart():
+    made = table(
+        ingress("*.test", ("/", "Prefix", "wild"), name="w"),
+        ingress("*.a.test", ("/", "Prefix", "narrow"), name="n"),
+        ingress("", ("/", "Prefix", "any"), name="a"),
+        ingress("b.a.test", ("/x", "Prefix", "exact"), name="e"),
     )
-    for path, expected in {
-        "/": "all",
-        "/v1": "v1",
-        "/v1/": "v1",
-        "/v10": "all",
-        "/v1/models": "models",
-        "/v1/models/iris": "v1",
-        "/plain/x": "plain",
-    }.items():
-        assert service(table, "h.test", path) == expected, path
-    assert service(table, "other.test", "/") is None
+    assert order(made, "b.a.test") == ["exact", "narrow", "wild"]
+    assert order(made, "*.a.test") == ["narrow", "wild"]
+    assert order(made, ANY) == ["any"]
+    assert [made.names(host) for host in ("b.a.test", "c.test", "test", "c.example")] == [True, True, False, False]
 
 
-def test_exact_hosts_come_before_wildcards_and_those_before_any_host():
-    table = RouteTable.build(
-        [
-            ingress("*.test", ("/", "Prefix", "wild")),
-            ingress("", ("/", "Prefix", "any")),
-            ingress("a.test", ("/x", "Prefix", "exact")),
-        ]
-    )
-    assert service(table, "a.test", "/x") == "exact"
-    assert service(table, "a.test", "/y") == "wild"
-    assert service(table, "b.test", "/y") == "wild"
-    assert service(table, "b.example", "/y") == "any"
+def test_what_has_changed_is_known_by_its_hosts():
+    made = table(ingress("a.test", ("/", "Prefix", "s"), name="a"), ingress("b.test", ("/", "Prefix", "s"), name="b"))
+    made.changed.clear()
+    made.put_ingress(Key("default", "a"), ingress("c.test", ("/", "Prefix", "s"), name="a"))
+    assert made.changed == {"a.test", "c.test"}
+    made.put_ingress(Key("default", "b"), None)
+    assert set(made.hosts) == {"c.test"}
 
 
-def test_routes_match_on_headers_method_query_and_expressions():
-    def backend(name):
-        return [{"name": name, "port": 80}]
-
-    table = RouteTable.build(
-        [],
-        [
-            http_route(
-                {
-                    "matches": [{"path": {"type": "RegularExpression", "value": "^/.*$"}}],
-                    "backendRefs": backend("rest"),
-                },
-                {
-                    "matches": [
-                        {
-                            "path": {"type": "RegularExpression", "value": "^/inference\\.GRPC/.*$"},
-                            "headers": [
-                                {"type": "RegularExpression", "name": "Content-Type", "value": "^application/grpc.*"}
-                            ],
-                        }
-                    ],
-                    "backendRefs": backend("grpc"),
-                },
-                {
-                    "matches": [
-                        {"method": "POST", "path": {"value": "/a"}, "queryParams": [{"name": "v", "value": "2"}]}
-                    ],
-                    "backendRefs": backend("post"),
-                },
-            )
-        ],
-    )
-    assert service(table, "h.test", "/inference.GRPC/x", headers={"content-type": "application/grpc+proto"}) == "grpc"
-    assert service(table, "h.test", "/inference.GRPC/x") == "rest"
-    assert service(table, "h.test", "/a", "POST", query={"v": "2"}) == "post"
-    assert service(table, "h.test", "/a", "POST", query={"v": "1"}) == "rest"
-    assert service(table, "h.test", "/a", "GET", query={"v": "2"}) == "rest"
-
-
-HOSTILE = "(a+)+"  # with an engine that backtracks, a text of 40 characters takes hours
-
-
-def test_no_pattern_of_a_route_takes_long():
-    slow, regex = "a" * 10_000 + "!", {"type": "RegularExpression", "value": HOSTILE}
-    backends = [{"name": "s", "port": 80}]
-    table = RouteTable.build(
-        [ingress("i.test", (f"/{HOSTILE}$", "ImplementationSpecific", "s"))],
-        [
-            http_route({"matches": [{"path": {**regex, "value": f"/{HOSTILE}"}}], "backendRefs": backends}),
-            http_route({"matches": [{"headers": [{**regex, "name": "X-A"}]}], "backendRefs": backends}),
-            http_route({"matches": [{"queryParams": [{**regex, "name": "a"}]}], "backendRefs": backends}),
-        ],
-    )
-    for host in ("h.test", "i.test"):
-        assert service(table, host, f"/{slow}", headers={"x-a": slow}, query={"a": slow}) is None
-        assert service(table, host, "/aaa") == "s"
-    assert service(table, "h.test", "/", headers={"x-a": "aaa"}) == "s"
-    assert service(table, "h.test", "/", query={"a": "aaa"}) == "s"
+@pytest.mark.parametrize("host", ["a b", "a.*", "*", "*a.test", "a..test", "-a.test", "a.test/x"])
+def test_what_is_no_host_is_nobodys(host):
+    made = RouteTable()
+    made.put_http_route(Key("default", "r"), http_route(rule("s")), [host])
+    assert set(made.hosts) == set()
 
 
 @pytest.mark.parametrize("pattern", ["(", r"/(a)\1", "/(?=a)"])
 def test_a_route_with_a_pattern_that_is_none_is_left_out_alone(pattern, caplog):
-    def route(value):
-        path = {"type": "RegularExpression", "value": value}
-        return http_route({"matches": [{"path": path}], "backendRefs": [{"name": value, "port": 80}]})
+    def route(value: str, name: str) -> dict:
+        return http_route(rule(name, path={"type": "RegularExpression", "value": value}), name=name)
 
-    table = RouteTable.build([], [route(pattern), route("/.*")])
-    assert service(table, "h.test", "/aa") == "/.*"
-    assert f'the routes of default/r are left out: "{pattern}": ' in caplog.text
-
-
-def test_bytes_that_are_no_text_are_characters_to_a_pattern():
-    path = {"type": "RegularExpression", "value": "/.*"}
-    table = RouteTable.build([], [http_route({"matches": [{"path": path}], "backendRefs": [{"name": "s"}]})])
-    assert service(table, "h.test", "/é") == "s"
-    assert service(table, "h.test", "/\udcff") == "s"
-
-
-@pytest.mark.parametrize(
-    ("rewrite", "path", "seen"),
-    [
-        ({"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}, "/serving/ns/iris/v1/models", "/v1/models"),
-        ({"type": "ReplacePrefixMatch", "replacePrefixMatch": "/new"}, "/serving/ns/iris", "/new"),
-        ({"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}, "/serving/ns/iris", "/"),
-        ({"type": "ReplaceFullPath", "replaceFullPath": "/full"}, "/serving/ns/iris/v1", "/full"),
-    ],
-)
-def test_rewrites(rewrite, path, seen):
-    table = RouteTable.build(
-        [],
-        [
-            http_route(
-                {
-                    "matches": [{"path": {"type": "PathPrefix", "value": "/serving/ns/iris"}}],
-                    "filters": [{"type": "URLRewrite", "urlRewrite": {"path": rewrite}}],
-                    "backendRefs": [{"name": "s", "port": 80}],
-                }
-            )
-        ],
-    )
-    rule = table.find("h.test", "GET", path, {}, {})
-    assert rule is not None
-    assert rule.filters.path(path, rule.match) == seen
+    assert order(table(route(pattern, "broken"), route("/.*", "sound"))) == ["sound"]
+    assert f'the routes of default/broken are left out: "{pattern}": ' in caplog.text
+    broken = ingress("h.test", ("/v1/(", "ImplementationSpecific", "broken"))
+    assert order(table(broken, ingress("h.test", ("/", "Prefix", "sound"), name="s"))) == ["sound"]
 
 
 @pytest.mark.parametrize(
@@ -201,22 +138,3 @@ def test_durations(text, seconds):
 )
 def test_names_of_the_cluster(host, expected):
     assert cluster_name(host) == expected
-
-
-def test_an_object_whose_expression_does_not_compile_breaks_no_other():
-    broken = ingress("h.test", ("/v1/(", "ImplementationSpecific", "broken"), name="broken")
-    table = RouteTable.build([broken, ingress("h.test", ("/", "Prefix", "sound"))])
-    assert service(table, "h.test", "/v1/(") == "sound"
-    rule = {"matches": [{"path": {"type": "RegularExpression", "value": "*"}}], "backendRefs": [{"name": "broken"}]}
-    assert service(RouteTable.build([], [http_route(rule)]), "h.test", "/") is None
-
-
-def test_a_thousand_services_on_one_host_are_looked_through_no_longer_than_ten():
-    def candidates(count):
-        rules = [{"matches": [{"path": {"value": f"/serving/default/s{number}"}}]} for number in range(count)]
-        table = RouteTable.build([], [http_route(*rules)])
-        return [
-            rule.match.path for rule in table.exact["h.test"].candidates("/serving/default/s7/v1/models/s7:predict")
-        ]
-
-    assert candidates(1000) == candidates(10) == ["/serving/default/s7"]

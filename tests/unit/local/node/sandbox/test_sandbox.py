@@ -189,7 +189,7 @@ SPEC = {
 
 def policy_of(folder: Path, program: Program, command: list[str]) -> Policy:
     mounts = {f"/{name}": str(folder / "volumes" / name) for name in ("scratch", "config", "models")}
-    return Sandbox(8080).policy(
+    return Sandbox((8080,)).policy(
         POD, SPEC, program, command, folder=folder, mounts=mounts, ports=[9000], termination_log=folder / "log"
     )
 

@@ -1,0 +1,183 @@
+"""What Envoy asks for its configuration: xDS, in one stream, which has only what changed and says when it is in use.
+
+Resources are kept here. An Envoy that comes back after it died is sent all of them, and goes on as before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Collection, Iterable
+from typing import Any, Final
+
+import grpc
+from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource
+
+from isvc.local.gateway.envoy.messages import Cluster, Secret, encode, pack, type_of
+from isvc.local.gateway.tls import Certificates
+
+log = logging.getLogger("isvc.gateway")
+
+METHOD: Final = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+_CERTIFICATES: Final = type_of(Secret)
+_RENEWAL: Final = 60.0  # seconds between two looks at certificates
+_SUBSCRIBED_AS_A_WHOLE: Final = type_of(Cluster)  # the type whose resources Envoy wants without naming them
+
+
+class Rejected(Exception):
+    """Envoy does not take a resource; says why."""
+
+
+class _Stream:
+    """One Envoy: what it subscribes to, what it was sent, and what of that it has acknowledged."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._writing = asyncio.Lock()  # gRPC sends one message at a time
+        self._nonce = 0
+        self._sent: dict[str, dict[str, int]] = {}  # versions by name, until they are acknowledged
+        self.subscribed: dict[str, set[str]] = {}
+        self.acknowledged: dict[tuple[str, str], int] = {}
+
+    def subscribes_to(self, kind: str, name: str) -> bool:
+        return kind == _SUBSCRIBED_AS_A_WHOLE or name in self.subscribed.get(kind, ())
+
+    async def send(self, kind: str, resources: Collection[Resource], gone: Collection[tuple[str, int]]) -> None:
+        self._nonce += 1
+        nonce = str(self._nonce)
+        self._sent[nonce] = {each.name: int(each.version) for each in resources} | dict(gone)
+        names = [name for name, _ in gone]
+        async with self._writing:
+            await self._context.write(
+                DeltaDiscoveryResponse(type_url=kind, nonce=nonce, resources=resources, removed_resources=names)
+            )
+
+    def versions_sent(self, kind: str, nonce: str) -> dict[str, int]:
+        """Returns the versions that an answer of Envoy's is about."""
+        return self._sent.pop(nonce, {})
+
+
+class Discovery:
+    def __init__(self, certificates: Certificates | None = None) -> None:
+        """`certificates` are made for names that Envoy asks for."""
+        self._certificates = certificates
+        self._resources: dict[str, dict[str, Resource | None]] = {}  # None for one that is gone
+        self._versions: dict[tuple[str, str], int] = {}
+        self._rejected: dict[tuple[str, str], tuple[int, str]] = {}  # version and reason
+        self._stream: _Stream | None = None
+        self._news = asyncio.Event()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._stream is not None
+
+    def names(self, kind: type[Any]) -> list[str]:
+        """Returns the resources that there are."""
+        return [name for name, resource in self._resources.get(type_of(kind), {}).items() if resource is not None]
+
+    def put(self, kind: type[Any], name: str, message: Any | None) -> None:
+        """Replaces a resource, or removes it; `publish` sends it."""
+        version = self._versions.get((type_of(kind), name), 0) + 1
+        self._versions[type_of(kind), name] = version
+        resource = None if message is None else Resource(name=name, version=str(version), resource=pack(message))
+        self._resources.setdefault(type_of(kind), {})[name] = resource
+
+    async def publish(self, kind: type[Any], names: Collection[str]) -> None:
+        """Returns when Envoy uses these resources as they are now, whichever Envoy that is by then. Raises Rejected."""
+        sent_to: _Stream | None = None
+        kind_of = type_of(kind)
+        while True:
+            news = self._news  # that of now: an answer may come while something is sent
+            pending = [name for name in names if not self.is_acknowledged(kind, name)]
+            if not pending:
+                return
+            if reasons := [reason for name in pending if (reason := self._reason(kind_of, name))]:
+                raise Rejected(reasons[0])
+            if self._stream is not None and self._stream is not sent_to:
+                sent_to = self._stream
+                await self._send(sent_to, kind_of, [name for name in pending if sent_to.subscribes_to(kind_of, name)])
+            await news.wait()
+
+    def is_acknowledged(self, kind: type[Any], name: str) -> bool:
+        """Whether Envoy uses a resource as it is now."""
+        resource = type_of(kind), name
+        return self._stream is not None and self._stream.acknowledged.get(resource) == self._versions.get(resource)
+
+    def _reason(self, kind: str, name: str) -> str:
+        version, reason = self._rejected.get((kind, name), (0, ""))
+        return reason if version == self._versions.get((kind, name)) else ""
+
+    async def _send(self, stream: _Stream, kind: str, names: Collection[str]) -> None:
+        known = self._resources.get(kind, {})
+        resources = [found for name in names if (found := known.get(name)) is not None]
+        gone = [(name, self._versions.get((kind, name), 0)) for name in names if known.get(name) is None]
+        if resources or gone:
+            await stream.send(kind, resources, gone)
+
+    async def serve(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
+        """Answers one Envoy for as long as it lives."""
+        self._stream = stream = _Stream(context)
+        self._changed()
+        try:
+            async for request in requests:
+                await self._receive(stream, request)
+        finally:
+            if self._stream is stream:
+                self._stream = None
+                self._changed()
+
+    async def _receive(self, stream: _Stream, request: DeltaDiscoveryRequest) -> None:
+        kind = request.type_url
+        if request.response_nonce:
+            about = stream.versions_sent(kind, request.response_nonce)
+            if reason := request.error_detail.message:
+                log.warning("Envoy refuses its configuration: %s", reason)
+                self._rejected |= {(kind, name): (version, reason) for name, version in about.items()}
+            else:
+                stream.acknowledged |= {(kind, name): version for name, version in about.items()}
+            self._changed()
+        is_first = kind not in stream.subscribed
+        subscribed = stream.subscribed.setdefault(kind, set())
+        subscribed |= set(request.resource_names_subscribe)
+        subscribed -= set(request.resource_names_unsubscribe)
+        for name in request.resource_names_unsubscribe:
+            stream.acknowledged.pop((kind, name), None)
+        if kind == _CERTIFICATES:
+            self._issue(request.resource_names_subscribe)
+        if kind != _SUBSCRIBED_AS_A_WHOLE:
+            await self._send(stream, kind, request.resource_names_subscribe)
+        elif is_first:  # also where there are none: Envoy waits for that answer
+            known = self._resources.get(kind, {}).values()
+            await stream.send(kind, [resource for resource in known if resource is not None], [])
+
+    def _issue(self, names: Iterable[str]) -> None:
+        if self._certificates is not None:
+            for name in names:
+                self.put(Secret, name, encode(Secret, self._certificates.secret(name)))
+
+    async def keep_renewing(self) -> None:
+        """Looks after certificates for ever."""
+        while True:
+            await self.renew()
+            await asyncio.sleep(_RENEWAL)
+
+    async def renew(self) -> None:
+        """Replaces certificates that have come of age, and forgets those that are too many."""
+        if self._certificates is not None:
+            due = self._certificates.due()
+            self._issue(due)
+            forgotten = self._certificates.forget_oldest()
+            for name in forgotten:
+                self.put(Secret, name, None)
+            await self.publish(Secret, [*due, *forgotten])
+
+    def _changed(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def handler(self) -> Any:
+        return grpc.stream_stream_rpc_method_handler(
+            self.serve,
+            request_deserializer=DeltaDiscoveryRequest.FromString,
+            response_serializer=DeltaDiscoveryResponse.SerializeToString,
+        )

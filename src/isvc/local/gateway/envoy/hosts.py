@@ -1,0 +1,135 @@
+"""Virtual hosts: which routes are tried for a name, and in which order.
+
+A rule for any host serves the names that nobody else can have pointed at this machine: its own, addresses, and the
+hosts of origins that the user allows. For pods, whose requests come through a port of their own, it serves every name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final
+
+from isvc.kube.objects import Key
+from isvc.local.gateway.endpoints.services import Port
+from isvc.local.gateway.envoy.messages import Route, VirtualHost, encode
+from isvc.local.gateway.envoy.path_index import FEW, index
+from isvc.local.gateway.envoy.routes import ask, refuse
+from isvc.local.gateway.envoy.types import AGAIN, POD_HEADER, Json
+from isvc.local.gateway.names import is_this_machine
+from isvc.local.gateway.routes.rules import Backend, Comparison, Condition, Match, Refusal, Rule
+from isvc.serving.hosts import service_host
+
+METRICS_PATH: Final = "/-/metrics"
+METRICS: Final = "metrics"
+UNROUTED: Final = "unrouted"
+OUTSIDE: Final = "outside"
+CATCH_ALL: Final = "*"
+THIS_MACHINE: Final = "localhost"
+_ADDRESSES: Final = ["127.0.0.1", "[::1]"]
+_KEPT: Final = 1 << 20  # bodies of up to this size can be sent again
+
+Translate = Callable[[Rule], Iterable[Any]]
+"""Returns the routes of a rule, as messages."""
+
+_IS_ADDRESS: Final = Condition(
+    ":authority", Comparison.REGEX, r"([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\])(:[0-9]+)?"
+)
+_IS_POD: Final = Condition(POD_HEADER, Comparison.PRESENT)
+
+
+def domains(host: str) -> list[str]:
+    """Returns what Envoy knows a host by. Routes name hosts, not addresses: 127.0.0.1 is `localhost` to them."""
+    return [host, *_ADDRESSES] if host == THIS_MACHINE else [host]
+
+
+def host_routes(
+    host: str,
+    rules: Iterable[Rule],
+    any_host: Iterable[Rule],
+    translate: Translate,
+    outside: Sequence[Any],
+    *,
+    trusted: bool,
+) -> list[Any]:
+    """Returns the routes of a host: its own rules, those for any host, and the words for what none matches."""
+    here = is_this_machine(host.removeprefix("*."))
+    others = any_host if trusted else for_pods(any_host)
+    return [
+        *([_METRICS_ROUTE] if here else []),
+        *(route for rule in (*rules, *others) for route in translate(rule)),
+        *(outside if here else ()),
+        _UNROUTED_ROUTE,
+    ]
+
+
+def catch_all_routes(any_host: Sequence[Rule], translate: Translate, outside: Sequence[Any]) -> list[Any]:
+    """Returns the routes for all other names, and those by which pods reach hosts outside."""
+    rules = [*for_pods(any_host), *(_only(rule, _IS_ADDRESS) for rule in any_host)]
+    return [*(route for rule in rules for route in translate(rule)), *outside, _UNROUTED_ROUTE]
+
+
+def outside_routes(ways: Iterable[Json]) -> list[Any]:
+    """Returns the routes by which pods reach hosts that are none of ours."""
+    return [encode(Route, _outside(way)) for way in ways]
+
+
+@lru_cache(maxsize=16_384)
+def service_rules(key: Key, ports: tuple[Port, ...]) -> list[Rule]:
+    """Returns the rules by which a Service is reached under its name in the cluster, at any of its ports."""
+    origin = f"Service {key.namespace}/{key.name}"
+    return [
+        Rule(Match(headers=(_asks_for(port.number),)), (Backend(key.namespace, key.name, port.number),), origin=origin)
+        for port in ports
+    ]
+
+
+def service_names(key: Key) -> list[str]:
+    """Returns the names that mean a Service to everybody; the short one, which others might have, is for pods."""
+    full = service_host(key.name, key.namespace)
+    return [full, full.removesuffix(".cluster.local")]
+
+
+def short_name(key: Key) -> str:
+    return f"{key.name}.{key.namespace}"
+
+
+def for_pods(rules: Iterable[Rule]) -> list[Rule]:
+    return [_only(rule, _IS_POD) for rule in rules]
+
+
+def virtual_host(names: Sequence[str], routes: Sequence[Any]) -> Any:
+    """Returns the message of a virtual host."""
+    found = VirtualHost(name=names[0], domains=names, request_body_buffer_limit={"value": _KEPT})
+    if len(routes) <= FEW:
+        found.routes.extend(routes)
+    else:
+        found.matcher.CopyFrom(index(routes))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _only(rule: Rule, condition: Condition) -> Rule:
+    return replace(rule, match=replace(rule.match, headers=(*rule.match.headers, condition)))
+
+
+def _asks_for(port: int) -> Condition:
+    pattern = r"[^:]+(:80)?" if port == 80 else rf".+:{port}"
+    return Condition(":authority", Comparison.REGEX, pattern)
+
+
+def _outside(found: Json) -> Json:
+    pod = {"name": POD_HEADER, "present_match": True}
+    return {
+        "name": OUTSIDE,
+        **found,
+        "match": {"prefix": "/", "headers": [pod, *found.get("match", {}).get("headers", ())]},
+    }
+
+
+_NO_METRICS: Final = Refusal(503, "the gateway has no metrics yet")
+_METRICS_ROUTE: Final = encode(Route, {"match": {"path": METRICS_PATH}, **refuse(_NO_METRICS), **ask(METRICS)})
+_UNROUTED_ROUTE: Final = encode(
+    Route, {"match": {"prefix": "/"}, "route": {"cluster": AGAIN, "timeout": "0s"}, **ask(UNROUTED)}
+)

@@ -1,0 +1,52 @@
+"""Envoy's configuration as protobuf, which it is sent in. Slow: what is made here is kept as long as it holds."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.config.endpoint.v3.endpoint_pb2 import ClusterLoadAssignment
+from envoy.config.route.v3.route_components_pb2 import Route, VirtualHost
+from envoy.config.route.v3.route_pb2 import RouteConfiguration
+from envoy.extensions.filters.http.ext_proc.v3 import ext_proc_pb2  # noqa: F401 - types of parts that may be any
+from envoy.extensions.filters.http.rbac.v3.rbac_pb2 import RBACPerRoute
+from envoy.extensions.load_balancing_policies.least_request.v3 import least_request_pb2  # noqa: F401
+from envoy.extensions.load_balancing_policies.override_host.v3 import override_host_pb2  # noqa: F401
+from envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2  # noqa: F401
+from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
+from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2  # noqa: F401
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.json_format import ParseDict
+
+from isvc.local.gateway.envoy.types import Json
+
+__all__ = [
+    "Cluster",
+    "ClusterLoadAssignment",
+    "RBACPerRoute",
+    "Route",
+    "RouteConfiguration",
+    "Secret",
+    "VirtualHost",
+    "encode",
+    "pack",
+]
+
+PREFIX: Final = "type.googleapis.com/"
+
+
+def encode(kind: type[Any], value: Json) -> Any:
+    """Returns the message of a kind that the JSON means; raises ValueError where it means none."""
+    return ParseDict(value, kind())
+
+
+def type_of(kind: type[Any]) -> str:
+    """Returns the name by which resources of a kind are asked for."""
+    return PREFIX + str(kind.DESCRIPTOR.full_name)
+
+
+def pack(message: Any) -> AnyMessage:
+    """Returns the message where any may stand."""
+    packed = AnyMessage()
+    packed.Pack(message)
+    return packed

@@ -1,0 +1,232 @@
+"""The gateway as a part that starts and stops: Envoy, its configuration, and what it asks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import socket
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.request import getproxies
+
+import grpc
+from grpc import aio
+
+from isvc.kube.objects import Key
+from isvc.kube.resource import ENDPOINT_SLICES
+from isvc.local.gateway import discovery, metrics
+from isvc.local.gateway.admin import Admin
+from isvc.local.gateway.backends import Backends, Reader
+from isvc.local.gateway.discovery import Discovery
+from isvc.local.gateway.endpoints.endpoint import Endpoint
+from isvc.local.gateway.endpoints.services import READY_IN_SLICE
+from isvc.local.gateway.envoy import listeners, outside
+from isvc.local.gateway.envoy.bootstrap import ADMIN_SOCKET, AGAIN_SOCKET, OWN_SOCKET, bootstrap
+from isvc.local.gateway.envoy.listeners import Front
+from isvc.local.gateway.envoy.types import Json
+from isvc.local.gateway.login import Login
+from isvc.local.gateway.process import EnvoyProcess
+from isvc.local.gateway.processor import server as processor_server
+from isvc.local.gateway.processor.picking import Pools
+from isvc.local.gateway.processor.server import Processor, WhyUnready
+from isvc.local.gateway.publisher import Publisher
+from isvc.local.gateway.routes.table import RouteTable
+from isvc.local.gateway.spare_socket import SpareSocket
+from isvc.local.gateway.tls import Certificates
+from isvc.local.gateway.traffic import QUERY as TRAFFIC
+from isvc.local.gateway.traffic import Traffic, read_traffic
+from isvc.local.gateway.virtual_hosts import VirtualHosts
+from isvc.local.node.processes.process import Reaper
+
+log = logging.getLogger("isvc.gateway")
+
+_LOOPBACK: Final = ("127.0.0.1", "::1")
+_SECONDS_TO_END: Final = 5.0
+_LONGEST_SOCKET: Final = 100  # characters of a path that the kernel takes
+_LOOK: Final = 0.02
+_NO_LIMIT: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user of `isvc up` asked for, and the ports that were found."""
+
+    port: int
+    pods_port: int
+    tls_port: int | None = None
+    front: Front = field(default_factory=Front)
+    sandbox: bool = False
+
+
+class Gateway:
+    def __init__(
+        self,
+        reader: Reader,
+        settings: Settings,
+        *,
+        folder: Path,
+        log_file: Path,
+        reaper: Reaper,
+        why_unready: WhyUnready,
+        certificates: Certificates | None = None,
+    ) -> None:
+        self._reader, self._settings = reader, settings
+        self._folder = _private(folder)
+        self.login = Login()
+        self.table = RouteTable()
+        self.backends = Backends(reader)
+        self.discovery = Discovery(certificates)
+        self._proxies = getproxies()
+        ways = outside.routes(self._proxies)
+        hosts = VirtualHosts(self.table, self.backends, settings.front.allowed_origins, ways)
+        self.publisher = Publisher(self.backends, hosts, self.discovery)
+        self.admin = Admin(self._folder / ADMIN_SOCKET)
+        self._pools = Pools(reader)
+        self.processor = Processor(self.table, self.backends, self._pools, self.publisher, why_unready, self._metrics)
+        self.envoy = EnvoyProcess(self._folder, log_file, reaper)
+        self._server: aio.Server | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._spares: list[SpareSocket] = []
+
+    @property
+    def proxy_url(self) -> str:
+        """What pods are given as their HTTP proxy."""
+        return self.login.proxy_url(self._settings.pods_port)
+
+    async def start(self) -> None:
+        """Starts Envoy; it is ready when `live` returns."""
+        self._server = aio.server(options=_NO_LIMIT)
+        self._server.add_generic_rpc_handlers((_Methods(self.discovery, self.processor),))
+        self._server.add_insecure_port(f"unix:{self._folder / OWN_SOCKET}")
+        await self._server.start()
+        addresses = await self._open_spares()
+        to_terminal = self._settings.front.access_log == listeners.TERMINAL
+        self.envoy.start(self._bootstrap(addresses), shares_terminal=to_terminal)
+        self._tasks = [asyncio.create_task(self.publisher.run()), asyncio.create_task(self.discovery.keep_renewing())]
+
+    async def live(self) -> None:
+        """Returns when Envoy takes requests, by what is known now."""
+        while not await self._is_live():  # noqa: ASYNC110 - another program's state
+            await asyncio.sleep(_LOOK)
+        await self.publisher.published()
+
+    async def _is_live(self) -> bool:
+        try:
+            return (await self.admin.get("/ready")).startswith(b"LIVE")
+        except OSError:
+            return False
+
+    async def drain(self, endpoint: Endpoint, seconds: float) -> bool:
+        """Waits until no slice offers the endpoint and nothing runs there; False when the time was not enough.
+
+        It stays in use until then: what replaces it may not have been seen yet.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                while self._reader.by_index(ENDPOINT_SLICES, READY_IN_SLICE, str(endpoint)):
+                    await self.publisher.next_change()
+                await self.publisher.published()
+                while await self._running(endpoint):  # noqa: ASYNC110 - likewise
+                    await asyncio.sleep(_LOOK)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _running(self, endpoint: Endpoint) -> int:
+        clusters = self.backends.clusters_with(endpoint)
+        try:
+            return await self.admin.running(clusters, endpoint) if clusters else 0
+        except OSError:
+            return 0  # Envoy is away, and so is what it had under way
+
+    async def close(self) -> None:
+        """Ends what is under way, after a while if need be."""
+        for spare in self._spares:
+            await spare.close()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_SECONDS_TO_END):
+                await self.admin.post("/drain_listeners?inboundonly")
+                while await self.admin.in_flight():  # noqa: ASYNC110 - likewise
+                    await asyncio.sleep(_LOOK)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.envoy.child.stop()
+        if self._server is not None:
+            await self._server.stop(0)
+        await self._pools.close()
+        await self.admin.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _open_spares(self) -> list[str]:
+        """Returns the addresses of this machine; `localhost` may mean either, and not every machine has both."""
+        addresses = [address for address in _LOOPBACK if _is_here(address)]
+        ports = [self._settings.port, *([self._settings.tls_port] if self._settings.tls_port else [])]
+        wanted = [(address, port) for port in ports for address in addresses]
+        for address, port in (*wanted, ("127.0.0.1", self._settings.pods_port)):
+            spare = SpareSocket(self.live)
+            await spare.open(address, port)
+            self._spares.append(spare)
+        return addresses
+
+    def _bootstrap(self, addresses: list[str]) -> Json:
+        settings = self._settings
+        found = [
+            listeners.front(addresses, settings.port, settings.front),
+            listeners.again(AGAIN_SOCKET, settings.front),
+            listeners.for_pods(
+                settings.pods_port, self.login.header, sandboxed=settings.sandbox, limits=settings.front.limits
+            ),
+        ]
+        if settings.tls_port is not None:
+            found.append(listeners.with_tls(addresses, settings.tls_port, settings.front))
+        return bootstrap(found, proxy=self._proxies.get("http", ""))
+
+    async def traffic(self) -> Mapping[Key, Traffic]:
+        """Returns what goes to Services directly; nothing while Envoy is away."""
+        try:
+            return read_traffic(await self.admin.get(TRAFFIC))
+        except OSError:
+            return {}
+
+    async def _metrics(self) -> tuple[bytes, str]:
+        try:
+            text = (await self.admin.get(metrics.QUERY)).decode()
+        except OSError as error:
+            text = f"# {error}\n"
+        return metrics.translate(text).encode(), metrics.CONTENT_TYPE
+
+
+class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """What Envoy may call."""
+
+    def __init__(self, configuration: Discovery, processor: Processor) -> None:
+        self._handlers = {discovery.METHOD: configuration.handler(), processor_server.METHOD: processor.handler()}
+
+    def service(self, details: Any) -> Any:
+        return self._handlers.get(details.method)
+
+
+def _private(folder: Path) -> Path:
+    """Returns an empty folder for sockets that nobody else can open; elsewhere, if its path is too long for one."""
+    if len(str(folder / ADMIN_SOCKET)) > _LONGEST_SOCKET:
+        return Path(tempfile.mkdtemp(prefix="isvc-"))
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    return folder
+
+
+def _is_here(address: str) -> bool:
+    """Whether this machine has the address."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True

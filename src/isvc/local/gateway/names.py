@@ -1,0 +1,35 @@
+"""Names that clients ask for: this machine's own, Services of the cluster, and what can be the host of a route."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_LOOPBACK: Final = re.compile(r"(.+\.)?localhost|127(\.[0-9]{1,3}){3}|\[::1\]")
+_HOST: Final = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
+
+
+def host_and_port(authority: str) -> tuple[str, int]:
+    """Returns the host in lower case and without a last dot, and its port, which is 80 if none is named."""
+    host, colon, port = authority.rpartition(":")
+    if not colon or not port.isdigit():
+        host, port = authority, "80"
+    return host.lower().rstrip("."), int(port)
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether the name can mean this machine alone, which a name out of the DNS never does."""
+    return _LOOPBACK.fullmatch(host) is not None
+
+
+def is_host(name: str) -> bool:
+    """Whether a route may be for it: a name, or a domain as `*.example.com`."""
+    return _HOST.fullmatch(name) is not None
+
+
+def cluster_name(host: str) -> tuple[str, str] | None:
+    """Service and namespace in `name.namespace`, `.svc` and `.svc.cluster.local` names; None for all other hosts."""
+    parts = host.removesuffix(".cluster.local").removesuffix(".svc").split(".")
+    if len(parts) != 2 or parts[1] in ("localhost", "local") or parts[1].isdigit():
+        return None
+    return parts[0], parts[1]

@@ -1,0 +1,29 @@
+"""Where requests wait that no endpoint can take: what the processor asks of those who know how long."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from isvc.local.gateway.endpoints.endpoint import Endpoint
+
+
+@dataclass(eq=False)
+class Unavailable(Exception):
+    """No endpoint can take a request; the words go to the client."""
+
+    reason: str
+
+
+class Line(Protocol):
+    """The requests for a Service that may have no pods, or pods that take only so many requests at a time."""
+
+    def admitted(self) -> AbstractAsyncContextManager[Endpoint]:
+        """Waits for an endpoint that counts the request as running there meanwhile. Raises Unavailable."""
+        ...
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it matters which endpoint takes a request."""
+        ...

@@ -1,0 +1,152 @@
+"""What the gateway reads of the cluster, and whom a change concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Final, Protocol
+
+from isvc.api.resources import INFERENCE_GRAPHS
+from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
+from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICE_NAME_LABEL, SERVICES, Resource
+from isvc.local.gateway import unready
+from isvc.local.gateway.backends import Target
+from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP, selected
+from isvc.local.gateway.endpoints.services import READY_IN_SLICE, SERVICE_OF_SLICE, ready_in_slice, service_of_slice
+from isvc.local.gateway.gateway import Gateway
+from isvc.local.gateway.gateway_api.attachment import Gateways, parent_key
+from isvc.local.gateway.routes.graphs import graph_routes
+from isvc.local.knative.kinds import ROUTE
+from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES, VIRTUAL_SERVICES
+from isvc.toolkit.cache import Cache
+from isvc.toolkit.reads import Read
+
+PARENT_OF_ROUTE: Final = "parent"
+
+
+def parents_of_route(route: Object) -> Iterable[str]:
+    """Indexes routes by the Gateways that they name."""
+    return {str(parent_key(route, parent)) for parent in dig(route, "spec", "parentRefs") or ()}
+
+
+READS: Final = (
+    Read(INGRESSES),
+    Read(GATEWAY_CLASSES),
+    Read(GATEWAYS),
+    Read(HTTP_ROUTES, indexers={PARENT_OF_ROUTE: parents_of_route}),
+    Read(VIRTUAL_SERVICES),
+    Read(NAMESPACES),
+    Read(SERVICES),
+    Read(PODS),
+    *(Read(pool) for pool in POOLS_BY_GROUP.values()),
+    Read(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice, READY_IN_SLICE: ready_in_slice}),
+)
+
+
+class Reader(Protocol):
+    def list(self, resource: Resource, namespace: str = "") -> list[Object]: ...
+
+
+def observed_gateways(reader: Reader, port: int) -> Gateways:
+    return Gateways.of(port, reader.list(GATEWAY_CLASSES), reader.list(GATEWAYS), reader.list(NAMESPACES))
+
+
+class Watcher:
+    """Keeps a gateway current with a cache."""
+
+    def __init__(self, cache: Cache, gateway: Gateway, port: int) -> None:
+        self._cache, self._gateway, self._port = cache, gateway, port
+        self._gateways: Gateways | None = None
+        cache.declare("gateway", *READS, *unready.READS)
+        table = gateway.table
+        for resource, put in (
+            (INGRESSES, table.put_ingress),
+            (VIRTUAL_SERVICES, table.put_virtual_service),
+            (HTTP_ROUTES, self._put_http_route),
+            (INFERENCE_GRAPHS, self._put_graph),
+        ):
+            cache.subscribe(resource, partial(self._route_changed, put))
+        for resource in (GATEWAYS, GATEWAY_CLASSES, NAMESPACES):
+            cache.subscribe(resource, self._attachment_changed)
+        cache.subscribe(SERVICES, self._service_changed)
+        cache.subscribe(ENDPOINT_SLICES, self._endpoints_changed)
+        for pool in POOLS_BY_GROUP.values():
+            cache.subscribe(pool, partial(self._pool_changed, pool))
+        cache.subscribe(PODS, self._pod_changed)
+
+    # -- routes -------------------------------------------------------------------------------------------------------
+
+    def _route_changed(self, put: Put, old: Object | None, new: Object | None) -> None:
+        if _differs(old, new):
+            put(_key(old, new), new)
+            self._gateway.publisher.changed()
+
+    def _put_http_route(self, key: Key, route: Object | None) -> None:
+        hosts = self._attached().hosts(route) if route is not None else []
+        self._gateway.table.put_http_route(key, route, hosts)
+        graph = self._cache.get(INFERENCE_GRAPHS, key.name, key.namespace)
+        if graph is not None:  # whose route it may be
+            self._put_graph(key, graph)
+
+    def _put_graph(self, key: Key, graph: Object | None) -> None:
+        """A graph has routes that nobody wrote; others where a Knative Service leads to it."""
+        route = self._cache.get(HTTP_ROUTES, key.name, key.namespace)
+        is_knative = route is not None and ROUTE in labels_of(route)
+        made = graph_routes(graph, is_knative=is_knative) if graph is not None else []
+        self._gateway.table.put_graph(key, graph, made)
+
+    def _attachment_changed(self, old: Object | None, new: Object | None) -> None:
+        """Which Gateways there are, and whom they allow, decides about every HTTPRoute."""
+        if _differs(old, new):
+            self._gateways = None
+            for route in self._cache.list(HTTP_ROUTES):
+                self._put_http_route(Key.of(route), route)
+            self._gateway.publisher.changed()
+
+    def _attached(self) -> Gateways:
+        if self._gateways is None:
+            self._gateways = observed_gateways(self._cache, self._port)
+        return self._gateways
+
+    # -- backends -----------------------------------------------------------------------------------------------------
+
+    def _service_changed(self, old: Object | None, new: Object | None) -> None:
+        if _differs(old, new):
+            self._changed(Target(_key(old, new)))
+
+    def _endpoints_changed(self, old: Object | None, new: Object | None) -> None:
+        found = new or old or {"metadata": {}}
+        if service := labels_of(found).get(SERVICE_NAME_LABEL):
+            self._changed(Target(Key(namespace_of(found), service)))
+
+    def _pool_changed(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        if _differs(old, new):
+            self._changed(Target(_key(old, new), resource))
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        pods = [pod for pod in (old, new) if pod is not None]
+        for resource in POOLS_BY_GROUP.values():
+            for pool in self._cache.list(resource, namespace_of(pods[0])):
+                if selected(pods, pool):
+                    self._changed(Target(Key.of(pool), resource))
+
+    def _changed(self, target: Target) -> None:
+        self._gateway.backends.changed(target)
+        self._gateway.publisher.changed()
+
+
+class Put(Protocol):
+    def __call__(self, key: Key, obj: Object | None, /) -> None: ...
+
+
+def _key(old: Object | None, new: Object | None) -> Key:
+    return Key.of(new or old or {"metadata": {}})
+
+
+def _differs(old: Object | None, new: Object | None) -> bool:
+    """Whether more than a status is another."""
+    return old is None or new is None or _content(old) != _content(new)
+
+
+def _content(obj: Object) -> tuple[object, object]:
+    return obj.get("spec"), obj["metadata"].get("labels")
