@@ -7,7 +7,8 @@ from pathlib import Path
 
 import orjson
 
-from isvc.api.crds import DEFINITIONS, crd, crds
+from isvc.api.crds import crd, crds
+from isvc.api.kinds import KINDS
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
@@ -21,7 +22,7 @@ PATIENCE = 240.0  # a definition with a large schema costs kube-apiserver many s
 @cache
 def ours(resource: Resource) -> Object:
     """The definition of a kind of ours, without the webhook that would convert its objects."""
-    return crd(next(each for each in DEFINITIONS if str(each.resource) == str(resource)), described=True)
+    return crd(next(each for each in KINDS if str(each.resource) == str(resource)), described=True)
 
 
 def write_ours(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tests.cluster.test_crds import install
 from tests.packaging.test_chart import BIN, CHARTS
 
-from isvc.api.crds import DEFINITIONS
+from isvc.api.kinds import KINDS
 from isvc.cli import chart, manifests
 from isvc.kube.objects import Object
 from isvc.toolkit.client import Client
@@ -58,7 +58,7 @@ def rendered() -> list[Object]:
 async def test_whatever_is_rendered_is_valid(client: Client) -> None:
     objects = rendered()
     kinds = {obj["kind"] for obj in objects}
-    for definition in (each for each in DEFINITIONS if each.resource.kind in kinds):
+    for definition in (each for each in KINDS if each.resource.kind in kinds):
         await install(client, definition)
     paths = {version: await collections(client, version) for version in {obj["apiVersion"] for obj in objects}}
     checked = {"dryRun": "All", "fieldValidation": "Strict"}

@@ -11,7 +11,8 @@ import pytest
 from tests.definitions import PATIENCE, is_served
 from tests.waiting import until
 
-from isvc.api.crds import DEFINITIONS, Definition, crd
+from isvc.api.crds import crd
+from isvc.api.kinds import KINDS, KindRow
 from isvc.api.llm.conversion import CRITICALITY, convert
 from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICES_V1ALPHA1
 from isvc.kube.errors import AlreadyExists, Invalid
@@ -23,7 +24,7 @@ from isvc.toolkit.rotation import Certificates
 from isvc.toolkit.webhook import WebhookServer, conversion
 
 
-async def install(client: Any, definition: Definition) -> None:
+async def install(client: Any, definition: KindRow) -> None:
     with contextlib.suppress(AlreadyExists, Unreachable):
         await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd(definition, described=True))
 
@@ -37,13 +38,13 @@ async def install(client: Any, definition: Definition) -> None:
     await until(lambda: is_served(client, definition.resource), within=PATIENCE)
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.plural)
-async def test_every_crd_is_established(client: Any, definition: Definition):
+@pytest.mark.parametrize("definition", KINDS, ids=lambda definition: definition.resource.plural)
+async def test_every_crd_is_established(client: Any, definition: KindRow):
     await install(client, definition)
 
 
 async def test_a_service_keeps_its_fields_and_bad_ones_are_refused(client: Any, namespace: str):
-    await install(client, DEFINITIONS[0])
+    await install(client, KINDS[0])
     model = {
         "modelFormat": {"name": "sklearn"},
         "storageUri": "gs://a",
@@ -72,7 +73,7 @@ async def test_a_service_keeps_its_fields_and_bad_ones_are_refused(client: Any, 
 @pytest.fixture
 async def converting(client: Any, namespace: str, tmp_path: Path) -> AsyncIterator[None]:
     """The LLM kind, with its versions converted by our webhook."""
-    definition = next(each for each in DEFINITIONS if each.resource is LLM_INFERENCE_SERVICES)
+    definition = next(each for each in KINDS if each.resource is LLM_INFERENCE_SERVICES)
     await install(client, definition)
     certificates = Certificates(client, namespace=namespace, secret="cert", hosts=["127.0.0.1"], cert_dir=tmp_path)
     await certificates.ensure()

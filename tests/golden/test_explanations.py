@@ -12,8 +12,8 @@ from tests.recordings import FOLDER
 
 from isvc.api.annotations import DISABLE_AUTO_UPDATE
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES
-from isvc.controllers.inferencegraph.kind import inference_graphs
-from isvc.controllers.inferenceservice.kind import inference_services
+from isvc.controllers.inferencegraph import kind as inferencegraph
+from isvc.controllers.inferenceservice import kind as inferenceservice
 from isvc.engine.gatherer import Gatherer
 from isvc.engine.kind import Kind
 from isvc.engine.outcome import Outcome, Result, Unchanged
@@ -58,7 +58,7 @@ async def folded(kind: Kind, memory: Memory, raw: Object, live: dict[ChildKey, R
 @pytest.mark.parametrize("state", STATES, ids=str)
 async def test_services_say_why_they_are_not_ready(state: State) -> None:
     memory = Memory(state)
-    kind = inference_services(memory, Environment())
+    kind = inferenceservice.make_kind(memory, Environment())
     for service in memory.list(INFERENCE_SERVICES):
         status = await folded(kind, memory, service, {})
         if is_pinned(service):
@@ -74,7 +74,7 @@ def is_pinned(service: Object) -> bool:
 @pytest.mark.parametrize("state", [state for state in STATES if "graph" in state.case], ids=str)
 async def test_graphs_say_why_they_are_not_ready(state: State) -> None:
     memory = Memory(state)
-    kind = inference_graphs(memory, Environment())
+    kind = inferencegraph.make_kind(memory, Environment())
     for graph in memory.list(INFERENCE_GRAPHS):
         workloads: dict[ChildKey, Result] = {
             ChildKey(resource, name_of(child), namespace_of(child)): Unchanged(child)

@@ -14,7 +14,7 @@ from tests.golden.recorded import Memory, State, differences, states
 from tests.recordings import FOLDER
 
 from isvc.api.resources import INFERENCE_SERVICES
-from isvc.controllers.inferenceservice.kind import inference_services
+from isvc.controllers.inferenceservice.kind import make_kind
 from isvc.engine.apply import Engine
 from isvc.engine.outcome import Outcome
 from isvc.kube.objects import Object, namespace_of
@@ -57,7 +57,7 @@ class NoWrites:
 @pytest.mark.parametrize("state", STATES, ids=str)
 async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
     memory = Memory(state)
-    kind = inference_services(memory, Environment())
+    kind = make_kind(memory, Environment())
     for service in memory.list(INFERENCE_SERVICES):
         observed = kind.observe(service, answers(namespace_of(service)), "2026-01-01T00:00:00Z")
         planned = kind.plan(observed)

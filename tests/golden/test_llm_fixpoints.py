@@ -22,7 +22,7 @@ from tests.golden.recorded import (
 from tests.recordings import FOLDER, load
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.kind import llm_inference_services
+from isvc.controllers.llmisvc.kind import make_kind
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.plan import Planned
 from isvc.controllers.llmisvc.watches import reads
@@ -117,7 +117,7 @@ def test_there_is_a_service_in_most_recorded_states() -> None:
 @pytest.mark.parametrize("state", STATES, ids=str)
 async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
     cluster = Cluster(state)
-    kind = llm_inference_services(cluster, Environment())
+    kind = make_kind(cluster, Environment())
     for service in cluster.list(LLM_INFERENCE_SERVICES):
         observed, planned = _planned(cluster, kind, service)
         outcome = await Engine(NoWrites(state), cluster).apply(service, planned)

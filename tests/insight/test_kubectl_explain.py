@@ -15,7 +15,8 @@ from tests.definitions import PATIENCE
 from tests.servers import Cluster
 from tests.waiting import until
 
-from isvc.api.crds import DEFINITIONS, crd
+from isvc.api.crds import crd
+from isvc.api.kinds import KINDS
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
 
@@ -32,7 +33,7 @@ PATHS = {
 
 
 async def install(client: Any, plural: str) -> None:
-    definition = next(each for each in DEFINITIONS if each.resource.plural == plural)
+    definition = next(each for each in KINDS if each.resource.plural == plural)
     described = crd(definition, described=True)
     try:
         await client.create(CUSTOM_RESOURCE_DEFINITIONS, described)

@@ -9,8 +9,8 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 import msgspec
 from tools.site.markdown import table
 
-from isvc.api.crds import DEFINITIONS
 from isvc.api.fields import REQUIRED, Definition, Inline, Spec
+from isvc.api.kinds import KINDS
 from isvc.api.meta import Kind, ObjectMeta
 from isvc.api.schema import field_notes, unwrap
 
@@ -19,14 +19,12 @@ _SCALARS: Final = {str: "string", int: "integer", float: "number", bool: "boolea
 
 def kinds() -> str:
     sections = []
-    for definition in DEFINITIONS:
-        version, kind = definition.versions[-1]
-        short = f", `{definition.short_names[0]}` for short" if definition.short_names else ""
-        scope = "In a namespace" if definition.resource.namespaced else "In the whole cluster"
-        others = [name for name, _ in definition.versions[:-1]]
-        also = f" Also served as `{'`, `'.join(others)}`, converted by a webhook." if others else ""
-        heading = f"## {definition.resource.kind}\n\n`{definition.resource.group}/{version}`{short}. {scope}.{also}\n"
-        sections.append(heading + "\n".join(_type(each) for each in parts(kind)))
+    for row in KINDS:
+        short = f", `{row.short_name}` for short" if row.short_name else ""
+        scope = "In a namespace" if row.resource.namespaced else "In the whole cluster"
+        also = f" Also served as `{'`, `'.join(row.older)}`, converted by a webhook." if row.older else ""
+        heading = f"## {row.resource.kind}\n\n`{row.resource.api_version}`{short}. {scope}.{also}\n"
+        sections.append(heading + "\n".join(_type(each) for each in parts(row.api_type)))
     return "\n".join(sections)
 
 

@@ -26,6 +26,11 @@ FINALIZER = "inferenceservice.finalizers"
 LLM_FINALIZER = f"{GROUP}/llmisvc-finalizer"
 """Holds a deleted LLMInferenceService until its controller has cleaned up."""
 
+SERVICE_LABEL = f"{GROUP}/inferenceservice"
+GRAPH_LABEL = f"{GROUP}/inferencegraph"
+NAME_LABEL = "app.kubernetes.io/name"
+"""Labels of pods: which InferenceService, InferenceGraph or LLMInferenceService they run for."""
+
 LOCAL_MODEL = f"{INTERNAL}/localmodel"
 LOCAL_MODEL_NAMESPACE = f"{INTERNAL}/localmodel-namespace"
 LOCAL_MODEL_SOURCE_URI = f"{INTERNAL}/localmodel-sourceuri"

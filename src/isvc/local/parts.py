@@ -7,7 +7,6 @@ import contextlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
 from urllib.parse import urlsplit
 
 from isvc.api.resources import INFERENCE_SERVICES
@@ -34,7 +33,7 @@ from isvc.local.knative.controllers import controllers as knative_controllers
 from isvc.local.node.containers.sandbox import Sandbox
 from isvc.local.node.node import Node
 from isvc.local.node.processes.process import Reaper
-from isvc.programs import isvc_manager, llmisvc_manager
+from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.options import Options
 from isvc.programs.program import Program, build
 from isvc.serving.environment import SYSTEM_NAMESPACE
@@ -71,9 +70,6 @@ def connect(path: Path) -> Client:
 def certificate(folder: Path) -> bytes:
     """Returns the authority to trust of the webhooks' certificate, which is made when there is none that lasts."""
     return serving_certificate(folder, SystemClock().now())
-
-
-PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM)
 
 
 def manager(program: Program, config: ClusterConfig, webhook_port: int, cert_dir: Path) -> Manager:

@@ -127,11 +127,11 @@ class Stack:
 
     def follow(self, handler: Callable[[Object | None, Object | None], None]) -> None:
         """Calls the handler with each service that is there, of whatever kind, and with every change."""
-        from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+        from isvc.api.kinds import SERVICES
 
-        for kind in (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, INFERENCE_GRAPHS):
-            owner = next(manager for manager in self._managers if manager.cache.serves(kind))
-            owner.cache.subscribe(kind, handler)
+        for row in SERVICES:
+            owner = next(manager for manager in self._managers if manager.cache.serves(row.resource))
+            owner.cache.subscribe(row.resource, handler)
 
     def on_stop(self, callback: Callable[[], Awaitable[None]]) -> None:
         """Calls it before everything else is stopped."""

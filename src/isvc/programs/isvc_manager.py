@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,12 +14,10 @@ import click
 
 from isvc.api import InferenceService
 from isvc.api.completion import read
+from isvc.api.kinds import ISVC_MANAGER
 from isvc.api.resources import INFERENCE_SERVICES
-from isvc.controllers.inferencegraph import watches as inferencegraph
-from isvc.controllers.inferenceservice import watches as inferenceservice
-from isvc.controllers.revisions import watches as revisions
-from isvc.controllers.trainedmodel import watches as trainedmodel
 from isvc.programs import flags, program
+from isvc.programs.controllers import controllers_of
 from isvc.programs.options import Options
 from isvc.programs.program import Program
 from isvc.programs.webhooks import ISVC_WEBHOOKS
@@ -37,18 +34,13 @@ def _prepare() -> None:
 
 
 PROGRAM: Final = Program(
-    name="isvc-manager",
+    name=ISVC_MANAGER,
     lease="kserve-controller-manager-leader-lock",
     webhook_service="kserve-webhook-server-service",
     certificate="kserve-webhook-server-cert",
     event_source="v1beta1Controllers",
     webhooks=ISVC_WEBHOOKS,
-    controllers=(
-        inferenceservice.controller,
-        inferencegraph.controller,
-        trainedmodel.controller,
-        partial(revisions.controller, INFERENCE_SERVICES),
-    ),
+    controllers=controllers_of(ISVC_MANAGER),
     prepare=_prepare,
 )
 

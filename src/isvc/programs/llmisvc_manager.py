@@ -8,17 +8,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Final
 
 import click
 
 from isvc.api.defaults.llm import default_llm_service
+from isvc.api.kinds import LLMISVC_MANAGER
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc import watches
-from isvc.controllers.llmisvc.config import watches as config_watches
-from isvc.controllers.revisions import watches as revisions
 from isvc.programs import flags, program
+from isvc.programs.controllers import controllers_of
 from isvc.programs.migration import migrate_stored_versions, remove_variant_autoscalings
 from isvc.programs.options import LLMOptions, Options
 from isvc.programs.program import Program
@@ -47,17 +45,13 @@ def _prepare() -> None:
 
 
 PROGRAM: Final = Program(
-    name="llmisvc-manager",
+    name=LLMISVC_MANAGER,
     lease="llminferenceservice-kserve-controller-manager",
     webhook_service="llmisvc-webhook-server-service",
     certificate="llmisvc-webhook-server-cert",
     event_source="LLMInferenceServiceController",
     webhooks=LLM_WEBHOOKS,
-    controllers=(
-        watches.controller,
-        config_watches.controller,
-        partial(revisions.controller, LLM_INFERENCE_SERVICES),
-    ),
+    controllers=controllers_of(LLMISVC_MANAGER),
     tasks=(migrate_stored_versions, remove_variant_autoscalings),
     defaults=Options(metrics=Address("", 8443), metrics_secure=True),
     prepare=_prepare,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.api.annotations import INTERNAL
+from isvc.api.annotations import INTERNAL, SERVICE_LABEL
 from isvc.api.resources import GROUP
 
 # Which InferenceService a pod belongs to, and as what.
-SERVICE: Final = f"{GROUP}/inferenceservice"
+SERVICE: Final = SERVICE_LABEL
 COMPONENT: Final = "component"
 ENDPOINT: Final = "endpoint"
 

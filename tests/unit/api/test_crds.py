@@ -11,8 +11,9 @@ import orjson
 import pytest
 from tests.recordings import FOLDER, load
 
-from isvc.api.crds import DEFINITIONS, Definition, crd
+from isvc.api.crds import crd
 from isvc.api.fields import Spec
+from isvc.api.kinds import KINDS, KindRow
 from isvc.api.meta import ObjectMeta
 from isvc.api.schema import schema_for
 
@@ -52,14 +53,14 @@ def in_the_usual_table(version: dict) -> list[dict]:
 
 @pytest.mark.parametrize("plural", ["inferenceservices", "inferencegraphs", "trainedmodels", "llminferenceservices"])
 def test_kubectl_get_wide_shows_the_reason(plural: str):
-    definition = next(each for each in DEFINITIONS if each.resource.plural == plural)
+    definition = next(each for each in KINDS if each.resource.plural == plural)
     paths = [column["jsonPath"] for column in definition.columns]
     assert ".status.conditions[?(@.type=='Ready')].reason" in paths
 
 
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the reference's CRDs are not here")
-@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.plural)
-def test_agrees_with_the_reference(definition: Definition):
+@pytest.mark.parametrize("definition", KINDS, ids=lambda definition: definition.resource.plural)
+def test_agrees_with_the_reference(definition: KindRow):
     ours = crd(definition, described=True)
     theirs = load(REFERENCE / f"serving.kserve.io_{definition.resource.plural}.yaml")
     assert ours["metadata"]["name"] == theirs["metadata"]["name"]
@@ -82,7 +83,7 @@ def test_agrees_with_the_reference(definition: Definition):
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the reference's CRDs are not here")
 def test_every_named_difference_exists():
     seen = set()
-    for definition in DEFINITIONS:
+    for definition in KINDS:
         theirs = load(REFERENCE / f"serving.kserve.io_{definition.resource.plural}.yaml")
         for mine, reference in zip(
             crd(definition, described=False)["spec"]["versions"], theirs["spec"]["versions"], strict=True
@@ -93,8 +94,8 @@ def test_every_named_difference_exists():
     assert seen == set(INTENDED)
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.plural)
-def test_fits_into_etcd(definition: Definition):
+@pytest.mark.parametrize("definition", KINDS, ids=lambda definition: definition.resource.plural)
+def test_fits_into_etcd(definition: KindRow):
     assert len(orjson.dumps(crd(definition, described=True))) < 1_400_000
 
 
@@ -112,7 +113,7 @@ def structs(hint: Any, seen: set[type[Spec]]) -> set[type[Spec]]:
 
 
 def test_every_field_of_ours_is_described():
-    kinds = set().union(*(structs(kind, set()) for definition in DEFINITIONS for _, kind in definition.versions))
+    kinds = set().union(*(structs(kind, set()) for definition in KINDS for _, kind in definition.versions))
     assert len(kinds) > 100
     undescribed = [
         f"{kind.__name__}.{name}"
@@ -124,7 +125,7 @@ def test_every_field_of_ours_is_described():
 
 
 def test_without_descriptions_nothing_else_changes():
-    for definition in DEFINITIONS:
+    for definition in KINDS:
         with_them, without = crd(definition, described=True), crd(definition, described=False)
         for full, bare in zip(with_them["spec"]["versions"], without["spec"]["versions"], strict=True):
             assert "description" not in bare["schema"]["openAPIV3Schema"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.manual_clock import ManualClock
 
-from isvc.controllers.llmisvc.kind import MOMENT, llm_inference_services
+from isvc.controllers.llmisvc.kind import MOMENT, make_kind
 from isvc.engine.commit import Commit
 from isvc.engine.events import Event
 from isvc.engine.kind import Folded
@@ -60,7 +60,7 @@ def server() -> Server:
 
 @pytest.fixture
 def reporter(server: Server, clock: ManualClock) -> Reporter:
-    kind = llm_inference_services(MemoryReader(), Environment())
+    kind = make_kind(MemoryReader(), Environment())
     return Reporter(kind, Commit(server, server), server, Pauses(clock))  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Reader
 
 
-def inference_graphs(reader: Reader, environment: Environment) -> Kind[Observed, Plan]:
+def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Plan]:
     return Kind(
         resource=INFERENCE_GRAPHS,
         api_type=InferenceGraph,

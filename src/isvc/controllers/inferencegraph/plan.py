@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from isvc.api.annotations import is_stopped
+from isvc.api.annotations import GRAPH_LABEL, is_stopped
 from isvc.api.components import ComponentExtensionSpec
 from isvc.api.inferencegraph import STEP_POLICIES, InvalidPolicies, StepPolicy, read_policies
 from isvc.api.modes import DeploymentMode
@@ -28,7 +28,6 @@ from isvc.serving.workload.service import services
 SERVICE_NOT_READY: Final = "ServiceNotReady"
 KNATIVE_MISSING: Final = "ServerlessModeRejected"
 INVALID: Final = "InvalidSpec"
-GRAPH_LABEL = "serving.kserve.io/inferencegraph"
 _KIND_LABEL = "serving.kserve.io/kind"
 _STANDARD_KINDS = frozenset({DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS})
 _KNATIVE_KINDS = frozenset({KNATIVE_SERVICES})

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from isvc.api.codec import DecodeError
 from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_GRAPHS, INFERENCE_SERVICES, SERVING_RUNTIMES
-from isvc.controllers.inferencegraph.kind import inference_graphs
+from isvc.controllers.inferencegraph.kind import make_kind
 from isvc.controllers.inferencegraph.resolve import service_names
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, namespace_of
@@ -24,15 +24,7 @@ WORKERS = 4
 
 def controller(context: Context, environment: Environment) -> Controller:
     cache = context.cache
-    reads = (
-        Read(INFERENCE_GRAPHS, indexers={BY_SERVICE: _services}, optional=True),
-        Read(HORIZONTAL_POD_AUTOSCALERS),
-        Read(SCALED_OBJECTS, optional=True),
-        Read(SERVING_RUNTIMES),
-        Read(CLUSTER_SERVING_RUNTIMES, optional=True),
-        Read(CONFIG_MAPS, namespace=environment.system_namespace),
-    )
-    reconciler = Reconciler(inference_graphs(cache, environment), context)
+    reconciler = Reconciler(make_kind(cache, environment), context)
     owner = owner_of(INFERENCE_GRAPHS)
 
     def graphs_of(before: Object | None, after: Object | None) -> Iterable[Key]:
@@ -48,7 +40,24 @@ def controller(context: Context, environment: Environment) -> Controller:
         Watch(KNATIVE_SERVICES, to=owner, optional=True),
     )
     return Controller(
-        "inferencegraph", reconciler.reconcile, watches, workers=WORKERS, reads=reads, clock=context.clock
+        "inferencegraph",
+        reconciler.reconcile,
+        watches,
+        workers=WORKERS,
+        reads=reads(environment),
+        clock=context.clock,
+    )
+
+
+def reads(environment: Environment) -> tuple[Read, ...]:
+    """What is read beyond what is watched, or not as it comes."""
+    return (
+        Read(INFERENCE_GRAPHS, indexers={BY_SERVICE: _services}, optional=True),
+        Read(HORIZONTAL_POD_AUTOSCALERS),
+        Read(SCALED_OBJECTS, optional=True),
+        Read(SERVING_RUNTIMES),
+        Read(CLUSTER_SERVING_RUNTIMES, optional=True),
+        Read(CONFIG_MAPS, namespace=environment.system_namespace),
     )
 
 

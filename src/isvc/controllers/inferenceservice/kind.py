@@ -28,7 +28,7 @@ from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Reader
 
 
-def inference_services(reader: Reader, environment: Environment) -> Kind[Observed, Planned]:
+def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Planned]:
     observer = Observer(reader, environment)
 
     def finalize(raw: Object, answers: Answers, now: str) -> Plan:

@@ -14,7 +14,7 @@ from isvc.api.resources import (
 )
 from isvc.controllers.inferenceservice.affected import Affected
 from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
-from isvc.controllers.inferenceservice.kind import inference_services
+from isvc.controllers.inferenceservice.kind import make_kind
 from isvc.controllers.inferenceservice.observe import SERVICE_INDEX
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
@@ -32,7 +32,7 @@ WORKERS: Final = 192  # most of them wait for the API server
 
 
 def controller(context: Context, environment: Environment) -> Controller:
-    reconciler = Reconciler(inference_services(context.cache, environment), context)
+    reconciler = Reconciler(make_kind(context.cache, environment), context)
     watches = _watches(context.cache, Configuration(context.cache, environment.system_namespace))
     return Controller(
         "inferenceservice",

@@ -28,7 +28,7 @@ MOMENT: Final = 2.0  # in which further pieces become ready
 WAIT_FOR_GROUP: Final = 5.0
 
 
-def llm_inference_services(reader: Reader, environment: Environment) -> Kind[Observed, Planned]:
+def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Planned]:
     observer = Observer(reader, environment)
 
     def finalize(raw: Object, answers: Answers, now: str) -> Plan | Folded:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.kind import llm_inference_services
+from isvc.controllers.llmisvc.kind import make_kind
 from isvc.controllers.llmisvc.observe import POD_INDEX, service_of_pod
 from isvc.controllers.llmisvc.router.group import traffic_changed
 from isvc.controllers.llmisvc.router.observe import (
@@ -59,7 +59,7 @@ OURS: Final = f"{PART_OF}={LLM}"
 
 
 def controller(context: Context, environment: Environment) -> Controller:
-    reconciler = Reconciler(llm_inference_services(context.cache, environment), context)
+    reconciler = Reconciler(make_kind(context.cache, environment), context)
     return Controller(
         "llminferenceservice",
         reconciler.reconcile,

@@ -15,7 +15,7 @@ from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Reader
 
 
-def trained_models(reader: Reader, environment: Environment) -> Kind[Observed, Plan]:
+def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Plan]:
     return Kind(
         resource=TRAINED_MODELS,
         api_type=TrainedModel,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
-from isvc.controllers.trainedmodel.kind import trained_models
+from isvc.controllers.trainedmodel.kind import make_kind
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, generation_of, namespace_of
 from isvc.kube.readiness import is_ready
@@ -20,7 +20,7 @@ BY_SERVICE = "models by service"
 def controller(context: Context, environment: Environment) -> Controller:
     """One worker: models of one service share its memory and its list."""
     cache = context.cache
-    reconciler = Reconciler(trained_models(cache, environment), context)
+    reconciler = Reconciler(make_kind(cache, environment), context)
 
     def models_of(before: Object | None, after: Object | None) -> Iterable[Key]:
         """Returns the models of a service whose readiness, address or spec changed; few services have any."""
@@ -37,8 +37,13 @@ def controller(context: Context, environment: Environment) -> Controller:
         Watch(TRAINED_MODELS, to=siblings_of, when=_made_room, optional=True),
         Watch(INFERENCE_SERVICES, on_change=models_of),
     )
-    reads = (Read(TRAINED_MODELS, indexers={BY_SERVICE: _service}, optional=True),)
-    return Controller("trainedmodel", reconciler.reconcile, watches, workers=1, reads=reads, clock=context.clock)
+    return Controller(
+        "trainedmodel", reconciler.reconcile, watches, workers=1, reads=reads(environment), clock=context.clock
+    )
+
+
+def reads(environment: Environment) -> tuple[Read, ...]:
+    return (Read(TRAINED_MODELS, indexers={BY_SERVICE: _service}, optional=True),)
 
 
 def _service(model: Object) -> Iterable[str]:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
 
 from isvc.api.codec import DecodeError
-from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
-from isvc.controllers.inferencegraph.kind import inference_graphs
-from isvc.controllers.inferenceservice import watches as inferenceservice
-from isvc.controllers.inferenceservice.kind import inference_services
-from isvc.controllers.llmisvc import watches as llmisvc
-from isvc.controllers.llmisvc.kind import llm_inference_services
-from isvc.controllers.trainedmodel.kind import trained_models
+from isvc.api.kinds import row_of
 from isvc.engine.gatherer import Gatherer
-from isvc.engine.kind import Kind, Wait
+from isvc.engine.kind import Wait
 from isvc.engine.plan import Child, Reference, Stop
 from isvc.insight.diagnosis.accounts import missing_account
 from isvc.insight.diagnosis.finding import Finding, Level
@@ -23,23 +15,11 @@ from isvc.insight.diagnosis.snapshot import Snapshot
 from isvc.kube.errors import Forbidden
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import CONFIG_MAPS, Resource
+from isvc.programs.controllers import make_kind, reads_of
 from isvc.serving.config import CONFIG_MAP
 from isvc.serving.environment import Environment
-from isvc.toolkit.cache import Reader
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.reads import Read
-
-KINDS: Final[Mapping[str, Callable[[Reader, Environment], Kind[Any, Any]]]] = {
-    INFERENCE_SERVICES.kind: inference_services,
-    LLM_INFERENCE_SERVICES.kind: llm_inference_services,
-    INFERENCE_GRAPHS.kind: inference_graphs,
-    TRAINED_MODELS.kind: trained_models,
-}
-READS: Final[Mapping[str, Callable[[Environment], tuple[Read, ...]]]] = {
-    INFERENCE_SERVICES.kind: inferenceservice.reads,
-    LLM_INFERENCE_SERVICES.kind: llmisvc.reads,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +37,12 @@ class Intent:
 
 
 async def plan_for(client: Client, snapshot: Snapshot, service: Object) -> Intent:
-    name = str(service.get("kind"))
-    if name not in KINDS:
+    row = row_of(service)
+    if row is None or not row.manager:
         return Intent()
     environment = Environment(system_namespace=snapshot.system_namespace)
-    reads = READS[name](environment) if name in READS else ()
-    kind, gatherer = KINDS[name](snapshot.reader(reads), environment), Gatherer(_Looking(client), SystemClock())
+    gatherer = Gatherer(_Looking(client), SystemClock())
+    kind = make_kind(row, snapshot.reader(reads_of(row, environment)), environment)
     answers = gatherer.answers()
     try:
         observed = await gatherer.observe(kind, service, answers)

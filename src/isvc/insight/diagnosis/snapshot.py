@@ -7,15 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from isvc.api import kinds
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,
-    INFERENCE_GRAPHS,
     INFERENCE_SERVICES,
     LLM_INFERENCE_SERVICE_CONFIGS,
-    LLM_INFERENCE_SERVICES,
     SERVING_RUNTIMES,
-    TRAINED_MODELS,
 )
 from isvc.engine.plan import Child, Reference
 from isvc.insight.diagnosis.pods import SERVICE_LABELS
@@ -71,22 +69,24 @@ OWNED: Final = (
     INFERENCE_POOLS,
     INFERENCE_POOLS_V1ALPHA2,
 )
+_OURS: Final = tuple(row.resource for row in kinds.KINDS if row.manager)
 _OF_THE_NAMESPACE: Final = (
     *OWNED,
     PODS,
     EVENTS,
     SERVING_RUNTIMES,
     SERVICE_ACCOUNTS,
-    INFERENCE_SERVICES,
-    LLM_INFERENCE_SERVICES,
-    LLM_INFERENCE_SERVICE_CONFIGS,
-    INFERENCE_GRAPHS,
-    TRAINED_MODELS,
+    *(resource for resource in _OURS if resource.namespaced),
 )
-_SERVICES: Final = (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, INFERENCE_GRAPHS, TRAINED_MODELS)
 #: Kinds of which each service has some of its own, and there may be thousands.
-_OF_MANY_SERVICES: Final = frozenset({*OWNED, PODS, EVENTS, *_SERVICES} - {TRAINED_MODELS})
-_OF_THE_CLUSTER: Final = (CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, GATEWAYS, GATEWAY_CLASSES)
+_OF_MANY_SERVICES: Final = frozenset({*OWNED, PODS, EVENTS, *(row.resource for row in kinds.SERVICES)})
+_OF_THE_CLUSTER: Final = (
+    CLUSTER_SERVING_RUNTIMES,
+    CLUSTER_STORAGE_CONTAINERS,
+    GATEWAYS,
+    GATEWAY_CLASSES,
+    *(resource for resource in _OURS if not resource.namespaced),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def of_service(cache: Cache, service: Object) -> Snapshot:
 
 def _owned_objects(cache: Cache, service: Object) -> dict[Resource, list[Object]]:
     """The service, what it controls, what that controls, its pods, and the events of all of them."""
-    kind = next(resource for resource in _SERVICES if resource.kind == service.get("kind"))
+    kind = next(resource for resource in _OURS if resource.kind == service.get("kind"))
     found: dict[Resource, dict[str, Object]] = {kind: {uid_of(service): service}}
     last = [uid_of(service)]
     while last:

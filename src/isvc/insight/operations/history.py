@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
-from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+from isvc.api.kinds import NAMED
 from isvc.insight.operations import NotPossible, kinds
 from isvc.kube.equality import changed_fields
 from isvc.kube.go_yaml import dump
@@ -54,7 +54,7 @@ async def find_history(client: Client, name: str, namespace: str) -> History:
 
 
 async def read_history(client: Client, resource: Resource, service: Object) -> History:
-    if resource not in (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES):
+    if not any(row.keeps_history for row in NAMED if row.resource == resource):
         raise NotPossible(f"no history is kept of a {resource.kind}")
     labels = f"{HISTORY_LABEL}={resource.kind.lower()}"
     listed = await client.list(CONTROLLER_REVISIONS, namespace_of(service), labels=labels)

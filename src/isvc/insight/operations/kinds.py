@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS
+from isvc.api.kinds import NAMED
 from isvc.insight.operations import NotPossible
 from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.objects import name_of
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from isvc.toolkit.client import Client
 
 #: What each kind is called, beside its own name: kubectl's short names.
-SHORT: Final = {
-    INFERENCE_SERVICES: "isvc",
-    LLM_INFERENCE_SERVICES: "llmisvc",
-    INFERENCE_GRAPHS: "ig",
-    TRAINED_MODELS: "tm",
-}
+SHORT: Final = {row.resource: row.short_name for row in NAMED}
 ALL: Final = tuple(SHORT)
 
 

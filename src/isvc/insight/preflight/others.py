@@ -10,7 +10,7 @@ from isvc.api.resources import GROUP
 from isvc.insight.preflight.finding import Finding, error, ok, warning
 from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import SERVICE_NAME_LABEL
-from isvc.programs import isvc_manager, llmisvc_manager
+from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.toolkit.clock import parse_timestamp
 
 #: Labels of the Deployments that KServe, or an earlier isvc, runs as.
@@ -19,7 +19,7 @@ _MANAGERS: Final = (
     "llmisvc-controller-manager",
     "llminferenceservice-kserve-controller-manager",
 )
-_LEASES: Final = (isvc_manager.PROGRAM.lease, llmisvc_manager.PROGRAM.lease)
+_LEASES: Final = tuple(program.lease for program in PROGRAMS)
 
 
 def check_managers(deployments: list[Object]) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from isvc.api.resources import (
     LLM_INFERENCE_SERVICES,
     SERVING_RUNTIMES,
 )
-from isvc.controllers.llmisvc.kind import llm_inference_services
+from isvc.controllers.llmisvc.kind import make_kind
 from isvc.engine.gatherer import Gatherer
 from isvc.insight.rendering.live import load_cluster
 from isvc.insight.rendering.problems import unready
@@ -138,7 +138,7 @@ def _with_default(field: Field) -> Field:
 
 
 async def effective_llm(simulation: Simulation, service: Object) -> list[Field]:
-    kind = llm_inference_services(simulation.objects, simulation.options.environment)
+    kind = make_kind(simulation.objects, simulation.options.environment)
     gatherer = Gatherer(simulation.client, simulation.clock)
     observed = await gatherer.observe(kind, service, gatherer.answers())
     if not observed.combination.is_planned:

@@ -13,14 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
+from isvc.api.kinds import NAMED
 from isvc.api.llm.conversion import KINDS as CONVERTED
 from isvc.api.llm.conversion import NEW, convert
-from isvc.api.resources import (
-    INFERENCE_GRAPHS,
-    INFERENCE_SERVICES,
-    LLM_INFERENCE_SERVICES,
-    TRAINED_MODELS,
-)
 from isvc.insight.rendering.documents import Document, DocumentError, documents
 from isvc.insight.rendering.placing import is_configuration, place
 from isvc.insight.rendering.pods import pods_of
@@ -43,7 +38,7 @@ T = TypeVar("T")
 Source: TypeAlias = Document | Object | str | Path
 
 #: The kinds that have children, in the order in which they are applied: later ones refer to earlier ones.
-OWNERS: Final = (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, TRAINED_MODELS, INFERENCE_GRAPHS)
+OWNERS: Final = tuple(row.resource for row in NAMED)
 _OF_THE_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 
 

@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable
 from functools import cache
 
-from isvc.api.crds import DEFINITIONS, crd
+from isvc.api.crds import crd
+from isvc.api.kinds import KINDS
 from isvc.api.llm.conversion import convert
 from isvc.api.resources import GROUP
 from isvc.apiserver import refusals
@@ -20,12 +21,12 @@ from isvc.kube.errors import ApiError, BadRequest, from_status
 from isvc.kube.objects import GVK, Object, deep_copy, name_of, namespace_of
 from isvc.kube.patch import json_patch
 from isvc.kube.resource import Resource
+from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.registration import Action, AdmissionWebhook, WebhookContext
-from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
 from isvc.toolkit.webhook.admission import AdmissionHandler, refusal
 
-WEBHOOKS = tuple(webhook for webhook in (*ISVC_WEBHOOKS, *LLM_WEBHOOKS) if isinstance(webhook, AdmissionWebhook))
+WEBHOOKS = tuple(each for program in PROGRAMS for each in program.webhooks if isinstance(each, AdmissionWebhook))
 
 
 class Admission:
@@ -97,13 +98,12 @@ def _validate(resource: Resource, obj: Object, old: Object | None) -> None:
 
 @cache
 def _strategy(resource: Resource) -> Custom:
-    definition = next(each for each in DEFINITIONS if str(each.resource) == str(resource))
-    made = crd(definition, described=False)
+    made = crd(next(row for row in KINDS if str(row.resource) == str(resource)), described=False)
     return Custom(made, next(each for each in made["spec"]["versions"] if each["name"] == resource.version), None)
 
 
 def _stored(resource: Resource) -> Resource:
-    return next(each.resource for each in DEFINITIONS if str(each.resource) == str(resource))
+    return next(row.resource for row in KINDS if str(row.resource) == str(resource))
 
 
 def _in_version(obj: Object, api_version: str) -> Object:

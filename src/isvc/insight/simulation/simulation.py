@@ -15,7 +15,7 @@ from isvc.insight.simulation.server import MemoryServer, Place
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
-from isvc.programs import isvc_manager, llmisvc_manager
+from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.options import Options
 from isvc.programs.registration import WebhookContext
 from isvc.programs.registration import reads as webhook_reads
@@ -29,7 +29,6 @@ from isvc.toolkit.recorder import EventRecorder
 
 log = logging.getLogger(__name__)
 
-PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM)
 KUBERNETES: Final = ("1", "35")
 _MOST_ROUNDS: Final = 50  # of platform and controllers, each waiting for the other
 _MOST_WAITS: Final = 3  # a controller that looks again in vain stops being asked

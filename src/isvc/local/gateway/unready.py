@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
+from isvc.api.kinds import SERVICES
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
@@ -24,7 +24,7 @@ def addresses(service: Object) -> Iterable[str]:
     return [f"{name}-{namespace}.localhost", f"/serving/{namespace}/{name}", f"/{namespace}/{name}"]
 
 
-_KINDS: Final = (INFERENCE_SERVICES, INFERENCE_GRAPHS, LLM_INFERENCE_SERVICES)
+_KINDS: Final = tuple(row.resource for row in SERVICES)
 READS: Final = tuple(Read(kind, indexers={ADDRESS_OF_SERVICE: addresses}) for kind in _KINDS)
 
 

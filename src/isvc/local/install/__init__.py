@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 
 import orjson
 
-from isvc.api.crds import DEFINITIONS, crds
+from isvc.api.crds import crds
+from isvc.api.kinds import KINDS
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,
@@ -38,9 +39,9 @@ from isvc.local.install.gateway import at_port, gateway, gateway_class
 from isvc.local.install.shipped import local_presets, local_runtimes
 from isvc.local.install.third_party import third_party_crds
 from isvc.programs import registration
+from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.program import Program
 from isvc.programs.registration import ClientConfig, Webhook
-from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
 from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
 from isvc.toolkit.client import Client
@@ -146,7 +147,8 @@ async def _get(client: Client, resource: Resource, name: str, namespace: str) ->
 
 
 async def _remove_webhooks(client: Client) -> None:
-    for obj in webhook_configurations((*ISVC_WEBHOOKS, *LLM_WEBHOOKS), "https://127.0.0.1", b""):
+    webhooks = [webhook for program in PROGRAMS for webhook in program.webhooks]
+    for obj in webhook_configurations(webhooks, "https://127.0.0.1", b""):
         try:
             await client.delete(_resource(obj), name_of(obj))
         except NotFound:
@@ -155,7 +157,7 @@ async def _remove_webhooks(client: Client) -> None:
 
 def _digest(objects: list[Object]) -> str:
     """Returns a text that changes with what is to be installed."""
-    kinds = " ".join(str(definition.resource) for definition in DEFINITIONS)
+    kinds = " ".join(str(row.resource) for row in KINDS)
     others = orjson.dumps([*third_party_crds(), *objects])
     return _hash(f"{importlib.metadata.version('isvc')} {kinds} ".encode() + others)
 

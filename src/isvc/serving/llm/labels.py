@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-NAME: Final = "app.kubernetes.io/name"
+from isvc.api.annotations import NAME_LABEL
+
+NAME: Final = NAME_LABEL
 PART_OF: Final = "app.kubernetes.io/part-of"
 COMPONENT: Final = "app.kubernetes.io/component"
 KSERVE_COMPONENT: Final = "kserve.io/component"

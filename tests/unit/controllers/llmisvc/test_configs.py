@@ -12,7 +12,7 @@ from isvc.controllers.llmisvc.config.kind import (
     FINALIZER,
     IN_USE,
     LONGEST_REST,
-    llm_inference_service_configs,
+    make_kind,
     status_of,
 )
 from isvc.controllers.llmisvc.config.users import Users
@@ -73,7 +73,7 @@ def context_of(server: Any, clock: ManualClock | None = None) -> Context:
 
 
 def reconciler_of(server: Any, clock: ManualClock | None = None) -> Reconciler:
-    return Reconciler(llm_inference_service_configs(server, Environment()), context_of(server, clock))
+    return Reconciler(make_kind(server, Environment()), context_of(server, clock))
 
 
 def test_a_configuration_that_is_no_longer_used_is_looked_at_when_the_status_has_caught_up() -> None:

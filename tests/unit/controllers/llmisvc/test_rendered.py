@@ -9,7 +9,7 @@ import pytest
 from tests.manual_clock import ManualClock
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS
-from isvc.controllers.llmisvc.kind import llm_inference_services
+from isvc.controllers.llmisvc.kind import make_kind
 from isvc.controllers.llmisvc.observed import AppliedConfig, Merged
 from isvc.controllers.llmisvc.rendered import ask_about, refusal, was_good
 from isvc.engine.gatherer import Gatherer
@@ -130,7 +130,7 @@ def test_the_condition_tells_what_is_refused_for_good_from_what_nobody_could_say
     error: ApiError, status: str, reason: str
 ) -> None:
     objects = [(CONFIG_MAPS, CONFIG), (LLM_INFERENCE_SERVICE_CONFIGS, TEMPLATE)]
-    kind = llm_inference_services(MemoryReader(objects), Environment())
+    kind = make_kind(MemoryReader(objects), Environment())
     raw = {**service("one"), "spec": {"model": {"uri": "hf://a/b"}}}
     observed = kind.observe(raw, Answers(recall=lambda need: error), "2026-01-01T00:00:00Z")
     planned = kind.plan(observed)

@@ -47,7 +47,7 @@ class Observed(engine.Observed):
     problem: str = ""
 
 
-def llm_inference_service_configs(reader: Reader, environment: Environment) -> Kind[Observed, Plan]:
+def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Plan]:
     users = Users(reader, environment.system_namespace, environment.preset_prefix)
 
     def observe(raw: Object, answers: Answers, now: str) -> Observed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.config.kind import llm_inference_service_configs
+from isvc.controllers.llmisvc.config.kind import make_kind
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, configs_of
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, namespace_of
@@ -21,7 +21,7 @@ TOGETHER = 1.0  # services often come in numbers, and each of them concerns ever
 
 def controller(context: Context, environment: Environment) -> Controller:
     cache = context.cache
-    reconciler = Reconciler(llm_inference_service_configs(cache, environment), context)
+    reconciler = Reconciler(make_kind(cache, environment), context)
 
     def configs(service: Object) -> Iterable[Key]:
         names = {*configs_of(service, environment.preset_prefix), *preset_names(environment.preset_prefix)}
@@ -37,7 +37,6 @@ def controller(context: Context, environment: Environment) -> Controller:
             return True
         return list(configs_of(before, environment.preset_prefix)) != list(configs_of(after, environment.preset_prefix))
 
-    indexers = {CONFIG_INDEX: config_indexer(environment.preset_prefix)}
     watches = (
         Watch(LLM_INFERENCE_SERVICE_CONFIGS),
         Watch(LLM_INFERENCE_SERVICES, to=configs, when=usage_changed, delay=TOGETHER),
@@ -47,7 +46,12 @@ def controller(context: Context, environment: Environment) -> Controller:
         reconciler.reconcile,
         watches,
         workers=WORKERS,
-        reads=(Read(LLM_INFERENCE_SERVICES, indexers=indexers),),
+        reads=reads(environment),
         ignore_own_writes_for=LLM_INFERENCE_SERVICE_CONFIGS,
         clock=context.clock,
     )
+
+
+def reads(environment: Environment) -> tuple[Read, ...]:
+    indexers = {CONFIG_INDEX: config_indexer(environment.preset_prefix)}
+    return (Read(LLM_INFERENCE_SERVICES, indexers=indexers),)
