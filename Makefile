@@ -47,7 +47,7 @@ check: .venv docs ## lint, formatting, strict types, import contracts, staleness
 	$(BIN)/python tools/manifests --check
 	$(BIN)/python tools/generated --check
 
-manifests: .venv ## write what is generated in the charts: kinds from the types, webhooks from their table
+manifests: .venv ## write what is generated in the charts: kinds from the types, webhooks and rights from tables
 	$(BIN)/python tools/manifests
 
 crds: .venv ## write the bare kinds to manifests/crds/full, for programs that take a folder (conform.py, bench.py --crds)

@@ -11,8 +11,8 @@ import timeit
 from collections.abc import Callable
 
 from isvc.api import InferenceService
-from isvc.api.crds import crds
 from isvc.api.defaults.inferenceservice import ServiceDefaults, default_service
+from isvc.api.kinds.crds import crds
 from isvc.api.llm.conversion import to_v1alpha1, to_v1alpha2
 from isvc.api.validation.inferenceservice import validate_service
 from isvc.serving.config import Config

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests import servers
 
-from isvc.api.crds import crds
+from isvc.api.kinds.crds import crds
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, PODS, REPLICA_SETS, Resource

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import orjson
 
-from isvc.api.crds import crd, crds
 from isvc.api.kinds import KINDS
+from isvc.api.kinds.crds import crd, crds
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource

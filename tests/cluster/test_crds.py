@@ -11,8 +11,8 @@ import pytest
 from tests.definitions import PATIENCE, is_served
 from tests.waiting import until
 
-from isvc.api.crds import crd
 from isvc.api.kinds import KINDS, KindRow
+from isvc.api.kinds.crds import crd
 from isvc.api.llm.conversion import CRITICALITY, convert
 from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICES_V1ALPHA1
 from isvc.kube.errors import AlreadyExists, Invalid

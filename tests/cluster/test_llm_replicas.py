@@ -15,7 +15,7 @@ from tests.definitions import PATIENCE
 from tests.ports import free_port
 from tests.waiting import until
 
-from isvc.api.crds import crds
+from isvc.api.kinds.crds import crds
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, dig

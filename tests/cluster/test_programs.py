@@ -13,7 +13,7 @@ from tests.definitions import PATIENCE
 from tests.ports import free_port
 from tests.waiting import until
 
-from isvc.api.crds import crds
+from isvc.api.kinds.crds import crds
 from isvc.kube.resource import SECRETS
 from isvc.programs import isvc_manager, llmisvc_manager, program
 from isvc.programs.options import Options

@@ -15,8 +15,8 @@ from tests.definitions import PATIENCE
 from tests.servers import Cluster
 from tests.waiting import until
 
-from isvc.api.crds import crd
 from isvc.api.kinds import KINDS
+from isvc.api.kinds.crds import crd
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
 

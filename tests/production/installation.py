@@ -20,7 +20,7 @@ from tests.production.balancer import Balancer
 from tests.servers import Cluster, discard, start
 from tests.waiting import until
 
-from isvc.api.crds import crds
+from isvc.api.kinds.crds import crds
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS
 from isvc.cli import chart
 from isvc.kube.objects import Object

@@ -92,6 +92,7 @@ class Kind(Generic[O, P]):
     `api_type`          the object, typed
     `conditions`        the first dependent also says what is wrong with an object as such; None for a kind whose
                         status has none, of which an event says it
+    `children`          the kinds of which it may own objects
     `finalizer`         empty for a kind whose end the garbage collector sees to
     `observe`           returns everything that a decision is based on; raises `DecodeError`, `Needs` or `Wait`
     `claim`             returns what the object has to carry; None for one that is not ours to care for
@@ -113,6 +114,7 @@ class Kind(Generic[O, P]):
     resource: Resource
     api_type: type[APIType]
     conditions: ConditionSet | None
+    children: frozenset[Resource] = frozenset()
     finalizer: str = ""
     observe: Callable[[Object, Answers, str], O]
     claim: Callable[[O], Claim | None] = lambda observed: Claim()

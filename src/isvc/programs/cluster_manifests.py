@@ -1,15 +1,29 @@
-"""Kinds and webhooks as a cluster gets them: the API server reaches the managers through their Services."""
+"""Kinds and webhooks as a cluster gets them, and the rights that managers need because of them.
+
+The API server reaches the managers through their Services.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Final
 
-from isvc.api.crds import crds
-from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, LLM_INFERENCE_SERVICE_CONFIGS
+from isvc.api.kinds import KINDS
+from isvc.api.kinds.crds import crds
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, GROUP, LLM_INFERENCE_SERVICE_CONFIGS
 from isvc.kube.objects import Object, name_of
+from isvc.kube.resource import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+)
 from isvc.programs import isvc_manager, llmisvc_manager
+from isvc.programs.controllers import make_kind
 from isvc.programs.program import Program
-from isvc.programs.registration import ClientConfig, configurations, conversions
+from isvc.programs.registration import ClientConfig, configurations, conversions, targets
+from isvc.serving.environment import Environment
+from isvc.toolkit.memory import MemoryReader
 
 PART_OF_US: Final = {"app.kubernetes.io/part-of": "isvc"}
 """The labels of what ships."""
@@ -23,6 +37,7 @@ _NOT_WHEN_INSTALLED: Final = {
     "object.metadata.labels['app.kubernetes.io/part-of'] != 'isvc' || "
     "(request.operation == 'UPDATE' && object.spec != oldObject.spec)",
 }
+ALL: Final = ("get", "list", "watch", "create", "update", "delete")
 PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM)
 
 
@@ -57,6 +72,49 @@ def webhooks(program: Program, namespace: str) -> list[Object]:
         if webhook["rules"][0]["resources"][0] in _SHIPPED:
             webhook["matchConditions"] = [_NOT_WHEN_INSTALLED]
     return made
+
+
+def namespace_rules(program: Program) -> list[Object]:
+    """What a manager does in namespaces with objects of its kinds, and with those that they own, in rules of a role."""
+    return _kind_rules(program, namespaced=True)
+
+
+def cluster_rules(program: Program) -> list[Object]:
+    """What it does beyond namespaces: likewise, and it sets the caBundle of its own webhooks and migrates its kinds."""
+    ours = targets(program.webhooks, program.webhook_service)
+    configurations = (MUTATING_WEBHOOK_CONFIGURATIONS.plural, VALIDATING_WEBHOOK_CONFIGURATIONS.plural)
+    named = [*dict.fromkeys((*ours.mutating, *ours.validating))]
+    group, plural = CUSTOM_RESOURCE_DEFINITIONS.group, CUSTOM_RESOURCE_DEFINITIONS.plural
+    converted = [
+        _rule(group, (plural,), ("get", "patch"), ours.crds),
+        _rule(group, (f"{plural}/status",), ("patch",), ours.crds),
+    ]
+    return [
+        *_kind_rules(program, namespaced=False),
+        _rule(MUTATING_WEBHOOK_CONFIGURATIONS.group, configurations, ("get", "patch"), named),
+        *(converted if ours.crds else ()),
+    ]
+
+
+def _kind_rules(program: Program, *, namespaced: bool) -> list[Object]:
+    made = [make_kind(row, MemoryReader(), Environment()) for row in KINDS if row.manager == program.name]
+    children = sorted({child for kind in made for child in kind.children if child.namespaced is namespaced})
+    own = [kind for kind in made if kind.resource.namespaced is namespaced]
+    names = [kind.resource.plural for kind in own]
+    groups = groupby(children, lambda child: child.group)
+    rules = [
+        *(_rule(group, [child.plural for child in each], ALL) for group, each in groups),
+        _rule(GROUP, names, ("list", "watch")),
+        _rule(GROUP, [kind.resource.plural for kind in own if kind.finalizer], ("patch",)),
+        _rule(GROUP, [f"{name}/status" for name in names], ("update",)),
+        _rule(GROUP, [f"{name}/finalizers" for name in names], ("update",)),  # owner references that block deletion
+    ]
+    return [rule for rule in rules if rule["resources"]]
+
+
+def _rule(group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()) -> Object:
+    named = {"resourceNames": [*names]} if names else {}
+    return {"apiGroups": [group], "resources": [*resources], **named, "verbs": [*verbs]}
 
 
 def _through_service(program: Program, namespace: str, authority: str = "") -> ClientConfig:

@@ -12,9 +12,11 @@ from typing import Any
 from isvc.api.kinds import KINDS, KindRow
 from isvc.controllers.revisions import watches as revisions
 from isvc.engine.kind import Kind
+from isvc.kube.resource import Resource
 from isvc.programs.program import MakeController
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Reader
+from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
 
 
@@ -28,6 +30,11 @@ def reads_of(row: KindRow, environment: Environment) -> tuple[Read, ...]:
     """Returns what the kind's controller reads beyond what it watches, or not as it comes."""
     reads: tuple[Read, ...] = _module(row, "watches").reads(environment)
     return reads
+
+
+def children_of(row: KindRow) -> frozenset[Resource]:
+    """Returns the kinds of which an object of this kind may own some."""
+    return make_kind(row, MemoryReader(), Environment()).children
 
 
 def controllers_of(manager: str) -> tuple[MakeController, ...]:

@@ -11,9 +11,9 @@ import orjson
 import pytest
 from tests.recordings import FOLDER, load
 
-from isvc.api.crds import crd
 from isvc.api.fields import Spec
 from isvc.api.kinds import KINDS, KindRow
+from isvc.api.kinds.crds import crd
 from isvc.api.meta import ObjectMeta
 from isvc.api.schema import schema_for
 

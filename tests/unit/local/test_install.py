@@ -7,7 +7,7 @@ import re
 import orjson
 import pytest
 
-from isvc.api.crds import crds
+from isvc.api.kinds.crds import crds
 from isvc.kube.objects import name_of
 from isvc.local.install import webhook_configurations
 from isvc.local.install.config import config_map, with_port

@@ -5,7 +5,7 @@ from __future__ import annotations
 from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.controllers.inferencegraph.observe import Observed, Observer
-from isvc.controllers.inferencegraph.plan import plan
+from isvc.controllers.inferencegraph.plan import CHILDREN, plan
 from isvc.controllers.inferencegraph.status import CONDITIONS, fold, report_readiness
 from isvc.engine.kind import Kind
 from isvc.engine.plan import Plan
@@ -18,6 +18,7 @@ def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Plan]:
         resource=INFERENCE_GRAPHS,
         api_type=InferenceGraph,
         conditions=CONDITIONS,
+        children=CHILDREN,
         observe=Observer(reader, environment).observe,
         plan=plan,
         fold=fold,

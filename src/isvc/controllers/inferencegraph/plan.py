@@ -31,6 +31,7 @@ INVALID: Final = "InvalidSpec"
 _KIND_LABEL = "serving.kserve.io/kind"
 _STANDARD_KINDS = frozenset({DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS})
 _KNATIVE_KINDS = frozenset({KNATIVE_SERVICES})
+CHILDREN: Final = _STANDARD_KINDS | _KNATIVE_KINDS
 
 
 def plan(observed: Observed) -> Plan:
@@ -62,7 +63,7 @@ def plan(observed: Observed) -> Plan:
 
 
 def _stopped(stop: Stop) -> Plan:
-    return Plan((Part(stop.part, stop.hold, _STANDARD_KINDS | _KNATIVE_KINDS),), stop)
+    return Plan((Part(stop.part, stop.hold, CHILDREN),), stop)
 
 
 def _annotations(graph: Object) -> dict[str, str]:

@@ -1,16 +1,18 @@
 """The builders of a deployment mode: how its components run, and how a service is reached.
 
-A mode is registered with one module of `workloads/` and the modules of `ingress/` that it may use. What the controller
-watches, observes and prunes follows from that, so adding an ingress means writing its module and naming it here.
+A mode has one module of `workloads/`, and may use the modules of `ingress/` that the table of projects names for it.
+What the controller watches, observes and prunes follows from that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final, NamedTuple, Protocol
 
 from isvc.api.modes import DeploymentMode
-from isvc.controllers.inferenceservice.ingress import gateway, istio, kubernetes
+from isvc.controllers.inferenceservice import ingress as ingresses
+from isvc.controllers.inferenceservice.ingress import kubernetes
 from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Planned
 from isvc.controllers.inferenceservice.status.edit import Readiness, StatusEdit
@@ -20,6 +22,7 @@ from isvc.engine.plan import Part
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.serving.config import IngressConfig
+from isvc.serving.thirdparty import PROJECTS
 from isvc.serving.workload.component import Component
 
 
@@ -70,15 +73,27 @@ class Builders(NamedTuple):
     other_ingress_kinds: frozenset[Resource]  # of the ingresses that this mode could have used instead
 
 
-_MODES: Final[Mapping[DeploymentMode, tuple[Workload, Sequence[Ingress]]]] = {
-    DeploymentMode.STANDARD: (standard, (gateway, kubernetes)),
-    DeploymentMode.KNATIVE: (knative, (istio,)),
-    DeploymentMode.MODEL_MESH: (knative, (istio,)),
+def _ingresses(mode: DeploymentMode) -> Iterator[Ingress]:
+    """The ingresses of a mode; Kubernetes' own is for where no project's is configured."""
+    for project in PROJECTS:
+        if mode in project.routed:
+            module: Any = import_module(f"{ingresses.__name__}.{project.ingress}")
+            yield module
+    if mode is DeploymentMode.STANDARD:
+        yield kubernetes
+
+
+_WORKLOADS: Final[Mapping[DeploymentMode, Workload]] = {
+    DeploymentMode.STANDARD: standard,
+    DeploymentMode.KNATIVE: knative,
+    DeploymentMode.MODEL_MESH: knative,
 }
-WORKLOAD_KINDS: Final = frozenset(kind for workload, _ in _MODES.values() for kind in workload.KINDS)
+_INGRESSES: Final = {mode: tuple(_ingresses(mode)) for mode in _WORKLOADS}
 INGRESS_KINDS: Final = tuple(
-    dict.fromkeys(kind for _, ingresses in _MODES.values() for ingress in ingresses for kind in ingress.KINDS)
+    dict.fromkeys(kind for each in _INGRESSES.values() for ingress in each for kind in ingress.KINDS)
 )
+CHILDREN: Final = frozenset(INGRESS_KINDS).union(*(workload.KINDS for workload in _WORKLOADS.values()))
+"""Every kind of which a service may own objects."""
 
 
 def builders_of(observed: Observed) -> Builders | None:
@@ -86,9 +101,9 @@ def builders_of(observed: Observed) -> Builders | None:
 
     None for a mode that cannot be served here.
     """
-    workload, ingresses = _MODES[observed.mode]
+    workload, available = _WORKLOADS[observed.mode], _INGRESSES[observed.mode]
     if not observed.served >= workload.NEEDS:
         return None
-    chosen = next(ingress for ingress in ingresses if ingress.is_chosen(observed.config.ingress))
-    every = frozenset[Resource]().union(*(ingress.KINDS for ingress in ingresses))
+    chosen = next(ingress for ingress in available if ingress.is_chosen(observed.config.ingress))
+    every = frozenset[Resource]().union(*(ingress.KINDS for ingress in available))
     return Builders(workload, chosen, every - chosen.KINDS)

@@ -13,6 +13,7 @@ from isvc.api.resources import (
     SERVING_RUNTIMES,
     TRAINED_MODELS,
 )
+from isvc.controllers.inferenceservice.builders import CHILDREN
 from isvc.controllers.inferenceservice.observe import Observer
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
@@ -40,6 +41,7 @@ def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Planne
         resource=INFERENCE_SERVICES,
         api_type=InferenceService,
         conditions=CONDITIONS,
+        children=CHILDREN,
         finalizer=FINALIZER,
         observe=observer.observe,
         claim=lambda observed: None if observed.is_foreign else Claim(),

@@ -17,7 +17,7 @@ from isvc.api.resources import (
     TRAINED_MODELS,
 )
 from isvc.api.storagecontainer import ClusterStorageContainer
-from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
+from isvc.controllers.inferenceservice.builders import CHILDREN, INGRESS_KINDS
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.engine.needs import Answers, ServerVersion
 from isvc.kube.objects import Key, Object, labels_of, name_of, namespace_of, uid_of
@@ -48,7 +48,7 @@ class Observer:
     def observe(self, raw: Object, answers: Answers, now: str) -> Observed:
         reader, key, config = self._reader, Key.of(raw), self._configuration.required()
         raw, service = read(InferenceService, with_model(raw))
-        served = frozenset(resource for resource in OPTIONAL if reader.serves(resource))
+        served = frozenset(resource for resource in CHILDREN & OPTIONAL if reader.serves(resource))
         reported = (DEPLOYMENTS, KNATIVE_SERVICES, *INGRESS_KINDS)
         live = {
             (resource, name_of(child)): child

@@ -10,7 +10,7 @@ from typing import Final
 
 from isvc.api.annotations import asks_to_stop
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
-from isvc.controllers.inferenceservice.builders import INGRESS_KINDS, WORKLOAD_KINDS, Builders, builders_of
+from isvc.controllers.inferenceservice.builders import CHILDREN, Builders, builders_of
 from isvc.controllers.inferenceservice.canary import canaries_of, with_fewer_replicas
 from isvc.controllers.inferenceservice.components import explainer, predictor, transformer
 from isvc.controllers.inferenceservice.components.multinode import WorkersRefused
@@ -44,7 +44,6 @@ from isvc.serving.runtimes import ModelRefused, Runtime
 from isvc.serving.storage.ca_bundle import ca_bundle_copy
 from isvc.serving.workload.component import Component
 
-ALL_KINDS: Final = frozenset({*WORKLOAD_KINDS, *INGRESS_KINDS})
 RECOVERY: Final = 0.5
 
 
@@ -78,7 +77,7 @@ def plan(observed: Observed) -> Planned:
 
 
 def _held(observed: Observed, stop: ServiceStop) -> Planned:
-    return Planned((Part(stop.part, stop.hold, ALL_KINDS),), stop, service=observed.raw)
+    return Planned((Part(stop.part, stop.hold, CHILDREN),), stop, service=observed.raw)
 
 
 def _model_mesh() -> ServiceStop:

@@ -10,7 +10,7 @@ from isvc.api.llm.v1alpha2 import LLMInferenceService
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.observe import Observer
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.plan import Planned, plan
+from isvc.controllers.llmisvc.plan import CHILDREN, Planned, plan
 from isvc.controllers.llmisvc.router.observe import waiting_for
 from isvc.controllers.llmisvc.status.conditions import CONDITIONS, GROUP_DEGRADED, GROUP_READY
 from isvc.controllers.llmisvc.status.edit import StatusEdit
@@ -42,6 +42,7 @@ def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Planne
         resource=LLM_INFERENCE_SERVICES,
         api_type=LLMInferenceService,
         conditions=CONDITIONS,
+        children=CHILDREN,
         finalizer=LLM_FINALIZER,
         observe=observer.observe,
         plan=plan,

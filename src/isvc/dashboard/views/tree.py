@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from isvc.api.resources import INFERENCE_GRAPHS
+from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
 from isvc.dashboard.views.health import Health, health, worst
 from isvc.insight.diagnosis.evidence import Evidence, state_of
 from isvc.insight.diagnosis.traffic_causes import parents
@@ -17,7 +18,7 @@ from isvc.serving.llm.labels import COMPONENT, LLM
 
 MOST_PODS: Final = 12  # of one workload; more are counted, the worst shown
 TRAFFIC: Final = "traffic"
-_ROUTES: Final = ("HTTPRoute", "Ingress", "VirtualService")
+_ROUTES: Final = frozenset(resource.kind for resource in INGRESS_KINDS)
 _IDLE: Final = "ReplicaSet"
 ROUTER: Final = "router"
 _WORKLOAD, _PREFILL = "workload", "workload-prefill"

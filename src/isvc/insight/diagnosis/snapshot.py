@@ -21,30 +21,23 @@ from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import (
     CONFIG_MAPS,
-    DEPLOYMENTS,
     EVENTS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    INGRESSES,
     NAMESPACES,
     PODS,
     REPLICA_SETS,
+    RESOURCE_CLAIM_TEMPLATES,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
     SERVICE_ACCOUNTS,
-    SERVICES,
     Resource,
 )
+from isvc.programs.controllers import children_of
 from isvc.serving.config import CONFIG_MAP
 from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
     GATEWAYS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INFERENCE_POOLS_V1ALPHA2,
-    KNATIVE_SERVICES,
-    LEADER_WORKER_SETS,
-    OPENTELEMETRY_COLLECTORS,
-    SCALED_OBJECTS,
-    VIRTUAL_SERVICES,
 )
 from isvc.toolkit.cache import OWNER, Cache, Reader
 from isvc.toolkit.client import Client
@@ -53,23 +46,14 @@ from isvc.toolkit.reads import Read
 from isvc.toolkit.store import Indexer
 
 SERVICE_OF_POD: Final = "service"  # an index: the names of services that pods' labels say they belong to
+_OURS: Final = tuple(row.resource for row in kinds.KINDS if row.manager)
+#: What a service may own, but that leads neither to its pods nor to requests, and that people often may not read.
+_LEFT_OUT: Final = frozenset({CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, RESOURCE_CLAIM_TEMPLATES})
 #: Kinds whose objects a service may own, which lead from it to its pods.
 OWNED: Final = (
-    DEPLOYMENTS,
+    *sorted(frozenset[Resource]().union(*(children_of(row) for row in kinds.KINDS if row.manager)) - _LEFT_OUT),
     REPLICA_SETS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    SERVICES,
-    INGRESSES,
-    HTTP_ROUTES,
-    KNATIVE_SERVICES,
-    VIRTUAL_SERVICES,
-    SCALED_OBJECTS,
-    OPENTELEMETRY_COLLECTORS,
-    LEADER_WORKER_SETS,
-    INFERENCE_POOLS,
-    INFERENCE_POOLS_V1ALPHA2,
 )
-_OURS: Final = tuple(row.resource for row in kinds.KINDS if row.manager)
 _OF_THE_NAMESPACE: Final = (
     *OWNED,
     PODS,

@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from isvc.insight.preflight.finding import Finding, error, ok, warning
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, name_of
 from isvc.kube.resource import Resource
-from isvc.serving import thirdparty
+from isvc.serving.thirdparty import PROJECTS
 
 OLDEST: Final = (1, 30)  # the first whose webhooks have matchConditions for good
-CERTIFICATES: Final = Resource("cert-manager.io", "v1", "certificates", "Certificate")
-
-
-class Project(NamedTuple):
-    """Another project, the kinds of it that managers use, and what is lost without it."""
-
-    name: str
-    resources: tuple[Resource, ...]
-    needed_for: str
-
-
-PROJECTS: Final = (
-    Project("the Gateway API", (thirdparty.HTTP_ROUTES, thirdparty.GATEWAYS), "routes with enableGatewayApi, and LLMs"),
-    Project("Knative Serving", (thirdparty.KNATIVE_SERVICES,), "the deployment mode Knative"),
-    Project("Istio", (thirdparty.VIRTUAL_SERVICES,), "hosts of services in the deployment mode Knative"),
-    Project("KEDA", (thirdparty.SCALED_OBJECTS,), "the autoscaler class keda"),
-    Project("the OpenTelemetry operator", (thirdparty.OPENTELEMETRY_COLLECTORS,), "scaling by metrics of pods"),
-    Project("the Gateway API inference extension", (thirdparty.INFERENCE_POOLS,), "schedulers of LLMs"),
-    Project("LeaderWorkerSet", (thirdparty.LEADER_WORKER_SETS,), "LLMs on several nodes"),
-    Project("cert-manager", (CERTIFICATES,), "certificates that it issues; managers issue their own otherwise"),
-)
 
 
 def check_version(version: tuple[str, str]) -> Finding:

@@ -10,20 +10,10 @@ from isvc.insight.simulation.platform import CONTROLLER
 from isvc.insight.simulation.simulation import Simulation
 from isvc.kube.objects import Object
 from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS, Resource
-from isvc.serving import thirdparty
 from isvc.serving.config import Config
 from isvc.serving.environment import SYSTEM_NAMESPACE
-from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
+from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, PROJECTS
 
-_PROJECTS: Final = {
-    thirdparty.KNATIVE_SERVICES: "Knative Serving",
-    thirdparty.VIRTUAL_SERVICES: "Istio",
-    thirdparty.HTTP_ROUTES: "the Gateway API",
-    thirdparty.SCALED_OBJECTS: "KEDA",
-    thirdparty.OPENTELEMETRY_COLLECTORS: "the OpenTelemetry operator",
-    thirdparty.INFERENCE_POOLS: "the Gateway API inference extension",
-    thirdparty.LEADER_WORKER_SETS: "LeaderWorkerSet",
-}
 _GATEWAY_CLASS: Final = "assumed"
 _ASKED_FOR: Final = (SECRETS, SERVICE_ACCOUNTS)
 
@@ -31,9 +21,9 @@ _ASKED_FOR: Final = (SECRETS, SERVICE_ACCOUNTS)
 def assumptions(simulation: Simulation, children: list[Object]) -> Iterator[str]:
     """Sentences for people."""
     kinds = {resource_of(child) for child in children}
-    for resource, project in _PROJECTS.items():
-        if resource in kinds:
-            yield f"{project} is assumed to be installed"
+    for project in PROJECTS:
+        if kinds.intersection(project.resources):
+            yield f"{project.name} is assumed to be installed"
     for resource, namespace, name in simulation.server.missed:
         if resource in _ASKED_FOR:
             yield f"{resource.kind} {namespace}/{name} is not given: it is assumed not to exist"

@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Callable
 from functools import cache
 
-from isvc.api.crds import crd
 from isvc.api.kinds import KINDS
+from isvc.api.kinds.crds import crd
 from isvc.api.llm.conversion import convert
 from isvc.api.resources import GROUP
 from isvc.apiserver import refusals

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 
 import orjson
 
-from isvc.api.crds import crds
 from isvc.api.kinds import KINDS
+from isvc.api.kinds.crds import crds
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,

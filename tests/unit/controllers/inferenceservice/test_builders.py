@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isvc.cli import chart
-from isvc.controllers.inferenceservice import builders
-from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
+from isvc.controllers.inferenceservice.builders import CHILDREN, INGRESS_KINDS
 from isvc.controllers.inferenceservice.watches import controller
 from isvc.kube.resource import Resource
 from isvc.serving.environment import Environment
@@ -17,9 +16,6 @@ from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.context import Context
 from isvc.toolkit.recorder import Recorder
 
-MODES = builders._MODES.values()
-CREATED = {kind for workload, _ in MODES for kind in workload.KINDS} | set(INGRESS_KINDS)
-
 
 def test_every_kind_of_ingress_is_watched():
     client = Client.connect(ClusterConfig(server="http://nowhere.invalid"))
@@ -28,7 +24,7 @@ def test_every_kind_of_ingress_is_watched():
     assert set(INGRESS_KINDS) <= {watch.resource for watch in made.watches}
 
 
-@pytest.mark.parametrize("kind", sorted(CREATED, key=str), ids=str)
+@pytest.mark.parametrize("kind", sorted(CHILDREN), ids=str)
 def test_the_role_allows_whatever_builders_create(kind: Resource):
     roles = (each for each in chart.render("kserve", {"llmisvc": {"enabled": False}}) if each["kind"] == "ClusterRole")
     rules = [rule for role in roles for rule in role["rules"]]

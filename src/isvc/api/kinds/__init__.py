@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
-from isvc.api import printer_columns as columns
 from isvc.api import resources
 from isvc.api.annotations import GRAPH_LABEL, NAME_LABEL, SERVICE_LABEL
 from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.inferenceservice import InferenceService
+from isvc.api.kinds import printer_columns as columns
 from isvc.api.llm import v1alpha1, v1alpha2
 from isvc.api.localmodel import LocalModelCache, LocalModelNamespaceCache, LocalModelNode, LocalModelNodeGroup
 from isvc.api.meta import Kind
