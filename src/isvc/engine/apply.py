@@ -101,7 +101,7 @@ class Engine:
         live = self._memory.get(child.resource, name, namespace)
         try:
             if live is None:
-                live = await self._missed(child)
+                live = await self._find_missed(child)
             if live is None:
                 known = child.key in self._seen
                 try:
@@ -118,7 +118,7 @@ class Engine:
         except REFUSALS as error:
             return Rejected(error)
 
-    async def _missed(self, child: Child) -> Object | None:
+    async def _find_missed(self, child: Child) -> Object | None:
         """Returns a child that we wrote once and the cache does not show: it may be gone, or not be mirrored at all."""
         return await self._read(*child.key) if child.key in self._seen else None
 
@@ -222,7 +222,7 @@ class Engine:
         self, owner: Object, part: Part, plan: Plan, wanted: frozenset[ChildKey]
     ) -> Iterator[tuple[Resource, Object]]:
         """Yields children of the owner that the part covers and nobody wants."""
-        for key in self._owned(owner, part):
+        for key in self._owned_keys(owner, part):
             if key not in wanted and not plan.holds(key.resource, key.name):
                 live = self._memory.get(*key)
                 if live is not None and not is_being_deleted(live):
@@ -232,7 +232,7 @@ class Engine:
             if key not in wanted and not plan.holds(resource, key.name) and not is_being_deleted(live):
                 yield resource, live
 
-    def _owned(self, owner: Object, part: Part) -> Iterator[ChildKey]:
+    def _owned_keys(self, owner: Object, part: Part) -> Iterator[ChildKey]:
         """An owner in a namespace has children there alone, one of the cluster in any."""
         home = namespace_of(owner)
         for resource in sorted(part.kinds):

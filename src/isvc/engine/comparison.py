@@ -48,7 +48,7 @@ class Comparison:
     @property
     def has_all_compared(self) -> bool:
         """Whether the compared fields hold all that the manifest says, and maybe more."""
-        return covers(_compared(self.child, self.live), _compared(self.child, self.child.manifest))
+        return covers(_compared_parts(self.child, self.live), _compared_parts(self.child, self.child.manifest))
 
     @property
     def drifted(self) -> bool:
@@ -61,7 +61,7 @@ class Comparison:
         for path in ALLOTTED.get((child.resource.group, child.resource.kind), ()):
             if at(desired, path) is None:
                 live = without(live, steps(path))
-        have, want = _compared(child, live), _compared(child, desired)
+        have, want = _compared_parts(child, live), _compared_parts(child, desired)
         if have == want:
             return False
         known, exact = known_defaults(child.resource), stored is not None
@@ -83,7 +83,7 @@ class Comparison:
     @cached_property
     def fingerprint(self) -> int:
         """Changes when something in the live object changes that matters here."""
-        return _digest([_compared(self.child, self.live), sorted(self.leftovers)])
+        return _digest([_compared_parts(self.child, self.live), sorted(self.leftovers)])
 
     def replacement(self, owner: Object) -> Object:
         """Returns the manifest as an update: with the live object's identity, and with what others own as it is."""
@@ -123,7 +123,7 @@ class Comparison:
 def fingerprint_of(child: Child) -> int:
     """Changes when the manifest asks for something else."""
     required = [at(child.manifest, path) for path in child.policy.required]
-    return _digest([_compared(child, child.manifest), required])
+    return _digest([_compared_parts(child, child.manifest), required])
 
 
 def owners(owner: Object, child: Child, live: Object) -> list[Object]:
@@ -131,7 +131,7 @@ def owners(owner: Object, child: Child, live: Object) -> list[Object]:
     return [controller_ref(owner), *others] if child.owned else others
 
 
-def _compared(child: Child, obj: Object) -> dict[str, Any]:
+def _compared_parts(child: Child, obj: Object) -> dict[str, Any]:
     """Returns the parts of an object that decide whether an update is due, by path, without ignored fields."""
     paths = child.policy.compare
     if paths is None:

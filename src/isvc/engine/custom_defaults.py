@@ -118,8 +118,8 @@ def known_defaults(resource: Resource) -> Known:
         for step in parents:
             place = place.setdefault(step, {}).setdefault("below", {})
         place.setdefault(last, {})["value"] = value
-    return Known(below=_built(root))
+    return Known(below=_build_known(root))
 
 
-def _built(tree: dict[str, Any]) -> dict[str, Known]:
-    return {name: Known(node.get("value"), _built(node.get("below", {}))) for name, node in tree.items()}
+def _build_known(tree: dict[str, Any]) -> dict[str, Known]:
+    return {name: Known(node.get("value"), _build_known(node.get("below", {}))) for name, node in tree.items()}

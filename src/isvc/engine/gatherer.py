@@ -78,7 +78,7 @@ class Gatherer:
     async def _find_out(self, need: Need[Any]) -> Any:
         match need:
             case Stored():
-                answer: Any = await self._stored(need)
+                answer: Any = await self._read_stored(need)
             case ServerVersion():
                 answer = await self._source.server_version()
             case SelfSigned(hosts, life):
@@ -93,7 +93,7 @@ class Gatherer:
                 del self._remembered[next(iter(self._remembered))]
         return answer
 
-    async def _stored(self, need: Stored) -> Object | None:
+    async def _read_stored(self, need: Stored) -> Object | None:
         try:
             return await self._source.get(need.resource, need.name, need.namespace)
         except NotFound:

@@ -38,7 +38,7 @@ def running(kind: str, name: str) -> Explanation:
     return Explanation("Running", f"{kind} {name} is not stopped")
 
 
-def explained(conditions: Iterable[Object], explain: Explain) -> list[Object]:
+def with_explanations(conditions: Iterable[Object], explain: Explain) -> list[Object]:
     """Gives conditions a reason and a message where they have none. Ready says what the others say, then."""
     done = [
         _complete(condition, explain(condition)) if _is_silent(condition) else condition for condition in conditions
@@ -46,7 +46,7 @@ def explained(conditions: Iterable[Object], explain: Explain) -> list[Object]:
     return [_summarize(each, done) if each["type"] == READY and _is_silent(each) else each for each in done]
 
 
-def unexplained(conditions: Iterable[Object], added: Callable[[Object], Iterable[str]]) -> list[Object]:
+def without_explanations(conditions: Iterable[Object], added: Callable[[Object], Iterable[str]]) -> list[Object]:
     """Returns the conditions without what was added to them: the fields that `added` names for each."""
     return [
         _without(condition, added(condition)) if condition.get("status") != TRUE else condition

@@ -28,7 +28,7 @@ from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.waiting import retry
 from isvc.wire.private_files import write_private
-from isvc.wire.x509.check import is_due, is_issued_by, is_pair, unexpired
+from isvc.wire.x509.check import drop_expired, is_due, is_issued_by, is_pair
 from isvc.wire.x509.issue import Pair, issue_authority, issue_serving
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class Certificates:
         serving = Pair(held.get("tls.crt", b""), held.get("tls.key", b""))
         if is_due(bundle, now) or not is_pair(authority):
             authority = issue_authority(f"{self._secret}-ca", now)
-            bundle = authority.certificate + (unexpired(bundle, now) or unexpired(self._served_bundle(), now))
+            bundle = authority.certificate + (drop_expired(bundle, now) or drop_expired(self._served_bundle(), now))
         elif (
             not is_due(serving.certificate, now, self._hosts)
             and is_pair(serving)

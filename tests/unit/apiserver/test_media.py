@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.unit.apiserver.conftest import CONFIG_MAPS, Http
 
-from isvc.apiserver.http.media import preferred
+from isvc.apiserver.http.media import choose_media_type
 from isvc.apiserver.protobuf import decode, encode
 from isvc.apiserver.protobuf.values import fields
 
@@ -35,7 +35,7 @@ async def raw(http: Http, path: str, accept: str) -> tuple[int, str, bytes]:
     ],
 )
 def test_what_a_client_prefers(accept, media):
-    assert preferred(accept) == media
+    assert choose_media_type(accept) == media
 
 
 async def test_objects_lists_and_errors_come_as_yaml(http):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import orjson
 
-from isvc.apiserver.http.media import encoded
+from isvc.apiserver.http.media import encode_answer
 from isvc.apiserver.http.response import Response, head
 from isvc.apiserver.request import Request
 from isvc.kube.errors import ApiError, BadRequest, InternalError, TooLarge
@@ -33,7 +33,7 @@ class ApiHandler(Handler[Request]):
     def handle(
         self, request: Request, connection: Connection[Request]
     ) -> message.Response | Awaitable[message.Response]:
-        return encoded(self._answer(request, connection), request)
+        return encode_answer(self._answer(request, connection), request)
 
     def head(self, response: message.Response, request: Request | None, *, close: bool, chunked: bool = False) -> bytes:
         if request is not None:
@@ -44,7 +44,7 @@ class ApiHandler(Handler[Request]):
         return Response.error(TooLarge(message) if status == 413 else BadRequest(message, status=status))
 
     def failure(self, request: Request, error: Exception) -> message.Response:
-        answer = encoded(self._failure(request, error), request)
+        answer = encode_answer(self._failure(request, error), request)
         assert isinstance(answer, message.Response)
         return answer
 

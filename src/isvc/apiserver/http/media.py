@@ -25,7 +25,7 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 _ANY = ("*/*", "application/*", JSON)
 
 
-def preferred(accept: str) -> str:
+def choose_media_type(accept: str) -> str:
     """Returns the media type to answer with."""
     if "yaml" not in accept and "protobuf" not in accept:
         return JSON
@@ -57,11 +57,11 @@ def _quality(text: str) -> float:
         return 1.0
 
 
-def encoded(
+def encode_answer(
     answer: message.Response | Awaitable[message.Response], request: Request
 ) -> message.Response | Awaitable[message.Response]:
     """Returns the answer in the media type that the client prefers; what another server answered stays as it is."""
-    media = preferred(request.accept)
+    media = choose_media_type(request.accept)
     if media == JSON or (request.target is not None and request.target.subresource == "proxy"):
         return answer
     if isinstance(answer, message.Response):

@@ -20,7 +20,7 @@ from isvc.kube.objects import Object, dig, generation_of, name_of
 from isvc.kube.readiness import READY, is_observed
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving import explanations
-from isvc.serving.explanations import Explanation, explained
+from isvc.serving.explanations import Explanation, with_explanations
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
 CONDITIONS: Final = ConditionSet(())
@@ -40,7 +40,7 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
     if planned.stop is None:
         refusal = outcome.refusal
         events = (Event(WARNING, "InternalError", refusal.result.message),) if refusal else ()
-        return Folded(_explained(_folded(observed, outcome), observed.raw), events)
+        return Folded(_with_explanations(_folded(observed, outcome), observed.raw), events)
     stop, status = planned.stop, waiting(observed.raw, planned.stop, observed.now)
     if stop.reason == KNATIVE_MISSING:
         return Folded(status, (Event(WARNING, stop.reason, stop.message),), LOOK_FOR_KNATIVE)
@@ -59,14 +59,17 @@ def waiting(graph: Object, stop: Stop, now: str) -> Object:
     if reported is not None and reported.get("reason") not in {STOPPED, *_NOT_OF_THE_WORKLOAD}:
         return before
     ready: Object = {"type": READY, "status": conditions.FALSE, "reason": stop.reason, "message": stop.message}
-    after = {**before, "conditions": _stamped([ready, _running()], before, now)}
-    return _explained({**after, "observedGeneration": generation_of(graph)}, graph)
+    after = {**before, "conditions": _with_times([ready, _not_stopped()], before, now)}
+    return _with_explanations({**after, "observedGeneration": generation_of(graph)}, graph)
 
 
-def _explained(status: Object, graph: Object) -> Object:
+def _with_explanations(status: Object, graph: Object) -> Object:
     if not status.get("conditions"):
         return status
-    return {**status, "conditions": explained(status["conditions"], lambda each: _explain(each, name_of(graph)))}
+    return {
+        **status,
+        "conditions": with_explanations(status["conditions"], lambda each: _explain(each, name_of(graph))),
+    }
 
 
 def _folded(observed: Observed, outcome: Outcome) -> Object:
@@ -99,13 +102,13 @@ def stopped(before: Object, now: str) -> Object:
         {"type": READY, "status": conditions.FALSE, "reason": STOPPED},
         {"type": STOPPED, "status": conditions.TRUE},
     ]
-    return {**after, "conditions": _stamped(wanted, before, now)}
+    return {**after, "conditions": _with_times(wanted, before, now)}
 
 
 def with_knative(before: Object, service: Object | None, now: str) -> Object:
     """Returns the Knative Service's own conditions; the URL follows its readiness and stays while it says nothing."""
     reported = dig(service or {}, "status", "conditions") or []
-    after = {**before, "conditions": _stamped([*reported, _running()], before, now)}
+    after = {**before, "conditions": _with_times([*reported, _not_stopped()], before, now)}
     ready = conditions.find(reported, READY)
     if ready is not None:
         after.pop("url", None)
@@ -127,7 +130,7 @@ def with_deployment(before: Object, deployment: Object | None, url: str, now: st
         words = {field: available[field] for field in ("reason", "message") if available.get(field)}
         ready = {"type": READY, "status": conditions.FALSE, **words}
         after = {key: value for key, value in before.items() if key != "url"}
-    return {**after, "conditions": _stamped([ready, _running()], before, now)}
+    return {**after, "conditions": _with_times([ready, _not_stopped()], before, now)}
 
 
 def _no_longer_waiting(before: Object) -> Object:
@@ -137,11 +140,11 @@ def _no_longer_waiting(before: Object) -> Object:
     return {**others, "conditions": kept} if kept else others
 
 
-def _running() -> Object:
+def _not_stopped() -> Object:
     return {"type": STOPPED, "status": conditions.FALSE}
 
 
-def _stamped(wanted: list[Object], before: Object, now: str) -> list[Object]:
+def _with_times(wanted: list[Object], before: Object, now: str) -> list[Object]:
     """Returns the conditions with the time of their last transition, which the workload's own bring along."""
     old = before.get("conditions") or []
     return [each if each.get("lastTransitionTime") else stamp(each, old, now) for each in wanted]

@@ -41,7 +41,7 @@ def claim(observed: Observed) -> Claim | None:
     labels = {**observed.model.metadata.labels, PARENT_LABEL: name}
     if fits(observed, observed.service):
         labels.setdefault(ALLOCATED_LABEL, name)
-    return Claim(labels, _respelled(observed.model))
+    return Claim(labels, _respell_memory(observed.model))
 
 
 def plan(observed: Observed) -> Plan:
@@ -125,7 +125,7 @@ def _memory(model: TrainedModel) -> Quantity:
     return Quantity.parse(model.spec.model.memory or "0")
 
 
-def _respelled(model: TrainedModel) -> Object | None:
+def _respell_memory(model: TrainedModel) -> Object | None:
     """Returns the memory in the one spelling that the list of models has, too: 1Gi where somebody wrote 1024Mi."""
     memory = str(_memory(model))
     return None if memory == model.spec.model.memory else {"model": {"memory": memory}}

@@ -30,7 +30,7 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
     if service is None:
         return Folded(before)  # the model is on its way out
     edit = StatusEditor(CONDITIONS, before, observed.now)
-    stops = {stop.condition: stop for stop in (*problems(observed, service), *_unlisted(planned, outcome))}
+    stops = {stop.condition: stop for stop in (*problems(observed, service), *_why_unlisted(planned, outcome))}
     for condition in (SERVICE_READY, MULTI_MODEL, MEMORY_AVAILABLE):
         stop = stops.get(condition)
         edit.mark(condition, *((FALSE, stop.reason, stop.message) if stop else (TRUE,)))
@@ -41,7 +41,7 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
     return Folded(edit.result(), again=LOOK_AGAIN if waits else None)
 
 
-def _unlisted(planned: Plan, outcome: Outcome) -> Iterator[Stop]:
+def _why_unlisted(planned: Plan, outcome: Outcome) -> Iterator[Stop]:
     """Yields why a model that could be served is not on the list.
 
     One that does not exist yet is no reason for complaint.

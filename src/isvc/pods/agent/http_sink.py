@@ -51,7 +51,7 @@ class HttpSink:
                 self._ledger.release(len(event.payload))
                 self._waiting.task_done()
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         await self._waiting.join()
 
     async def _send(self, pool: Pool, event: Event) -> None:
@@ -123,7 +123,7 @@ async def http_sink(
     try:
         yield sink
         try:
-            await asyncio.wait_for(sink.drained(), _LAST_SECONDS)
+            await asyncio.wait_for(sink.drain(), _LAST_SECONDS)
         except TimeoutError:
             log.error("not every event was delivered to %s before the end", url)
     finally:

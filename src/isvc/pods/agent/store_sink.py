@@ -94,7 +94,7 @@ class StoreSink:
                 self._ledger.release(batch.bytes)
                 self._full.task_done()
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Returns when everything is written, batches that are not full as well."""
         for kind in list(self._open):
             self._close(kind)
@@ -169,7 +169,7 @@ async def running(sink: StoreSink) -> AsyncIterator[StoreSink]:
     try:
         yield sink
         try:
-            await asyncio.wait_for(sink.drained(), _LAST_SECONDS)
+            await asyncio.wait_for(sink.drain(), _LAST_SECONDS)
         except TimeoutError:
             log.error("not every event was written before the end")
     finally:

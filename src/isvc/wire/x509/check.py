@@ -75,7 +75,7 @@ def is_issued_by(certificate: bytes, authority: bytes) -> bool:
     return True
 
 
-def unexpired(bundle: bytes, now: datetime) -> bytes:
+def drop_expired(bundle: bytes, now: datetime) -> bytes:
     """Returns the certificates of a bundle that still count."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 
 from isvc.toolkit.rotation import bundle_patch
-from isvc.wire.x509.check import is_due, unexpired
+from isvc.wire.x509.check import drop_expired, is_due
 from isvc.wire.x509.issue import SERVING_LIFE, issue_authority, issue_self_signed, issue_serving
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,9 +43,9 @@ def test_a_certificate_never_outlives_its_authority():
 def test_a_bundle_sheds_what_has_expired():
     old, new = issue_authority("old", NOW, timedelta(days=1)), issue_authority("new", NOW)
     bundle = new.certificate + old.certificate
-    assert unexpired(bundle, NOW) == bundle
-    assert unexpired(bundle, NOW + timedelta(days=2)) == new.certificate
-    assert unexpired(b"nonsense", NOW) == b""
+    assert drop_expired(bundle, NOW) == bundle
+    assert drop_expired(bundle, NOW + timedelta(days=2)) == new.certificate
+    assert drop_expired(b"nonsense", NOW) == b""
 
 
 def test_a_self_signed_certificate_is_trusted_for_its_hosts_by_who_has_it(tmp_path: Path) -> None:

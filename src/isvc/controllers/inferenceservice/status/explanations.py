@@ -52,19 +52,19 @@ class Situation:
     stop: Stop | None = None
 
 
-def explained(status: Object, situation: Situation) -> Object:
+def with_explanations(status: Object, situation: Situation) -> Object:
     conditions = status.get("conditions")
     if not conditions:
         return status
     return {
         **status,
-        "conditions": explanations.explained(conditions, lambda each: _explain(each, situation, status)),
+        "conditions": explanations.with_explanations(conditions, lambda each: _explain(each, situation, status)),
     }
 
 
-def unexplained(status: Object) -> Object:
+def without_explanations(status: Object) -> Object:
     conditions = status.get("conditions")
-    return {**status, "conditions": explanations.unexplained(conditions, _added)} if conditions else status
+    return {**status, "conditions": explanations.without_explanations(conditions, _added)} if conditions else status
 
 
 def _added(condition: Object) -> Iterable[str]:

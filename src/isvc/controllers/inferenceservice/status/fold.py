@@ -30,7 +30,7 @@ from isvc.controllers.inferenceservice.status.edit import (
     STOPPED,
     StatusEdit,
 )
-from isvc.controllers.inferenceservice.status.explanations import Situation, explained, unexplained
+from isvc.controllers.inferenceservice.status.explanations import Situation, with_explanations, without_explanations
 from isvc.engine.outcome import Outcome, Taken
 from isvc.kube.conditions import FALSE
 from isvc.kube.objects import Object
@@ -57,7 +57,7 @@ def fold_status(observed: Observed, planned: Planned, outcome: Outcome) -> Objec
     if builders is None or observed.is_foreign:
         return _report_mode(observed, planned.stop)
     stop, live = find_stop(planned, outcome), {**observed.live, **_live(outcome)}
-    edit = StatusEdit(unexplained(observed.status), observed.now)
+    edit = StatusEdit(without_explanations(observed.status), observed.now)
     edit.initialize()
     _report_image_volumes(edit, observed)
     reached = _components_before(stop)
@@ -80,15 +80,15 @@ def fold_status(observed: Observed, planned: Planned, outcome: Outcome) -> Objec
     if stop is not None and stop.part != SHARED and reached != _COMPONENTS:
         _halt(edit, stop)
     edit.fields |= {"deploymentMode": observed.mode.value, "observedGeneration": observed.generation}
-    return explained(edit.result(), Situation(observed, planned, stop))
+    return with_explanations(edit.result(), Situation(observed, planned, stop))
 
 
 def _report_mode(observed: Observed, stop: ServiceStop | None) -> Object:
     """Returns the status of a service that is not ours to deploy, or cannot be: its mode, and why."""
-    edit = StatusEdit(unexplained(observed.status), observed.now)
+    edit = StatusEdit(without_explanations(observed.status), observed.now)
     edit.initialize()
     edit.fields |= {"deploymentMode": observed.mode.value, "observedGeneration": observed.generation}
-    return explained(edit.result(), Situation(observed, stop=stop))
+    return with_explanations(edit.result(), Situation(observed, stop=stop))
 
 
 def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isvc.controllers.llmisvc.router.models import adapter_names, model_name, qualified
+from isvc.controllers.llmisvc.router.models import adapter_names, model_name, qualify
 from isvc.controllers.llmisvc.router.urls import Discovered
 from isvc.kube.objects import Object
 from isvc.serving.hosts import service_host
@@ -39,9 +39,9 @@ def _address(found: Discovered, spec: Object, namespace: str, name: str) -> Obje
     kind = "gateway-internal" if found.is_cluster_local else "internal" if found.is_internal else "gateway-external"
     models = [model_name(spec, name), *adapter_names(spec)]
     if found.path in ("", "/"):  # here the model's name is all that tells services apart
-        kind, answered = f"{kind}-model-routing", [qualified(namespace, model) for model in models]
+        kind, answered = f"{kind}-model-routing", [qualify(namespace, model) for model in models]
     else:
-        answered = [each for model in models for each in (qualified(namespace, model), model)]
+        answered = [each for model in models for each in (qualify(namespace, model), model)]
     gateway = {
         "group": GATEWAYS.group,
         "kind": GATEWAYS.kind,

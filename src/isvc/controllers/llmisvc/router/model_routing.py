@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.router.models import adapter_names, qualified
+from isvc.controllers.llmisvc.router.models import adapter_names, qualify
 from isvc.controllers.llmisvc.router.paths import is_model_match
 from isvc.controllers.llmisvc.router.validation import gateway_key
 from isvc.kube.objects import Key, Object, annotations_of, dig
@@ -25,7 +25,7 @@ def with_model_routing(route: Object, observed: Observed) -> Object:
         return route
     rules = route.get("rules") or []
     if is_enabled(observed):
-        models = [qualified(observed.namespace, name) for name in sorted(adapter_names(observed.merged.raw))]
+        models = [qualify(observed.namespace, name) for name in sorted(adapter_names(observed.merged.raw))]
         return {**route, "rules": [_with_adapters(rule, models, header) for rule in rules]}
     return {**route, "rules": [stripped for rule in rules if (stripped := _without_header(rule, header))]}
 

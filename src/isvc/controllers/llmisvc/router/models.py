@@ -5,7 +5,7 @@ from __future__ import annotations
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 
 
-def qualified(namespace: str, model: str) -> str:
+def qualify(namespace: str, model: str) -> str:
     """Returns a model's name in paths and headers that services of a cluster share."""
     return f"publishers/{namespace}/models/{model}"
 
@@ -24,7 +24,7 @@ def routing_names(raw: Object) -> set[str]:
     if dig(raw, "status", "addresses"):
         return {model for model in addressed_models(raw) if model.startswith("publishers/")}
     spec, namespace = raw.get("spec") or {}, namespace_of(raw)
-    return {qualified(namespace, model) for model in (model_name(spec, name_of(raw)), *adapter_names(spec))}
+    return {qualify(namespace, model) for model in (model_name(spec, name_of(raw)), *adapter_names(spec))}
 
 
 def addressed_models(raw: Object) -> set[str]:

@@ -7,13 +7,13 @@ from isvc.controllers.llmisvc.status.explanations import added, explain
 from isvc.engine.status import StatusEditor
 from isvc.kube.conditions import FALSE, TRUE
 from isvc.kube.objects import Object
-from isvc.serving.explanations import explained, unexplained
+from isvc.serving.explanations import with_explanations, without_explanations
 
 
 class StatusEdit(StatusEditor):
     def __init__(self, status: Object, now: str) -> None:
         given = status.get("conditions") or ()
-        super().__init__(CONDITIONS, {**status, "conditions": unexplained(given, added)}, now)
+        super().__init__(CONDITIONS, {**status, "conditions": without_explanations(given, added)}, now)
         self._before = {condition["type"]: condition for condition in given}
 
     def clear(self, condition: str) -> None:
@@ -35,7 +35,7 @@ class StatusEdit(StatusEditor):
         """
         status = super().result()
         if conditions := status.get("conditions"):
-            status["conditions"] = explained(map(self._with_old_time, conditions), explain(conditions))
+            status["conditions"] = with_explanations(map(self._with_old_time, conditions), explain(conditions))
         return status
 
     def _with_old_time(self, condition: Object) -> Object:
