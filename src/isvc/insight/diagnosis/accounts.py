@@ -11,7 +11,7 @@ _NOT_FOUND = re.compile(r'service account ([^/\s]+)/(\S+): serviceaccount "[^"]+
 
 
 def missing_account(what: str, message: str) -> Finding | None:
-    """The cause of `what`, if the message says that an account is missing."""
+    """Returns the cause of `what`, if the message says that an account is missing."""
     if (found := _NOT_FOUND.search(message)) is None:
         return None
     namespace, name = found.groups()

@@ -169,7 +169,7 @@ def probe(evidence: Evidence) -> Iterator[Finding]:
 
 
 def starting(evidence: Evidence) -> Iterator[Finding]:
-    """Nothing is wrong yet: which container is being waited for."""
+    """Says which container is being waited for: nothing is wrong yet."""
     for each in containers(evidence):
         if each.is_running and (each.init or not each.status.get("ready")):
             doing = f"downloads {_source(each)}" if each.name.startswith(STORAGE_INITIALIZER) else "is starting"

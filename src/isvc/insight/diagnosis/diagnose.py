@@ -61,7 +61,7 @@ def diagnose(evidence: Evidence) -> list[Finding]:
 
 
 def _blocking(evidence: Evidence) -> list[Finding]:
-    """The findings of the first group that has one which blocks; else what is being waited for."""
+    """Returns the findings of the first group that has one which blocks; else what is being waited for."""
     waiting: list[Finding] = []
     for group in BLOCKING:
         found = [each for cause in group for each in cause(evidence)]
@@ -84,7 +84,7 @@ def _is_going(evidence: Evidence) -> bool:
 
 
 def _conditions(evidence: Evidence) -> tuple[str, ...]:
-    """The start of every chain: the condition that is not True."""
+    """Returns the start of every chain: the condition that is not True."""
     ready = condition(evidence.service, READY)
     if not ready or ready.get("status") == TRUE:
         return ()
@@ -97,7 +97,7 @@ def _conditions(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _distinct(findings: list[Finding]) -> list[Finding]:
-    """Each cause once, as several pods of a workload fail alike."""
+    """Returns each cause once, as several pods of a workload fail alike."""
     seen: dict[str, Finding] = {}
     for finding in findings:
         seen.setdefault(finding.cause, finding)

@@ -78,7 +78,7 @@ async def refusals(dry_runs: DryRuns, snapshot: Snapshot, children: Sequence[Chi
 async def outdated_children(
     dry_runs: DryRuns, service: Object, snapshot: Snapshot, children: Sequence[Child]
 ) -> list[Outdated]:
-    """Children that their controller would change if it looked at the service now."""
+    """Returns children that their controller would change if it looked at the service now."""
     there = ((child, snapshot.live(child)) for child in children if child.resource in OWNED)
     compared = (Comparison(child, live, dry_runs.field_manager) for child, live in there if live is not None)
     doubtful = [each for each in compared if each.drifted or not each.has_all_required]
@@ -89,7 +89,7 @@ async def outdated_children(
 async def outdated_pods(
     dry_runs: DryRuns, snapshot: Snapshot, pods: Sequence[Object], sources: Sequence[Object]
 ) -> list[Outdated]:
-    """One pod of each ReplicaSet that was made before a source was edited, and would be made differently now."""
+    """Returns one pod of each ReplicaSet that was made before a source was edited and would now be made differently."""
     sets = {uid_of(each): each for each in snapshot.objects.get(REPLICA_SETS, ())}
     newest: dict[str, Object] = {}
     for pod in pods:

@@ -14,7 +14,7 @@ _SHOWN = 3
 
 
 def children_outdated(evidence: Evidence) -> Iterator[Finding]:
-    """Children that their controller would change, but has not."""
+    """Finds children that their controller would change, but has not."""
     children = [each for each in evidence.outdated if each.live["kind"] != PODS.kind]
     if not children:
         return
@@ -46,7 +46,7 @@ def _change_text(outdated: Outdated) -> str:
 
 
 def _edits(evidence: Evidence, outdated: Sequence[Outdated]) -> str:
-    """The sources that were edited after one of the objects was written."""
+    """Returns the sources that were edited after one of the objects was written."""
     oldest = min(last_written(each.live) for each in outdated)
     newer = [f"{source['kind']} {Key.of(source)}" for source in evidence.sources if last_written(source) >= oldest]
     return f"the last change of {_join_some(newer)}" if newer else ""

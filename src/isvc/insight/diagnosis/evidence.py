@@ -70,7 +70,7 @@ class Evidence:
         return [obj for obj in self.owned if obj.get("kind") == kind]
 
     def events_of(self, obj: Object) -> Iterator[Object]:
-        """Warnings about an object, the latest first."""
+        """Yields warnings about an object, the latest first."""
         found = [
             event
             for event in self.events
@@ -92,14 +92,14 @@ def condition(obj: Object, kind: str) -> Object:
 
 
 def last_written(obj: Object) -> str:
-    """When somebody last wrote to an object, its status aside."""
+    """Returns when somebody last wrote to an object, its status aside."""
     entries = dig(obj, "metadata", "managedFields") or ()
     times = [str(each.get("time") or "") for each in entries if not each.get("subresource")]
     return max(times, default="") or str(dig(obj, "metadata", "creationTimestamp") or "")
 
 
 def describe(obj: Object) -> str:
-    """An object on one line, with what it says about itself."""
+    """Returns an object on one line, with what it says about itself."""
     state = state_of(obj)
     return f"{obj.get('kind')} {name_of(obj)}{f': {state}' if state else ''}"
 
@@ -132,7 +132,7 @@ def _owner(obj: Object) -> str:
 
 
 def when(event: Object) -> str:
-    """The last time that an event happened."""
+    """Returns the last time that an event happened."""
     return str(
         event.get("lastTimestamp") or event.get("eventTime") or dig(event, "metadata", "creationTimestamp") or ""
     )

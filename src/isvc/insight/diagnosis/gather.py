@@ -39,7 +39,7 @@ async def examine(client: Client, service: Object, snapshot: Snapshot | None = N
 
 
 async def explain(client: Client, evidence: Evidence) -> list[Finding]:
-    """The findings that follow from the evidence, and the last log lines of a container that the first leads to."""
+    """Returns the findings that follow from the evidence, and the last log lines of a container it leads to."""
     findings = diagnose(evidence)
     if findings and findings[0].place is not None:
         log = await _log(client, findings[0].place, namespace_of(evidence.service))
@@ -93,7 +93,7 @@ def _taken_children(service: Object, snapshot: Snapshot, children: Sequence[Chil
 
 
 def _gateways(snapshot: Snapshot) -> dict[Key, Object | None]:
-    """The gateways that routes name, as far as gateways can be read."""
+    """Returns the gateways that routes name, as far as gateways can be read."""
     if GATEWAYS in snapshot.unread or GATEWAYS in snapshot.absent:
         return {}
     there: dict[Key, Object | None] = {Key.of(gateway): gateway for gateway in snapshot.objects.get(GATEWAYS, ())}

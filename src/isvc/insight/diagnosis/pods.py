@@ -14,7 +14,7 @@ SERVICE_LABELS: Final = frozenset(row.pod_label for row in NAMED if row.pod_labe
 
 
 def pods_of(service: Object, pods: Iterable[Object]) -> list[Object]:
-    """The pods of a service, the newest first."""
+    """Returns the pods of a service, the newest first."""
     row = row_of(service)
     label = row.pod_label if row else ""
     return newest_first([pod for pod in pods if labels_of(pod).get(label) == name_of(service)])

@@ -10,7 +10,7 @@ from isvc.kube.readiness import is_ready
 
 
 def state(service: Object, findings: Sequence[Finding]) -> str:
-    """Whether it is ready, and what keeps it from that, or is odd about it."""
+    """Says whether it is ready, and what keeps it from that, or is odd about it."""
     first = findings[0] if findings else None
     if is_ready(service):
         ready = f"is ready at {dig(service, 'status', 'url')}"

@@ -69,7 +69,7 @@ def child_refused(evidence: Evidence) -> Iterator[Finding]:
 
 
 def refusal(what: str, message: str) -> Finding:
-    """Why the API server says no: a quota, an account that is missing, a webhook, or something else."""
+    """Returns why the API server says no: a quota, an account that is missing, a webhook, or something else."""
     if missing := missing_account(what, message):
         return missing
     if found := _CALL_FAILED.search(message):

@@ -85,16 +85,16 @@ class Snapshot:
     cache: Reader | None = None  # knows objects that are not in `objects`
 
     def reader(self, reads: Iterable[Read]) -> MemoryReader:
-        """The snapshot as a controller with these reads would find it in its cache."""
+        """Returns the snapshot as a controller with these reads would find it in its cache."""
         found = ((resource, obj) for resource, objects in self.objects.items() for obj in objects)
         return MemoryReader(found, reads=reads, absent=self.absent)
 
     def live(self, child: Child) -> Object | None:
-        """A child as it is now, if it is there and can be read."""
+        """Returns a child as it is now, if it is there and can be read."""
         return self._find(child.resource, Key.of(child.manifest))
 
     def find_all(self, sources: Iterable[Reference]) -> list[Object]:
-        """The objects that these name, as far as they can be read."""
+        """Returns the objects that these name, as far as they can be read."""
         return [obj for resource, key in sources if (obj := self._find(resource, key)) is not None]
 
     def _find(self, resource: Resource, key: Key) -> Object | None:
@@ -175,7 +175,7 @@ def of_service(cache: Cache, service: Object) -> Snapshot:
 
 
 def _owned_objects(cache: Cache, service: Object) -> dict[Resource, list[Object]]:
-    """The service, what it controls, what that controls, its pods, and the events of all of them."""
+    """Returns the service, what it controls, what that controls, its pods, and the events of all of them."""
     kind = next(resource for resource in _OURS if resource.kind == service.get("kind"))
     found: dict[Resource, dict[str, Object]] = {kind: {uid_of(service): service}}
     last = [uid_of(service)]
@@ -196,7 +196,7 @@ def _owned_objects(cache: Cache, service: Object) -> dict[Resource, list[Object]
 
 
 def _named_services(pod: Object) -> Iterable[str]:
-    """The names that a pod's labels say it belongs to."""
+    """Returns the names that a pod's labels say it belongs to."""
     return {labels[label] for label in SERVICE_LABELS if label in (labels := labels_of(pod))}
 
 

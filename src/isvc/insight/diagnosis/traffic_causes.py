@@ -12,7 +12,7 @@ from isvc.serving import http_routes
 
 
 def parents(route: Object) -> Iterator[Key]:
-    """The gateways that a route names."""
+    """Yields the gateways that a route names."""
     for reference in dig(route, "spec", "parentRefs") or ():
         if reference.get("kind", "Gateway") == "Gateway":
             yield Key(str(reference.get("namespace") or namespace_of(route)), str(reference.get("name")))

@@ -113,14 +113,14 @@ async def compare(client: Client, documents: Iterable[Document], options: Option
 
 
 def _reaches_pods(document: Document) -> bool:
-    """Whether our webhook reads it when it makes pods of InferenceServices."""
+    """Returns whether our webhook reads it when it makes pods of InferenceServices."""
     return document.obj["kind"] == CLUSTER_STORAGE_CONTAINERS.kind or is_configuration(document.obj)
 
 
 def _made_differently(
     before: dict[Place, Object], after: dict[Place, Object], found: tuple[Difference, ...]
 ) -> tuple[Difference, ...]:
-    """The pods of workloads that stay as they are, and whose pods would not."""
+    """Returns the pods of workloads that stay as they are, and whose pods would not."""
     changed = {(each.resource, each.name) for each in found}
     return tuple(
         Difference(service_of_pod(pod), PODS, pod, after[place], later=True)
@@ -130,7 +130,7 @@ def _made_differently(
 
 
 def _namespaces(documents: list[Document]) -> frozenset[str] | None:
-    """The namespaces that the documents concern; None for all, where one is shared by them."""
+    """Returns the namespaces that the documents concern; None for all, where one is shared by them."""
     concerned: set[str] = set()
     for document in documents:
         resource = resource_of(document.obj)
@@ -148,12 +148,12 @@ def _name(obj: Object) -> tuple[str, str]:
 
 
 def _is_new(obj: Object) -> bool:
-    """Whether the object exists in the simulation alone."""
+    """Returns whether the object exists in the simulation alone."""
     return str(dig(obj, "metadata", "resourceVersion") or "").startswith("simulated-") and not obj.get("status")
 
 
 def _collapse(changes: Iterable[Change], cluster: LiveCluster) -> tuple[Difference, ...]:
-    """The first state and the last of each child, in the order in which they are written."""
+    """Returns the first state and the last of each child, in the order in which they are written."""
     first: dict[Place, Difference] = {}
     for change in changes:
         if change.resource in cluster.unseen:

@@ -42,7 +42,7 @@ class Document:
 
 
 def load(*paths: str | Path) -> list[Document]:
-    """The documents of files, of folders (not of folders in them, as `kubectl -f`) and of standard input, `-`."""
+    """Returns the documents of files, of folders (not those in them, as `kubectl -f`) and of standard input, `-`."""
     found = [document for path in paths for file in _files(path) for document in read(_text(file), str(file))]
     if not found:
         given = ", ".join("standard input" if str(path) == STDIN else str(path) for path in paths)
@@ -51,14 +51,14 @@ def load(*paths: str | Path) -> list[Document]:
 
 
 def read(text: str, source: str = "") -> Iterator[Document]:
-    """The documents of a text; those of a `List` one by one, and empty ones left out."""
+    """Yields the documents of a text; those of a `List` one by one, and empty ones left out."""
     for value, line in _values(text, source):
         if value is not None:
             yield from _objects(value, f"{source}:{line}" if source else f"line {line}")
 
 
 def documents(given: Iterable[Document | Object | str | Path]) -> list[Document]:
-    """Documents as a caller has them: objects, paths, or what was loaded already."""
+    """Returns documents as a caller has them: objects, paths, or what was loaded already."""
     found: list[Document] = []
     for each in given:
         if isinstance(each, Document):
@@ -128,7 +128,7 @@ def _describe(value: Any) -> str:
 
 
 def _values(text: str, source: str) -> Iterator[tuple[Any, int]]:
-    """Each document's value, and the line where it begins."""
+    """Yields each document's value, and the line where it begins."""
     where = source or "the text"
     if text.lstrip().startswith("{"):  # JSON may be indented with tabs
         try:
@@ -163,14 +163,14 @@ def _complaint(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
 
 
 def _check(node: yaml.Node, where: str) -> None:
-    """Refuse keys that are there twice, and aliases that stand for too much or for themselves."""
+    """Refuses keys that are there twice, and aliases that stand for too much or for themselves."""
     if _size(node, {}, where) > MOST_VALUES:
         line = node.start_mark.line + 1
         raise DocumentError(f"{where}:{line}: the document stands for more than {MOST_VALUES} values")
 
 
 def _size(node: yaml.Node, known: dict[int, int], where: str) -> int:
-    """How many values a node stands for, with aliases written out; what contains itself has no end."""
+    """Returns how many values a node stands for, with aliases written out; what contains itself has no end."""
     if isinstance(node, yaml.ScalarNode):
         return 1
     if id(node) not in known:

@@ -81,7 +81,7 @@ def _is_predictors(manifest: Object, service: Object) -> bool:
 
 
 def _layers_of_service(service: Object) -> list[Layer]:
-    """What its author wrote, where that is on record, and what admission added from the configuration."""
+    """Returns what its author wrote, where that is on record, and what admission added from the configuration."""
     whole = _as_pod(dig(service, "spec", _PREDICTOR) or {})
     try:
         written = orjson.loads(annotations_of(service).get(LAST_APPLIED) or "null")
@@ -93,7 +93,7 @@ def _layers_of_service(service: Object) -> list[Layer]:
 
 
 def _as_pod(predictor: Object) -> Object:
-    """A predictor as the pod that it says, its model as the container that serves it."""
+    """Returns a predictor as the pod that it says, its model as the container that serves it."""
     model = predictor.get("model")
     own = [{**model, "name": MODEL_SERVER}] if isinstance(model, dict) else []
     return {**predictor, "containers": [*own, *(predictor.get("containers") or ())]}

@@ -45,7 +45,7 @@ async def load_cluster(
     namespaces: frozenset[str] | None = None,
     warn: Callable[[str], None] = lambda warning: None,
 ) -> LiveCluster:
-    """The cluster as a simulation; of some namespaces and the system's, if they are given."""
+    """Returns the cluster as a simulation; of some namespaces and the system's, if they are given."""
     clock = SimulatedClock(SystemClock().now())
     version = await client.server_version()
     declared = Simulation(options=options).reads

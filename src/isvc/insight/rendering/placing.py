@@ -11,7 +11,7 @@ from isvc.serving.config import CONFIG_MAP
 
 
 def place(document: Document, namespace: str, options: Options) -> Document:
-    """The document in its own namespace, else in this one; the configuration is in the system's."""
+    """Returns the document in its own namespace, else in this one; the configuration is in the system's."""
     resource = resource_of(document.obj)
     if resource is None or not resource.namespaced or document.obj["metadata"].get("namespace"):
         return document

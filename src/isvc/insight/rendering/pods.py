@@ -27,7 +27,7 @@ _TEMPLATES: Final[Mapping[Resource, Mapping[str, tuple[str, ...]]]] = {
 
 
 def pod_templates(workload: Object) -> Iterator[tuple[str, Object]]:
-    """The pod templates of a workload, by what is added to its name."""
+    """Yields the pod templates of a workload, by what is added to its name."""
     resource = resource_of(workload)
     paths = _TEMPLATES.get(resource, {}) if resource else {}
     for suffix, path in paths.items():
@@ -42,7 +42,7 @@ async def pods_of(simulation: Simulation, workload: Object) -> list[Object]:
 
 
 async def pods_of_services(simulation: Simulation) -> dict[Place, Object]:
-    """A pod of each workload of InferenceServices as the webhook would make it now, by the place of the workload."""
+    """Returns a pod of each workload of InferenceServices as the webhook would make it now, by its place."""
     found: dict[Place, Object] = {}
     for resource in (DEPLOYMENTS, KNATIVE_SERVICES):
         for workload in list(simulation.objects.list(resource)):

@@ -35,7 +35,7 @@ def unserved_version(obj: Object) -> str:
 
 
 def unready(simulation: Simulation, resource: Resource, document: Object) -> str:
-    """One sentence; empty for what is ready, or stopped on purpose."""
+    """Returns one sentence; empty for what is ready, or stopped on purpose."""
     key = Key.of(document)
     live = simulation.objects.get(resource, key.name, key.namespace)
     if live is None:

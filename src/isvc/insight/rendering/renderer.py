@@ -67,7 +67,7 @@ class Rendering:
         return len(self.children)
 
     def child(self, kind: str, name: str = "") -> Object:
-        """The manifest of the one child of this kind, or of this kind and name. Raises `LookupError`."""
+        """Returns the manifest of the one child of this kind, or of this kind and name. Raises `LookupError`."""
         found = [each for each in self if each["kind"] == kind and name in ("", name_of(each))]
         if len(found) != 1:
             there = ", ".join(f"{each['kind']}/{name_of(each)}" for each in self) or "none"
@@ -86,7 +86,7 @@ def render(
     pods: bool = False,
     system_namespace: str = SYSTEM_NAMESPACE,
 ) -> Rendering:
-    """The children of the documents in `sources`: objects, or paths of files and folders.
+    """Returns the children of the documents in `sources`: objects, or paths of files and folders.
 
     `extra`      what the cluster has besides: runtimes, secrets, service accounts, gateways
     `config`     the ConfigMap inferenceservice-config; that of `isvc up` if none is given
@@ -109,7 +109,7 @@ def render(
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, from a thread that may have an event loop of its own."""
+    """Runs to the end, from a thread that may have an event loop of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -127,7 +127,7 @@ class Cluster:
         self.simulation = Simulation(absent=absent, options=options, warn=self._warnings.append)
 
     def install(self, around: list[Document], config: list[Document], *, mode: str = "", shipped: bool = True) -> None:
-        """Put in place what is there before the documents."""
+        """Puts in place what is there before the documents."""
         found = [each for each in (*around, *config) if is_configuration(each.obj)]
         if config and not found:
             raise DocumentError(f"{config[0]} is not the ConfigMap {CONFIG_MAP}")

@@ -14,19 +14,19 @@ DOMAIN: Final = "example.com"
 
 
 def shipped_config(namespace: str) -> Object:
-    """The configuration of `isvc up`, on a domain that stands for the cluster's."""
+    """Returns the configuration of `isvc up`, on a domain that stands for the cluster's."""
     return laptop_config(namespace, DOMAIN)
 
 
 def with_section(config: Object, name: str, **values: object) -> Object:
-    """The ConfigMap with other values in a section."""
+    """Returns the ConfigMap with other values in a section."""
     data = config.get("data") or {}
     section = {**orjson.loads(data.get(name) or "{}"), **values}
     return {**config, "data": {**data, name: orjson.dumps(section).decode()}}
 
 
 def shipped_objects(namespace: str) -> Iterator[Object]:
-    """Runtimes, storage containers and presets."""
+    """Yields runtimes, storage containers and presets."""
     yield from shipped_runtimes()
     for preset in shipped_presets():
         yield {**preset, "metadata": {**preset["metadata"], "namespace": namespace}}

@@ -24,7 +24,7 @@ class Field(NamedTuple):
 
 
 def fields(merged: Any, layers: Sequence[Layer], otherwise: str, path: str = "") -> Iterator[Field]:
-    """Every leaf of the merged value, with the strongest layer that has it; `otherwise` where none does."""
+    """Yields every leaf of the merged value, with the strongest layer that has it; `otherwise` where none does."""
     if isinstance(merged, dict) and merged:
         for key, value in merged.items():
             inner = [Layer(layer.source, layer.value.get(key)) for layer in layers if isinstance(layer.value, dict)]

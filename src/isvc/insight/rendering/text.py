@@ -13,7 +13,7 @@ from isvc.kube.objects import Object
 
 
 def unified_diff(difference: Difference) -> Iterator[str]:
-    """The lines of a unified diff of the child's YAML; secrets are hidden."""
+    """Yields the lines of a unified diff of the child's YAML; secrets are hidden."""
     shown = f"{difference.resource.kind}/{difference.name}"
     before, after = _lines(difference.before), _lines(difference.after)
     if before == after:
@@ -22,7 +22,7 @@ def unified_diff(difference: Difference) -> Iterator[str]:
 
 
 def summary(differences: Differences) -> str:
-    """`2 services would change: children 3 changed, 1 created; 4 pods would restart`."""
+    """Returns `2 services would change: children 3 changed, 1 created; 4 pods would restart`."""
     now = [each for each in differences.found if not each.later]
     later = {each.owner for each in differences.found if each.later}
     said = []

@@ -19,7 +19,7 @@ _ASKED_FOR: Final = (SECRETS, SERVICE_ACCOUNTS)
 
 
 def assumptions(simulation: Simulation, children: list[Object]) -> Iterator[str]:
-    """Sentences for people."""
+    """Yields sentences for people."""
     kinds = {resource_of(child) for child in children}
     for project in PROJECTS:
         if kinds.intersection(project.resources):
@@ -30,7 +30,7 @@ def assumptions(simulation: Simulation, children: list[Object]) -> Iterator[str]
 
 
 def default_gateway(config: Object) -> list[Object]:
-    """The gateway that a configuration names which can be parsed, and its class, which an installation has."""
+    """Returns the gateway that a configuration names which can be parsed, and its class, which an installation has."""
     ingress = Config.parse(config.get("data") or {}).ingress
     place = ingress.kserve_ingress_gateway or "kserve/kserve-ingress-gateway"
     namespace, _, name = place.rpartition("/")

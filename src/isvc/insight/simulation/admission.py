@@ -37,7 +37,7 @@ class Admission:
         self._warn = warn
 
     async def admit(self, resource: Resource, new: Object, old: Object | None = None) -> Object:
-        """The object as it is stored; raises the `ApiError` that a client would get."""
+        """Returns the object as it is stored; raises the `ApiError` that a client would get."""
         if resource.group != GROUP:
             return await self._mutated(resource, new, old)
         obj = _decoded(resource, new, self._warn)

@@ -13,7 +13,7 @@ from isvc.kube.resource import Resource
 
 
 def with_allotted(new: Object, live: Object, resource: Resource) -> Object:
-    """A built-in object with the addresses that the cluster allotted to the live one; changed in place."""
+    """Returns a built-in object with the addresses that the cluster allotted to the live one; changed in place."""
     for path in ALLOTTED.get((resource.group, resource.kind), ()):
         if at(new, path) is None and (value := at(live, path)) is not None:
             put(new, path, value)

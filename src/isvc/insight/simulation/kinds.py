@@ -23,5 +23,5 @@ _BY_GVK: Final = {each.gvk: each for each in KINDS}
 
 
 def resource_of(obj: Object) -> Resource | None:
-    """None for a kind that nothing here reads or writes."""
+    """Returns None for a kind that nothing here reads or writes."""
     return _BY_GVK.get(GVK.of(obj))

@@ -41,7 +41,7 @@ class Platform:
         return tuple(self._reports)
 
     def healthy(self, resource: Resource, obj: Object) -> Object:
-        """The object's status once it is healthy."""
+        """Returns the object's status once it is healthy."""
         return self._reports[resource](obj)
 
     def _knative_service(self, service: Object) -> Object:

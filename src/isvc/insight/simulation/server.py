@@ -181,7 +181,7 @@ class MemoryServer(Transport):
     # -- objects ----------------------------------------------------------------------------------------------------
 
     def put(self, resource: Resource, obj: Object) -> Object:
-        """Store an object as it is, with a new version."""
+        """Stores an object as it is, with a new version."""
         before = self.objects.get(resource, name_of(obj), namespace_of(obj))
         self._last_version += 1
         obj["metadata"]["resourceVersion"] = f"simulated-{self._last_version}"
@@ -217,7 +217,7 @@ class MemoryServer(Transport):
         return found
 
     async def _stored(self, resource: Resource, obj: Object, live: Object | None) -> Object:
-        """What is made of a new object, or of one that is to replace a live one."""
+        """Returns what is made of a new object, or of one that is to replace a live one."""
         assert self.admission is not None
         admitted = await self.admission.admit(resource, obj, live)
         if resource.group == GROUP:
@@ -241,7 +241,7 @@ class MemoryServer(Transport):
 
 
 def _content(obj: Object) -> Object:
-    """What makes a new generation."""
+    """Returns what makes a new generation."""
     return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
 

@@ -121,12 +121,12 @@ class Simulation:
     # -- objects ----------------------------------------------------------------------------------------------------
 
     def seed(self, objects: Iterable[tuple[Resource, Object]]) -> None:
-        """Put objects in place as they are, versions included; no controller notices."""
+        """Puts objects in place as they are, versions included; no controller notices."""
         for resource, obj in objects:
             self.objects.put(resource, obj)
 
     async def apply(self, resource: Resource, obj: Object) -> Object:
-        """Create or replace an object through admission; raises the `ApiError` that a client would get."""
+        """Creates or replaces an object through admission; raises the `ApiError` that a client would get."""
         live = self.objects.get(resource, name_of(obj), namespace_of(obj))
         if live is None:
             return await self.client.create(resource, obj)
@@ -137,17 +137,17 @@ class Simulation:
     # -- running ----------------------------------------------------------------------------------------------------
 
     def enqueue(self, resource: Resource, obj: Object) -> None:
-        """Reconcile what depends on the object, itself first of all."""
+        """Reconciles what depends on the object, itself first of all."""
         self._changed(resource, None, obj)
 
     def enqueue_all(self) -> None:
-        """Reconcile everything, as after a start."""
+        """Reconciles everything, as after a start."""
         for resource in {watch.resource for each in self.controllers for watch in each.watches if watch.to is None}:
             for obj in self.objects.list(resource):
                 self.enqueue(resource, obj)
 
     async def settle(self) -> None:
-        """Let the controllers work until they have nothing left to do."""
+        """Lets the controllers work until they have nothing left to do."""
         waits: dict[tuple[int, Key], int] = {}
         while self._pending or self._later:
             while self._pending:
@@ -170,7 +170,7 @@ class Simulation:
                 self._pending[each] = None
 
     async def settle_ready(self, is_included: Callable[[Resource, Object], bool] = lambda resource, obj: True) -> None:
-        """The same, while whatever they create becomes healthy."""
+        """Does the same, while whatever they create becomes healthy."""
         for _ in range(_MOST_ROUNDS):
             await self.settle()
             platform = Platform(self._knative_domains(), self._gateways())
@@ -189,7 +189,7 @@ class Simulation:
         return changed
 
     def _gateways(self) -> tuple[Object, ...]:
-        """The gateways that routes refer to."""
+        """Returns the gateways that routes refer to."""
         parents = [
             {**parent, "namespace": parent.get("namespace") or namespace_of(route)}
             for route in self.objects.list(HTTP_ROUTES)
@@ -224,5 +224,5 @@ class Simulation:
 
 
 def _reconciled(controller: Controller) -> Resource:
-    """The kind that a controller reconciles: the one that it watches for its own sake."""
+    """Returns the kind that a controller reconciles: the one that it watches for its own sake."""
     return next(watch.resource for watch in controller.watches if watch.to is None and watch.on_change is None)
