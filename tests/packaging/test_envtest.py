@@ -62,6 +62,8 @@ def test_kube_apiserver_takes_certificates_and_tokens_from_its_flags(assets: Pat
         "--service-cluster-ip-range=10.0.0.0/24",
         "--etcd-servers=http://127.0.0.1:1",
         "--authorization-mode=RBAC",
+        "--allow-privileged",
+        "--feature-gates=WatchList=true,kube:APIServerTracing=true",
         "--bind-address=127.0.0.1",
     ]
     context = ssl.create_default_context(cafile=made / "ca.crt")
@@ -91,3 +93,23 @@ def test_kube_apiserver_takes_certificates_and_tokens_from_its_flags(assets: Pat
             assert b'"clusterIP":"10.0.0.1"' in get("/api/v1/namespaces/default/services/kubernetes", token="secret")
         finally:
             process.terminate()
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--fail-fast=true", "unknown flag: --fail-fast"),
+        ("--secure=1", "unknown flag: --secure"),
+        ("now", '"kube-apiserver" does not take any arguments, got ["now"]'),
+        ("--feature-gates=Levitation=true", "unrecognized feature gate: Levitation"),
+        ("--feature-gates=WatchList", "missing bool value for WatchList"),
+        ("--feature-gates=kube:WatchList=maybe", "invalid value of WatchList=maybe"),
+        ("--feature-gates=APIServerTracing=false", "cannot set feature gate APIServerTracing to false"),
+    ],
+)
+def test_what_kube_apiserver_refuses_is_refused_in_its_words(
+    assets: Path, tmp_path: Path, flag: str, words: str
+) -> None:
+    command = [str(assets / "kube-apiserver"), f"--cert-dir={tmp_path}", f"--secure-port={free_port()}", flag]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr.startswith(f"Error: {words}")) == (1, True), done.stderr

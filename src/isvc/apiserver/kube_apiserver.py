@@ -1,8 +1,9 @@
 """The embedded API server behind the command lines of kube-apiserver and etcd, for test suites that start both.
 
 `write_assets` makes a folder that can be given as KUBEBUILDER_ASSETS. Its `kube-apiserver` starts this server with the
-ports, certificates and tokens of its flags; flags that it does not know are ignored. Its `etcd` only answers health
-checks: objects are kept in memory, and end with the server.
+ports, certificates and tokens of its flags. Other flags of kube-apiserver have no effect; a flag or a feature gate that
+it does not have is refused, in its words. Its `etcd` only answers health checks: objects are kept in memory, and end
+with the server.
 """
 
 from __future__ import annotations
@@ -11,8 +12,15 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Final, NoReturn
 from urllib.parse import urlsplit
+
+import orjson
+
+_KNOWN: Final = Path(__file__).parent / "data" / "flags.json"
+_BOOLEANS: Final = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 _SCRIPT = """#!/bin/sh
 exec "{python}" -m isvc.apiserver.kube_apiserver {program} "$@"
@@ -28,8 +36,21 @@ def write_assets(folder: Path) -> None:
         script.chmod(0o755)
 
 
-def _flags(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("kube-apiserver", description="isvc's API server in the place of kube-apiserver.")
+class Refused(Exception):
+    """kube-apiserver would not start with these flags."""
+
+
+class _Flags(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Refused(message)
+
+
+def read_flags(arguments: list[str]) -> argparse.Namespace:
+    """Returns the flags that have an effect; raises Refused for what kube-apiserver does not take."""
+    known = orjson.loads(_KNOWN.read_bytes())
+    parser = _Flags(
+        "kube-apiserver", description="isvc's API server in the place of kube-apiserver.", allow_abbrev=False
+    )
     parser.add_argument("--secure-port", type=int, default=6443)
     parser.add_argument("--bind-address", default="127.0.0.1")
     parser.add_argument("--cert-dir", type=Path, required=True)
@@ -39,15 +60,40 @@ def _flags(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--token-auth-file", type=Path)
     parser.add_argument("--service-cluster-ip-range", default="10.0.0.0/16")
     parser.add_argument("--disable-admission-plugins", action="append", default=[])
+    parser.add_argument("--feature-gates", action="append", default=[])
+    parser.add_argument("-v", "--v", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version="Kubernetes v1.35.4")
-    return parser.parse_known_args(arguments)[0]
+    effective = {option for action in parser._actions for option in action.option_strings}
+    for name in {*known["switches"], *known["values"]} - {option.removeprefix("--") for option in effective}:
+        is_switch = name in known["switches"]
+        parser.add_argument(f"--{name}", help=argparse.SUPPRESS, nargs="?" if is_switch else None)
+    flags, others = parser.parse_known_args(arguments)
+    if others and others[0].startswith("-"):
+        raise Refused(f"unknown flag: {others[0].partition('=')[0]}")
+    if others:
+        raise Refused(f'"kube-apiserver" does not take any arguments, got {orjson.dumps(others).decode()}')
+    for gate in (each.strip() for value in flags.feature_gates for each in value.split(",") if each.strip()):
+        _check_gate(gate.removeprefix("kube:"), known)
+    return flags
+
+
+def _check_gate(gate: str, known: Mapping[str, Collection[str]]) -> None:
+    name, equals, value = gate.partition("=")
+    if not equals:
+        raise Refused(f"missing bool value for {name}")
+    if value.lower() not in _BOOLEANS:
+        raise Refused(f'invalid value of {gate}, err: strconv.ParseBool: parsing "{value}": invalid syntax')
+    if name in known["locked"] and not _BOOLEANS[value.lower()]:
+        raise Refused(f"cannot set feature gate {name} to {value}, feature is locked to true")
+    if name not in {*known["gates"], *known["locked"]}:
+        raise Refused(f"unrecognized feature gate: {name}")
 
 
 async def _serve_api(arguments: list[str], stop: asyncio.Event) -> None:
     from isvc.apiserver.access.identity import Credentials, read_tokens
     from isvc.apiserver.server import Server
 
-    flags = _flags(arguments)
+    flags = read_flags(arguments)
     serving = (
         flags.tls_cert_file or flags.cert_dir / "apiserver.crt",
         flags.tls_private_key_file or flags.cert_dir / "apiserver.key",
@@ -95,4 +141,7 @@ async def _run(program: str, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_run(sys.argv[1], sys.argv[2:]))
+    try:
+        asyncio.run(_run(sys.argv[1], sys.argv[2:]))
+    except Refused as error:
+        sys.exit(f"Error: {error}")
