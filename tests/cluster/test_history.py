@@ -13,7 +13,7 @@ from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli import main
-from isvc.controllers.revisions.watches import controller
+from isvc.controllers.revisions import controller
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONTROLLER_REVISIONS
 from isvc.serving.environment import Environment

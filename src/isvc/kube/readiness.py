@@ -16,7 +16,7 @@ NOT_RECONCILED: Final = "NotReconciled"
 
 
 def is_ready(obj: Object) -> bool:
-    """Whether the object is ready, and for the spec that it has now."""
+    """Returns whether the object is ready, and for the spec that it has now."""
     return bool(readiness(obj)["status"] == TRUE)
 
 
@@ -30,6 +30,6 @@ def readiness(obj: Object) -> Object:
 
 
 def is_observed(obj: Object) -> bool:
-    """Whether the status is about the spec that the object has now, as far as it says so."""
+    """Returns whether the status is about the spec that the object has now, as far as it says so."""
     seen = dig(obj, "status", "observedGeneration")
     return not seen or seen >= generation_of(obj)

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from isvc.api.kinds import KINDS, KindRow
-from isvc.controllers.revisions import watches as revisions
+from isvc.controllers import revisions
 from isvc.engine.kind import Kind
 from isvc.kube.resource import Resource
 from isvc.programs.program import MakeController

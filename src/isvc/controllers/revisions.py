@@ -1,4 +1,7 @@
-"""Writes the spec that a service had before it was changed, and deletes the oldest ones beyond the limit."""
+"""Keeps earlier specs of services in ControllerRevisions, so that `isvc undo` can bring one back.
+
+The spec that a service had before it was changed is written, and the oldest ones beyond the limit are deleted.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,22 @@ from collections.abc import Iterable
 
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Key, Object, generation_of, name_of, namespace_of, uid_of
-from isvc.kube.resource import CONTROLLER_REVISIONS
+from isvc.kube.resource import CONTROLLER_REVISIONS, Resource
+from isvc.serving.environment import Environment
 from isvc.serving.revisions import HISTORY_LABEL, revision_of, revisions_of
 from isvc.toolkit.client import Client
+from isvc.toolkit.context import Context
+from isvc.toolkit.controller import Controller, Watch
+
+_WORKERS = 4
+
+
+def controller(resource: Resource, context: Context, environment: Environment) -> Controller:
+    """Keeps some earlier specs of each object of this kind; with a limit of 0 it watches nothing."""
+    limit = environment.revision_limit
+    reconciler = Reconciler(context.client, limit)
+    watches = [Watch(resource, on_change=reconciler.changed)] if limit else []
+    return Controller(f"{resource.kind.lower()}-revisions", reconciler.reconcile, watches, workers=_WORKERS)
 
 
 class Reconciler:
