@@ -1,7 +1,6 @@
 """Model formats that once had a field of their own (`predictor.sklearn`), and how such a field becomes `model`.
 
-The defaulter rewrites them before they are stored. What was stored before there was a defaulter has the old form
-until somebody writes it again, so controllers read services through here, too.
+The defaulter rewrites them before they are stored (`api/defaults`), and controllers read services through it, too.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from isvc.api.protocols import Protocol
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object
 
 MODEL_FORMAT = "modelFormat"
 """Annotation that repeats the model's format, for people who list services by it."""
@@ -37,17 +36,6 @@ FRAMEWORK_PROTOCOLS: Mapping[str, Protocol] = {
 
 FORMAT_PROTOCOLS: Mapping[str, Protocol] = {"triton": Protocol.V2, "vLLM": Protocol.V2}
 """What a model's server speaks when `model` says nothing; v1 otherwise."""
-
-
-def with_model(service: Object) -> Object:
-    """Returns the service with `model` for a framework field; itself if it has none, or is not of its type."""
-    predictor = dig(service, "spec", "predictor")
-    if not isinstance(predictor, dict):
-        return service
-    current = model_for_framework(predictor)
-    if current is predictor:
-        return service
-    return {**service, "spec": {**service["spec"], "predictor": current}}
 
 
 def model_for_framework(predictor: Object) -> Object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from isvc.api.completion import complete
 from isvc.api.defaults.localmodel import Cache, mark, mark_cached
@@ -16,6 +17,8 @@ from isvc.api.implementations import CONTAINER, implementations
 from isvc.api.inferenceservice import InferenceService, InferenceServiceSpec
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, current_name
 from isvc.kube.objects import Object, annotations_of, deep_copy
+
+_NAMES: Final = ("predictor", "transformer", "explainer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,48 @@ def default_service(obj: Object, defaults: ServiceDefaults, caches: Iterable[Cac
     return service
 
 
+def default_stored(service: Object) -> Object:
+    """Returns a stored service with the defaults that planning counts on; itself if it has them, or is malformed.
+
+    It may have been stored past the webhook, or before there was one. What the configuration adds at admission is
+    left out: a later configuration would change what runs.
+    """
+    spec = service.get("spec")
+    found = ((name, spec.get(name)) for name in _NAMES) if isinstance(spec, dict) else ()
+    known = ((name, component) for name, component in found if isinstance(component, dict))
+    changed = {name: now for name, then in known if (now := _default_component(name, then)) is not then}
+    return {**service, "spec": {**service["spec"], **changed}} if changed else service
+
+
+def _default_component(name: str, component: Object) -> Object:
+    if name == "predictor":
+        component = _with_protocol(model_for_framework(component))
+    containers = component.get("containers")
+    if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict):
+        return component
+    if containers[0].get("name") == CONTAINER or not _names_container(name, containers):
+        return component
+    return {**component, "containers": [{**containers[0], "name": CONTAINER}, *containers[1:]]}
+
+
+def _with_protocol(predictor: Object) -> Object:
+    """The predictor; where its model's format has a protocol of its own and `model` names none, with that."""
+    model = predictor.get("model")
+    model_format = model.get("modelFormat") if isinstance(model, dict) else None
+    name = model_format.get("name") if isinstance(model_format, dict) else None
+    if model is None or name not in FORMAT_PROTOCOLS or model.get("protocolVersion") is not None:
+        return predictor
+    return {**predictor, "model": {**model, "protocolVersion": FORMAT_PROTOCOLS[name].value}}
+
+
+def _names_container(component: str, containers: list[Object]) -> bool:
+    """Whether the first container is the server, whatever it is called."""
+    return component != "predictor" or len(containers) == 1 or not containers[0].get("name")
+
+
 def _components(service: Object) -> dict[str, Object]:
     spec = service.get("spec") or {}
-    return {name: spec[name] for name in ("predictor", "transformer", "explainer") if spec.get(name) is not None}
+    return {name: spec[name] for name in _NAMES if spec.get(name) is not None}
 
 
 def _set_mode(service: Object, defaults: ServiceDefaults) -> str:
@@ -65,13 +107,11 @@ def _set_model(service: Object) -> None:
     predictor = _components(service).get("predictor")
     if predictor is None:
         return
-    predictor = service["spec"]["predictor"] = model_for_framework(predictor)
+    predictor = service["spec"]["predictor"] = _with_protocol(model_for_framework(predictor))
     model = predictor.get("model")
     if model is None:
         return
     name = (model.get("modelFormat") or {}).get("name") or ""
-    if name in FORMAT_PROTOCOLS and model.get("protocolVersion") is None:
-        model["protocolVersion"] = FORMAT_PROTOCOLS[name].value
     if name and MODEL_FORMAT not in annotations_of(service):
         mark(service, "annotations", {MODEL_FORMAT: name})
 
@@ -80,7 +120,7 @@ def _set_components(
     service: Object, spec: InferenceServiceSpec, defaults: ServiceDefaults, *, with_predictor: bool
 ) -> None:
     raw = _components(service)
-    for name in ("predictor", "transformer", "explainer") if with_predictor else ("transformer", "explainer"):
+    for name in _NAMES if with_predictor else _NAMES[1:]:
         component = getattr(spec, name)
         chosen = implementations(component) if name in raw and component is not None else []
         if len(chosen) == 1 and chosen[0].field in _SETTERS:
@@ -89,7 +129,7 @@ def _set_components(
 
 def _set_container(name: str, component: Object, defaults: ServiceDefaults) -> None:
     containers = component["containers"]
-    if name != "predictor" or len(containers) == 1 or not containers[0].get("name"):
+    if _names_container(name, containers):
         containers[0]["name"] = CONTAINER
     _set_resources(containers[0], defaults)
 

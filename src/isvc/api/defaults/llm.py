@@ -39,19 +39,28 @@ def default_llm_service(obj: Object, caches: Iterable[Cache] = ()) -> Object:
 
 def _set_defaults(service: Object, caches: Iterable[Cache]) -> None:
     spec = service["spec"] = service.get("spec") or {}
-    model = spec["model"] = spec.get("model") or {"uri": ""}
+    set_llm_defaults(spec)
+    model = spec["model"]
     if not model.get("name"):
         model["name"] = name_of(service)
+    group = dig(spec, "router", "route", "group")
+    mark(service, "labels", {ROUTING_GROUP: group} if group is not None else {}, instead_of=(ROUTING_GROUP,))
+    mark_cached(service, model.get("uri") or "", caches)
+
+
+def set_llm_defaults(spec: Object) -> None:
+    """Fills in a spec that is in order but for what the schema cannot know; raises `DecodeError` for a URI.
+
+    The name of the model is left out: a configuration that the service refers to may have it.
+    """
+    model = spec["model"] = spec.get("model") or {"uri": ""}
     _spell_uri(model, "spec.model")
     for index, adapter in enumerate(dig(model, "lora", "adapters") or ()):
         _spell_uri(adapter, f"spec.model.lora.adapters[{index}]")
-    group = dig(spec, "router", "route", "group")
-    mark(service, "labels", {ROUTING_GROUP: group} if group is not None else {}, instead_of=(ROUTING_GROUP,))
     for path in _PODS:
         pod = dig(spec, *path)
         if isinstance(pod, dict) and pod.get("containers") is None:
             pod["containers"] = []
-    mark_cached(service, model.get("uri") or "", caches)
 
 
 def _spell_uri(model: Object, path: str) -> None:

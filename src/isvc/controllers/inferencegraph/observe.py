@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from isvc.api import InferenceService
 from isvc.api.completion import read, read_other
-from isvc.api.frameworks import with_model
+from isvc.api.defaults.inferenceservice import default_stored
 from isvc.api.inferencegraph import InferenceGraph, InferenceGraphSpec
 from isvc.api.modes import DeploymentMode, mode_of
 from isvc.api.resources import (
@@ -70,7 +70,7 @@ class Observer:
         raw, graph = read(InferenceGraph, raw)
         found = {name: reader.get(INFERENCE_SERVICES, name, namespace) for name in service_names(graph.spec)}
         services = {
-            name: read_other(InferenceService, with_model(service))
+            name: read_other(InferenceService, default_stored(service))
             for name, service in found.items()
             if service is not None
         }

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
 from isvc.api.completion import read
-from isvc.api.frameworks import with_model
+from isvc.api.defaults.inferenceservice import default_stored
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,
@@ -47,7 +47,7 @@ class Observer:
 
     def observe(self, raw: Object, answers: Answers, now: str) -> Observed:
         reader, key, config = self._reader, Key.of(raw), self._configuration.required()
-        raw, service = read(InferenceService, with_model(raw))
+        raw, service = read(InferenceService, default_stored(raw))
         served = frozenset(resource for resource in CHILDREN & OPTIONAL if reader.serves(resource))
         reported = (DEPLOYMENTS, KNATIVE_SERVICES, *INGRESS_KINDS)
         live = {

@@ -9,6 +9,7 @@ from typing import Final
 from weakref import WeakSet
 
 from isvc.api.annotations import is_stopped
+from isvc.api.defaults.llm import set_llm_defaults
 from isvc.api.llm.v1alpha2 import LLMInferenceService
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS
 from isvc.controllers.llmisvc.observed import Combination, Merged, Observed
@@ -19,7 +20,7 @@ from isvc.controllers.llmisvc.router.observe import observe_network
 from isvc.engine.needs import Answers, ServerVersion, Stored
 from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.errors import ApiError, BadRequest, Invalid
-from isvc.kube.objects import Key, Object, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, deep_copy, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
@@ -149,8 +150,10 @@ class Observer:
         known = self._merges.get(key)
         if known is not None and known[0] == self._ingredients(raw, settings, known[1], sources):
             return known[1]
-        LLMInferenceService.decode({"metadata": raw["metadata"], "spec": raw.get("spec") or {}})
-        merged = combine(raw, settings, sources)
+        spec: Object = deep_copy(raw.get("spec") or {})
+        LLMInferenceService.decode({"metadata": raw["metadata"], "spec": spec})
+        set_llm_defaults(spec)  # it may have been stored past the webhook
+        merged = combine({**raw, "spec": spec}, settings, sources)
         self._merges[key] = self._ingredients(raw, settings, merged, sources), merged
         if len(self._merges) > _MERGES_KEPT:
             self._merges.popitem(last=False)

@@ -79,8 +79,7 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
     own = {**own, "model": own.get("model") or {}}
     referred = [_find(ref["name"], raw, sources) for ref in own.get("baseRefs") or ()]
     outline = decode(LLMInferenceServiceSpec, merge_specs(own, *(config.get("spec") or {} for config in referred)))
-    if name := outline.model.name:
-        own = {**own, "model": {**own["model"], "name": name}}
+    own = {**own, "model": {**own["model"], "name": outline.model.name or name_of(raw)}}
     pinned = pins(raw.get("status") or {}, sources)
     chosen = [_find(name, raw, sources) for name in _preset_names_of(outline, pinned, sources)]
     merged = lay_over(_merge(*(orjson.dumps(config.get("spec") or {}) for config in (*chosen, *referred))), own)

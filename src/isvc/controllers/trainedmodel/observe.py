@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from isvc.api import InferenceService
 from isvc.api.completion import read, read_other
-from isvc.api.frameworks import with_model
+from isvc.api.defaults.inferenceservice import default_stored
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.api.trainedmodel import TrainedModel
 from isvc.engine import kind as engine
@@ -42,7 +42,7 @@ def observe(reader: Reader, raw: Object, answers: Answers, now: str) -> Observed
     return Observed(
         raw=raw,
         model=model,
-        service=None if service is None else read_other(InferenceService, with_model(service)),
+        service=None if service is None else read_other(InferenceService, default_stored(service)),
         is_service_ready=service is not None and is_ready(service),
         siblings=tuple(map(TrainedModel.decode, reader.list(TRAINED_MODELS, namespace))),
         answers=answers,
