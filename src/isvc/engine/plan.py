@@ -133,7 +133,8 @@ class Plan:
     `stop`        why there is not all of it
     `suspended`   whether it is not to be applied, though it could be
     `pause`       seconds to wait before it is applied, from when such a plan is first made
-    `references`  what else it depends on, there or not: a change of these brings the object back. None: not known
+    `references`  what else it depends on, there or not: a change of these brings the object back. None: not known,
+                  a change of anything that may be referred to does
     """
 
     parts: tuple[Part, ...] = ()

@@ -88,10 +88,11 @@ class Reconciler(Generic[O, P]):
         kind, key, answers = self.kind, Key.of(raw), self._gatherer.answers()
         if pause := self._pauses.left(key, LOOK):
             return Result(requeue_after=pause)
+        self.dependents.begin(key)
         observed = await self._gatherer.observe(kind, raw, answers)
         if (claimed := await self._claim(raw, observed)) is not raw:
             raw, observed = claimed, replace(observed, raw=claimed)
-        planned, outcome = await self._gatherer.plan(kind, observed, answers), Outcome()
+        planned, outcome = await self._plan(key, observed, answers), Outcome()
         if planned.stop is not None:
             log.info("%s waits: %s", key, planned.stop.message)
         if pause := self._pauses.wait(key, APPLY, planned.pause):
@@ -100,13 +101,18 @@ class Reconciler(Generic[O, P]):
             outcome = await self._apply(raw, planned, outcome)
             if not later or not outcome.has_created or outcome.refusal:
                 break
+            self.dependents.begin(key)
             observed = await self._gatherer.observe(kind, raw, answers)
-            planned = await self._gatherer.plan(kind, observed, answers)
-        if planned.references is not None:
-            self.dependents.record(key, planned.references)
+            planned = await self._plan(key, observed, answers)
         return Report(raw, _look_again(kind.fold(observed, planned, outcome), outcome))
 
     # -- steps ------------------------------------------------------------------------------------------------------
+
+    async def _plan(self, key: Key, observed: O, answers: Answers) -> P:
+        planned = await self._gatherer.plan(self.kind, observed, answers)
+        if planned.references is not None:
+            self.dependents.record(key, planned.references)
+        return planned
 
     async def _claim(self, raw: Object, observed: O) -> Object:
         """Returns the object with its finalizer, and with what else it has to carry."""

@@ -14,7 +14,7 @@ from isvc.programs.options import Options
 
 POD = {"resources": {"requests": {"cpu": "1"}}, "image": "server:1"}
 PREDICTOR = {"containers": [{"name": "mine", **POD}]}
-CASES = {
+CASES: dict[str, tuple[Resource, Object]] = {
     "an LLM without a name": (LLM_INFERENCE_SERVICES, {"model": {"uri": "pvc://claim/m"}, "router": {"route": {}}}),
     "an LLM with a pod without containers": (
         LLM_INFERENCE_SERVICES,

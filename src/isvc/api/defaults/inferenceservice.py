@@ -67,23 +67,25 @@ def _default_component(name: str, component: Object) -> Object:
     containers = component.get("containers")
     if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict):
         return component
+    if component.get("model") is not None or component.get("art") is not None:
+        return component  # containers beside the server's
     if containers[0].get("name") == CONTAINER or not _names_container(name, containers):
         return component
     return {**component, "containers": [{**containers[0], "name": CONTAINER}, *containers[1:]]}
 
 
 def _with_protocol(predictor: Object) -> Object:
-    """The predictor; where its model's format has a protocol of its own and `model` names none, with that."""
+    """Returns the predictor; where its model's format has a protocol of its own and `model` names none, with that."""
     model = predictor.get("model")
     model_format = model.get("modelFormat") if isinstance(model, dict) else None
-    name = model_format.get("name") if isinstance(model_format, dict) else None
+    name = str(model_format.get("name")) if isinstance(model_format, dict) else ""
     if model is None or name not in FORMAT_PROTOCOLS or model.get("protocolVersion") is not None:
         return predictor
     return {**predictor, "model": {**model, "protocolVersion": FORMAT_PROTOCOLS[name].value}}
 
 
 def _names_container(component: str, containers: list[Object]) -> bool:
-    """Whether the first container is the server, whatever it is called."""
+    """Returns whether the first container is the server, whatever it is called."""
     return component != "predictor" or len(containers) == 1 or not containers[0].get("name")
 
 

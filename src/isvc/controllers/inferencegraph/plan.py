@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from isvc.api.annotations import GRAPH_LABEL, is_stopped
 from isvc.api.components import ComponentExtensionSpec
 from isvc.api.inferencegraph import STEP_POLICIES, InvalidPolicies, StepPolicy, read_policies
 from isvc.api.modes import DeploymentMode
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, SERVING_RUNTIMES
 from isvc.controllers.inferencegraph.observe import Observed
 from isvc.controllers.inferencegraph.resolve import Resolved, resolve
 from isvc.controllers.inferencegraph.router import pod_spec
-from isvc.engine.plan import Child, Part, Plan, Retire, Stop, Want
-from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, labels_of, name_of, namespace_of, without
+from isvc.engine.plan import Child, Part, Plan, Reference, Retire, Stop, Want
+from isvc.kube.objects import LAST_APPLIED, Key, Object, annotations_of, labels_of, name_of, namespace_of, without
 from isvc.kube.readiness import READY
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
 from isvc.serving import knative
@@ -35,6 +37,18 @@ CHILDREN: Final = _STANDARD_KINDS | _KNATIVE_KINDS
 
 
 def plan(observed: Observed) -> Plan:
+    return replace(_plan(observed), references=_references(observed))
+
+
+def _references(observed: Observed) -> frozenset[Reference]:
+    """Returns the runtimes that services of the graph name, in their namespace or the cluster's."""
+    models = (service.spec.predictor.model for service in observed.services.values())
+    names = [model.runtime for model in models if model is not None and model.runtime]
+    local = {(SERVING_RUNTIMES, Key(observed.namespace, name)) for name in names}
+    return frozenset(local | {(CLUSTER_SERVING_RUNTIMES, Key("", name)) for name in names})
+
+
+def _plan(observed: Observed) -> Plan:
     """Returns the router in the graph's mode; whatever ran it in another mode goes."""
     kinds, others = _STANDARD_KINDS, _KNATIVE_KINDS
     if observed.mode is not DeploymentMode.STANDARD:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from isvc.api.codec import DecodeError
 from isvc.api.inferencegraph import InferenceGraph
@@ -11,11 +12,12 @@ from isvc.controllers.inferencegraph.kind import make_kind
 from isvc.controllers.inferencegraph.resolve import service_names
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, namespace_of
-from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES, Resource
+from isvc.serving.config.current import settings_changed
 from isvc.serving.environment import Environment
 from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
 
 BY_SERVICE = "graphs by service"
@@ -32,9 +34,24 @@ def controller(context: Context, environment: Environment) -> Controller:
         graphs = cache.keys(INFERENCE_GRAPHS, BY_SERVICE, str(Key.of(after or before or {})))
         return graphs if graphs and _relevant_state(before) != _relevant_state(after) else ()
 
+    def dependents_on(resource: Resource) -> Mapper:
+        return lambda obj: reconciler.dependents.of(resource, Key.of(obj))
+
     watches = (
         Watch(INFERENCE_GRAPHS, optional=True),
         Watch(INFERENCE_SERVICES, on_change=graphs_of),
+        Watch(SERVING_RUNTIMES, to=dependents_on(SERVING_RUNTIMES), when=spec_changed),
+        Watch(
+            CLUSTER_SERVING_RUNTIMES,
+            to=dependents_on(CLUSTER_SERVING_RUNTIMES),
+            when=spec_changed,
+            optional=True,
+        ),
+        Watch(
+            CONFIG_MAPS,
+            to=lambda _: cache.all_keys(INFERENCE_GRAPHS),
+            when=partial(settings_changed, environment.system_namespace),
+        ),
         Watch(DEPLOYMENTS, to=owner),
         Watch(SERVICES, to=owner),
         Watch(KNATIVE_SERVICES, to=owner, optional=True),

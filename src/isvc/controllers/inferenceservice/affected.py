@@ -1,4 +1,4 @@
-"""Which services to reconcile when something shared changes: a runtime, a storage container or the configuration."""
+"""Which services to reconcile when the configuration changes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Final
 
 from isvc.api.annotations import AUTOSCALER_CLASS
 from isvc.api.resources import INFERENCE_SERVICES
-from isvc.kube.objects import Key, Object, annotations_of, dig, name_of, namespace_of
+from isvc.kube.objects import Key, Object, annotations_of, dig, name_of
 from isvc.serving.config import CONFIG_MAP, Config
 from isvc.toolkit.cache import Reader
 
-_RUNTIME_FAILURES: Final = ("NoSupportingRuntime", "RuntimeDisabled", "RuntimeNotRecognized", "InvalidPredictorSpec")
 _KINDS: Final = ("predictor", "transformer", "explainer")
 
 
@@ -19,28 +18,6 @@ class Affected:
     def __init__(self, reader: Reader, configuration: Callable[[], Config | None]) -> None:
         self._reader = reader
         self._configuration = configuration
-
-    def by_runtime(self, runtime: Object) -> Iterable[Key]:
-        """Yields those that use the runtime, and those that found none and may find this one."""
-        name, namespace = name_of(runtime), namespace_of(runtime)
-        field = "servingRuntimeName" if namespace else "clusterServingRuntimeName"
-        for key, service in self._services(namespace):
-            status = service.get("status") or {}
-            if status.get(field) == name or _waits_for_runtime(status):
-                yield key
-
-    def by_lost_runtime(self, runtime: Object) -> Iterable[Key]:
-        """Yields those that were refused, which may now be refused for another reason."""
-        for key, service in self._services(namespace_of(runtime)):
-            if _waits_for_runtime(service.get("status") or {}):
-                yield key
-
-    def by_storage(self, container: Object) -> Iterable[Key]:
-        """Yields those that have not been deployed completely, perhaps for want of this container."""
-        for key, service in self._services():
-            conditions = dig(service, "status", "conditions") or ()
-            if not any(condition.get("type") == "Stopped" for condition in conditions):
-                yield key
 
     def by_settings(self, before: Object | None, after: Object | None) -> Iterable[Key]:
         """Yields those that a changed ConfigMap of the system namespace concerns: a CA bundle concerns all services."""
@@ -50,9 +27,9 @@ class Affected:
         elif concerned:
             yield from (key for key, service in self._services() if any(concerns(service) for concerns in concerned))
 
-    def _services(self, namespace: str = "") -> Iterator[tuple[Key, Object]]:
+    def _services(self) -> Iterator[tuple[Key, Object]]:
         """Yields one after the other: all of them decoded at once would take six times the memory of the cache."""
-        for key in self._reader.all_keys(INFERENCE_SERVICES, namespace):
+        for key in self._reader.all_keys(INFERENCE_SERVICES):
             if (service := self._reader.get(INFERENCE_SERVICES, key.name, key.namespace)) is not None:
                 yield key, service
 
@@ -64,12 +41,6 @@ class Affected:
         config = self._configuration()
         is_bundle = config is not None and config.storage_initializer.ca_bundle_config_map_name == name
         return frozenset({"storageInitializer"}) if changed and is_bundle else frozenset()
-
-
-def _waits_for_runtime(status: Object) -> bool:
-    model = status.get("modelStatus") or {}
-    refused = model.get("transitionStatus") == "InvalidSpec"
-    return refused and dig(model, "lastFailureInfo", "reason") in _RUNTIME_FAILURES
 
 
 def _any(service: Object) -> bool:

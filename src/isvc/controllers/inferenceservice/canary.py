@@ -62,7 +62,7 @@ def _canary(
     deployed = workload.deploy(observed, "predictor", component)
     live = observed.live.get((DEPLOYMENTS, component.name)) or {}
     ready = bool(dig(live, "status", "availableReplicas"))
-    return Canary(name, canary.traffic_percent, replicas, deployed, ready)
+    return Canary(name, canary.traffic_percent, replicas, deployed, ready, variant.runtime)
 
 
 def _replicas(canary: CanarySpec, stable: PredictorSpec) -> int:

@@ -6,17 +6,11 @@ from collections.abc import Iterator
 
 from isvc.api import InferenceService
 from isvc.api.annotations import FINALIZER
-from isvc.api.resources import (
-    CLUSTER_SERVING_RUNTIMES,
-    CLUSTER_STORAGE_CONTAINERS,
-    INFERENCE_SERVICES,
-    SERVING_RUNTIMES,
-    TRAINED_MODELS,
-)
+from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.controllers.inferenceservice.builders import CHILDREN
 from isvc.controllers.inferenceservice.observe import Observer
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.plan import plan
+from isvc.controllers.inferenceservice.plan import plan, runtime_reference
 from isvc.controllers.inferenceservice.planned import Planned
 from isvc.controllers.inferenceservice.status.edit import CONDITIONS, PREDICTOR_READY
 from isvc.controllers.inferenceservice.status.report import fold, report_readiness
@@ -56,10 +50,8 @@ def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Planne
 
 def _sources(observed: Observed, planned: Planned) -> Iterator[Reference]:
     """Yields the runtime, and what downloads models."""
-    if planned.runtime is not None and planned.runtime.cluster:
-        yield CLUSTER_SERVING_RUNTIMES, Key("", planned.runtime.name)
-    elif planned.runtime is not None:
-        yield SERVING_RUNTIMES, Key(observed.namespace, planned.runtime.name)
+    if planned.runtime is not None:
+        yield runtime_reference(planned.runtime, observed.namespace)
     for container in observed.storage_containers:
         yield CLUSTER_STORAGE_CONTAINERS, Key.of(container)
 

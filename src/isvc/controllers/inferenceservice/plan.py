@@ -10,6 +10,7 @@ from typing import Final
 
 from isvc.api.annotations import asks_to_stop
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, SERVING_RUNTIMES
 from isvc.controllers.inferenceservice.builders import CHILDREN, Builders, builders_of
 from isvc.controllers.inferenceservice.canary import canaries_of, with_fewer_replicas
 from isvc.controllers.inferenceservice.components import explainer, predictor, transformer
@@ -32,9 +33,10 @@ from isvc.controllers.inferenceservice.planned import (
     stop_at,
 )
 from isvc.controllers.inferenceservice.status.edit import Readiness, StatusEdit
-from isvc.engine.plan import Child, Hold, Part, Retire, Want
+from isvc.engine.dependents import any_of
+from isvc.engine.plan import Child, Hold, Part, Reference, Retire, Want
 from isvc.engine.policies import CREATE_ONLY
-from isvc.kube.objects import Object, dig, labels_of
+from isvc.kube.objects import Key, Object, dig, labels_of
 from isvc.kube.patch import PatchError
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import names
@@ -76,8 +78,14 @@ def plan(observed: Observed) -> Planned:
     return draft.finish()
 
 
+def runtime_reference(runtime: Runtime, namespace: str) -> Reference:
+    if runtime.cluster:
+        return CLUSTER_SERVING_RUNTIMES, Key("", runtime.name)
+    return SERVING_RUNTIMES, Key(namespace, runtime.name)
+
+
 def _held(observed: Observed, stop: ServiceStop) -> Planned:
-    return Planned((Part(stop.part, stop.hold, CHILDREN),), stop, service=observed.raw)
+    return Planned((Part(stop.part, stop.hold, CHILDREN),), stop, references=frozenset(), service=observed.raw)
 
 
 def _model_mesh() -> ServiceStop:
@@ -190,6 +198,7 @@ class _Draft:
             self.stop,
             self.observed.is_pinned,
             self._pause(),
+            self._references(),
             service=self.service,
             runtime=self.runtime,
             deployed=self.deployed,
@@ -200,6 +209,17 @@ class _Draft:
         """What was missing is often applied together with further edits; they are taken together."""
         refused = dig(self.observed.status, "modelStatus", "transitionStatus") == "InvalidSpec"
         return RECOVERY if refused and self.stop is None else 0.0
+
+    def _references(self) -> frozenset[Reference]:
+        """Returns the runtimes that are used, and whatever may let a plan go on that has stopped."""
+        namespace, models = self.observed.namespace, self.observed.service.spec
+        runtimes = [each for each in (self.runtime, *(canary.runtime for canary in self.canaries)) if each is not None]
+        found = {runtime_reference(runtime, namespace) for runtime in runtimes}
+        if self.stop is not None:
+            found |= {any_of(SERVING_RUNTIMES, namespace), any_of(CLUSTER_SERVING_RUNTIMES)}
+        if self.stop is not None or any(each and each.storage_uris for each in (models.predictor, models.transformer)):
+            found.add(any_of(CLUSTER_STORAGE_CONTAINERS))
+        return frozenset(found)
 
     def finish(self) -> Planned:
         """What could not be planned is held, so that nothing of its kinds goes.

@@ -73,6 +73,7 @@ class Canary:
     replicas: int
     deployed: Deployed
     ready: bool
+    runtime: Runtime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,16 @@ from isvc.controllers.inferenceservice.affected import Affected
 from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
 from isvc.controllers.inferenceservice.kind import make_kind
 from isvc.controllers.inferenceservice.observe import SERVICE_INDEX
+from isvc.engine.dependents import Dependents
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
-from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES, Resource
 from isvc.serving.annotations import SERVICE
 from isvc.serving.config.current import Configuration
 from isvc.serving.environment import Environment
 from isvc.serving.thirdparty import KNATIVE_SERVICES, OPENTELEMETRY_COLLECTORS, OPTIONAL, SCALED_OBJECTS
-from isvc.toolkit.cache import Memory
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, owner_of, spec_changed
+from isvc.toolkit.controller import ChangeMapper, Controller, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
 
 WORKERS: Final = 192  # most of them wait for the API server
@@ -33,11 +33,11 @@ WORKERS: Final = 192  # most of them wait for the API server
 
 def controller(context: Context, environment: Environment) -> Controller:
     reconciler = Reconciler(make_kind(context.cache, environment), context)
-    watches = _watches(context.cache, Configuration(context.cache, environment.system_namespace))
+    affected = Affected(context.cache, Configuration(context.cache, environment.system_namespace).in_force)
     return Controller(
         "inferenceservice",
         reconciler.reconcile,
-        watches,
+        _watches(affected, reconciler.dependents),
         workers=WORKERS,
         reads=reads(environment),
         ignore_own_writes_for=INFERENCE_SERVICES,
@@ -55,9 +55,20 @@ def reads(environment: Environment) -> tuple[Read, ...]:
     )
 
 
-def _watches(cache: Memory, configuration: Configuration) -> Sequence[Watch]:
+def _watches(affected: Affected, dependents: Dependents) -> Sequence[Watch]:
     owner = owner_of(INFERENCE_SERVICES)
-    affected = Affected(cache, configuration.in_force)
+    shared = (SERVING_RUNTIMES, CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS)
+
+    def dependents_on(resource: Resource) -> ChangeMapper:
+        """Returns what finds those that use an object or look for one; users of one that is gone run on."""
+
+        def changed(before: Object | None, after: Object | None) -> Iterable[Key]:
+            if after is None:
+                return dependents.of_any(resource, namespace_of(before or {}))
+            return dependents.of(resource, Key.of(after)) if spec_changed(before, after) else ()
+
+        return changed
+
     return (
         Watch(INFERENCE_SERVICES),
         Watch(DEPLOYMENTS, to=owner),
@@ -67,22 +78,9 @@ def _watches(cache: Memory, configuration: Configuration) -> Sequence[Watch]:
         Watch(SCALED_OBJECTS, to=owner, when=spec_changed, optional=True),
         Watch(OPENTELEMETRY_COLLECTORS, to=owner, optional=True),
         Watch(PODS, to=_service_keys_of_pod, when=_model_progressed),
-        Watch(SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed),
-        Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_runtime, when=_runtime_changed, optional=True),
-        Watch(SERVING_RUNTIMES, to=affected.by_lost_runtime, when=_is_gone),
-        Watch(CLUSTER_SERVING_RUNTIMES, to=affected.by_lost_runtime, when=_is_gone, optional=True),
-        Watch(CLUSTER_STORAGE_CONTAINERS, to=affected.by_storage, when=spec_changed, optional=True),
+        *(Watch(kind, on_change=dependents_on(kind), optional=not kind.namespaced) for kind in shared),
         Watch(CONFIG_MAPS, on_change=affected.by_settings),
     )
-
-
-def _runtime_changed(before: Object | None, after: Object | None) -> bool:
-    """A new runtime may be what somebody waits for; one that goes is still what its users run with."""
-    return after is not None and spec_changed(before, after)
-
-
-def _is_gone(before: Object | None, after: Object | None) -> bool:
-    return after is None
 
 
 def _model_progressed(before: Object | None, after: Object | None) -> bool:

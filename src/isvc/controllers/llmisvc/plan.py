@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS
 from isvc.controllers.llmisvc import router, scheduler, workload
 from isvc.controllers.llmisvc.area import Area
 from isvc.controllers.llmisvc.observed import Combination, Observed
@@ -16,6 +17,7 @@ from isvc.controllers.llmisvc.router.plan import Router
 from isvc.controllers.llmisvc.status.conditions import PRESETS_COMBINED
 from isvc.controllers.llmisvc.workload.plan import Workload
 from isvc.engine.plan import Hold, Part, Plan, Reference, Retire, Stop, Want
+from isvc.kube.objects import Key
 from isvc.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -106,5 +108,9 @@ def _hold_all(combination: Combination) -> Planned:
 
 
 def _references(observed: Observed) -> frozenset[Reference]:
-    config_map = observed.merged.scheduler_config_map
-    return observed.network.references | ({(CONFIG_MAPS, config_map)} if config_map else set())
+    """Returns what else is looked for. Configurations that the status has already lead to the service by an index."""
+    config_map, places = observed.merged.scheduler_config_map, (observed.namespace, observed.system_namespace)
+    reported = {each.get("name") for each in observed.status.get("appliedConfigs") or ()}
+    new = [each.name for each in observed.merged.applied if each.name not in reported]
+    configs = {(LLM_INFERENCE_SERVICE_CONFIGS, Key(place, name)) for name in new for place in places}
+    return observed.network.references | configs | ({(CONFIG_MAPS, config_map)} if config_map else set())

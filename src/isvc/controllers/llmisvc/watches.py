@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
@@ -20,7 +21,7 @@ from isvc.controllers.llmisvc.router.observe import (
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, users_of
 from isvc.engine.dependents import Dependents
 from isvc.engine.reconciler import Reconciler
-from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
@@ -36,7 +37,7 @@ from isvc.kube.resource import (
     SERVICES,
     Resource,
 )
-from isvc.serving.config import CONFIG_MAP
+from isvc.serving.config.current import settings_changed
 from isvc.serving.environment import Environment
 from isvc.serving.llm.labels import LLM, PART_OF
 from isvc.serving.thirdparty import (
@@ -128,11 +129,6 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
     def everybody(_: Object) -> Iterable[Key]:
         return cache.all_keys(LLM_INFERENCE_SERVICES)
 
-    def is_configuration(before: Object | None, after: Object | None) -> bool:
-        obj = after or before or {}
-        is_ours = (namespace_of(obj), name_of(obj)) == (system_namespace, CONFIG_MAP)
-        return is_ours and (before or {}).get("data") != (after or {}).get("data")
-
     owned = (DEPLOYMENTS, SERVICES, SECRETS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, HORIZONTAL_POD_AUTOSCALERS)
     owned_if_there = (LEADER_WORKER_SETS, SCALED_OBJECTS, RESOURCE_CLAIM_TEMPLATES)
     shared = (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2)
@@ -141,13 +137,14 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
         Watch(LLM_INFERENCE_SERVICES, to=members, when=_traffic_changed),
         Watch(LLM_INFERENCE_SERVICES, to=namesakes, when=_models_changed),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=users, when=spec_changed),
+        Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=dependents(LLM_INFERENCE_SERVICE_CONFIGS), when=spec_changed),
         *(Watch(resource, to=owner, delay=TOGETHER) for resource in owned),
         *(Watch(resource, to=owner, optional=True, delay=TOGETHER) for resource in (*owned_if_there, *shared)),
         *(Watch(resource, to=dependents(resource), optional=True) for resource in (*shared, GATEWAYS, GATEWAY_CLASSES)),
         Watch(SERVICES, to=dependents(SERVICES)),
         Watch(SERVICES, to=behind_gateway),
         Watch(CONFIG_MAPS, to=dependents(CONFIG_MAPS)),
-        Watch(CONFIG_MAPS, to=everybody, when=is_configuration),
+        Watch(CONFIG_MAPS, to=everybody, when=partial(settings_changed, system_namespace)),
         Watch(SERVICE_ACCOUNTS, to=neighbours, when=_account_changed),
         Watch(PODS, to=service_of_pod, when=_pod_changed),
     )

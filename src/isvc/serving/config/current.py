@@ -10,12 +10,18 @@ from typing import Final
 
 from isvc.engine.kind import Wait
 from isvc.kube.errors import InternalError
-from isvc.kube.objects import resource_version_of
+from isvc.kube.objects import Key, Object, resource_version_of
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving.config.configmap import CONFIG_MAP, Config, ConfigError
 from isvc.toolkit.cache import Reader
 
 RETRY: Final = 5.0
+
+
+def settings_changed(namespace: str, before: Object | None, after: Object | None) -> bool:
+    """Returns whether two editions of a ConfigMap are of the configuration, and say different things."""
+    is_ours = Key.of(after or before or {}) == Key(namespace, CONFIG_MAP)
+    return is_ours and (before or {}).get("data") != (after or {}).get("data")
 
 
 class LastValid:

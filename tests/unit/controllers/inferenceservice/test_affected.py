@@ -18,22 +18,6 @@ def holding(*services: dict[str, Any]) -> MemoryReader:
     return MemoryReader((INFERENCE_SERVICES, each) for each in services)
 
 
-def service(name: str, **status: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "ns"}, "status": status}
-
-
-REFUSED = {"transitionStatus": "InvalidSpec", "lastFailureInfo": {"reason": "RuntimeDisabled"}}
-RUNTIME = {"metadata": {"name": "server", "namespace": "ns"}}
-
-
-@pytest.mark.parametrize(("gone", "concerned"), [(True, ["refused"]), (False, ["refused", "runs"])])
-def test_a_runtime_that_goes_concerns_only_those_it_did_not_serve(gone: bool, concerned: list[str]) -> None:
-    cache = holding(service("runs", servingRuntimeName="server"), service("refused", modelStatus=REFUSED))
-    affected = Affected(cache, lambda: None)
-    keys = affected.by_lost_runtime(RUNTIME) if gone else affected.by_runtime(RUNTIME)
-    assert list(keys) == [Key("ns", name) for name in concerned]
-
-
 EXPLAINED = {"metadata": {"name": "explained", "namespace": "ns"}, "spec": {"explainer": {"art": {}}}}
 PLAIN = {"metadata": {"name": "plain", "namespace": "ns"}, "spec": {"predictor": {}}}
 
