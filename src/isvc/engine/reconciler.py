@@ -54,6 +54,7 @@ class Reconciler(Generic[O, P]):
         self._gatherer = Gatherer(context.client, context.clock)
         self._commit = Commit(context.client, context.cache)
         self._pauses = Pauses(context.clock)
+        self._awaited = ""
         recorder = context.recorder.for_component(kind.event_source) if kind.event_source else context.recorder
         self._reporter = Reporter(kind, self._commit, recorder, self._pauses)
 
@@ -67,13 +68,16 @@ class Reconciler(Generic[O, P]):
         except (ApiError, ClusterError):
             raise
         except Wait as wait:
-            log.error("%s waits: %s", key, wait)
+            if str(wait) != self._awaited:  # all objects wait for the same: one line says it
+                log.error("no %s can be reconciled yet: %s", self.kind.resource.kind, wait)
+                self._awaited = str(wait)
             return Result(requeue_after=wait.seconds)
         except DecodeError as error:
             report = self._report_problem(raw, FALSE, "InvalidSpec", str(error))
         except Exception as error:
             await self._report_bug(key, error)
             raise
+        self._awaited = ""
         if not isinstance(report, Report):
             return report
         result = await self._reporter.publish(*report)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
+from isvc.programs.configuration import watch_configuration
 from isvc.programs.options import Options
 from isvc.programs.registration import Webhook, WebhookContext, reads, routes, targets
 from isvc.programs.tls import protection, restrict, webhook_certificates
@@ -57,6 +58,7 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
     recorder = Recorder(client, program.event_source, clock, on_drop=metrics.event_dropped)
     context = Context(client, cache, recorder, clock)
     controllers = [make(context, options.environment) for make in program.controllers]
+    watch_configuration(cache, metrics, options.system_namespace)
     cache.declare("webhooks", *reads(program.webhooks, options.system_namespace))
     cert_dir, certificates = webhook_certificates(
         client,

@@ -68,6 +68,9 @@ class Metrics:
         )
         self.requests = counter("rest_client_requests_total", "API requests.", "code", "method", "host")
         self.events_dropped = counter("isvc_events_dropped_total", "Kubernetes events that were not written.", "reason")
+        self.configuration_valid = gauge(
+            "isvc_configuration_valid", "1 while the ConfigMap inferenceservice-config can be read, 0 while it cannot."
+        )
         self.leading = gauge("leader_election_master_status", "1 on the leader.", "name")
 
     def answered(self, path: str, code: int, seconds: float) -> None:

@@ -271,3 +271,15 @@ async def test_what_an_api_server_says_is_no_bug(case: Case) -> None:
         await world.reconcile()
     assert world.condition.get("reason") != "InternalError"
     assert not world.events
+
+
+@pytest.mark.parametrize("case", [CASES["inferenceservice"], CASES["llmisvc"], CASES["inferencegraph"]])
+async def test_one_line_says_that_all_wait_for_a_configuration(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    world = World(case, case.spec)
+    [(_, config), *_] = AROUND
+    world.objects.put(CONFIG_MAPS, {**config, "data": {"deploy": "{"}})
+    for _ in range(3):
+        result = await world.reconcile()
+        assert result.requeue_after
+    (line,) = caplog.messages
+    assert "deploy is not JSON" in line

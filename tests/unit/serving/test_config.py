@@ -7,6 +7,7 @@ import pytest
 
 from isvc.api.modes import DeploymentMode
 from isvc.serving.config import Config, ConfigError
+from isvc.serving.config.configmap import unknown_keys
 from isvc.serving.config.current import LastValid
 
 INGRESS = {"ingressGateway": "knative-serving/knative-ingress-gateway"}
@@ -55,6 +56,35 @@ def test_sections_are_read():
     assert config.logger.storage.service_account_name == "sa"
     assert config.router.headers == {"propagate": ("X-A",)}
     assert config.multi_node.gpu_resource_types[0] == "x.com/gpu"
+
+
+def test_keys_are_alike_in_capital_and_small_letters_as_in_go():
+    found = Config.parse(
+        {
+            "storageInitializer": '{"CaBundleConfigMapName": "bundle", "MEMORYREQUEST": "7Mi"}',
+            "credentials": '{"GCS": {"gcscredentialfilename": "key.json"}}',
+        }
+    )
+    assert found.storage_initializer.ca_bundle_config_map_name == "bundle"
+    assert found.storage_initializer.memory_request == "7Mi"
+    assert found.credentials.gcs.gcs_credential_file_name == "key.json"
+
+
+def test_sections_may_be_yaml():
+    text = "ingressGateway: ns/gate  # a comment\nadditionalIngressDomains:\n- a.com\n"
+    assert Config.parse({"ingress": text}).ingress.additional_ingress_domains == ("a.com",)
+    for broken in ("ingressGateway: [", "just words", "{'a"):
+        with pytest.raises(ConfigError, match="ingress is not JSON"):
+            Config.parse({"ingress": broken})
+
+
+def test_keys_that_nobody_knows_are_found_wherever_they_are():
+    sections = data(ingress={**INGRESS, "urlSchema": "https"}, credentials={"S3": {"s3Endpint": "x"}})
+    assert unknown_keys({**sections, "ingres": "{}", "_example": "docs"}) == [
+        "ingres",
+        "ingress.urlSchema",
+        "credentials.s3.s3Endpint",
+    ]
 
 
 @pytest.mark.parametrize(

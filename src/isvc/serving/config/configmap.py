@@ -5,10 +5,12 @@ A ConfigMap that cannot be parsed raises one `ConfigError` that names the sectio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.inspect import CollectionType, Field, StructType, Type, UnionType
 
 from isvc.api.codec import locate
 from isvc.serving.config.sections import (
@@ -37,6 +39,8 @@ from isvc.serving.config.sections import (
 CONFIG_MAP: Final = "inferenceservice-config"
 
 S = TypeVar("S", bound=Section)
+
+type_info = cache(msgspec.inspect.type_info)
 
 
 class ConfigError(ValueError):
@@ -102,22 +106,88 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 VARIANT_AUTOSCALER: Final = "autoscaling-wva-controller-config"
+_SECTION_NAMES: Final = {
+    "storage_initializer": "storageInitializer",
+    "metrics_aggregator": "metricsAggregator",
+    "local_model": "localModel",
+    "inference_service": "inferenceService",
+    "multi_node": "multiNode",
+    "opentelemetry_collector": "opentelemetryCollector",
+    "variant_autoscaler": VARIANT_AUTOSCALER,
+}
+_OTHERS: Final = ("_example",)
 
 
 def _section(data: Mapping[str, str], name: str, kind: type[S]) -> S:
     if name not in data:
         return kind()
     try:
-        section = msgspec.json.decode(data[name], type=kind)
+        section = msgspec.convert(_spelled(_read(name, data[name]), type_info(kind)), kind)
     except msgspec.ValidationError as error:
         key, problem = locate(error)
         raise ConfigError(name, key, problem.replace("Expected", "must be").replace("`", "")) from None
-    except msgspec.DecodeError as error:
-        raise ConfigError(name, "", f"is not JSON: {error}") from None
     for path, part in _parts(section, ""):
         if found := part.problem():
             raise ConfigError(name, path + found[0], found[1])
     return section
+
+
+def unknown_keys(data: Mapping[str, str]) -> list[str]:
+    """Returns the keys of a ConfigMap that can be parsed which say nothing to anybody, such as misspelled ones."""
+    sections = {info.encode_name: info.type for info in struct_fields(type_info(Config))}
+    known = {_SECTION_NAMES.get(name, name): found for name, found in sections.items()}
+    strange = [name for name in data if name not in known and name not in _OTHERS]
+    found = (_unknown(_read(name, text), known[name], f"{name}.") for name, text in data.items() if name in known)
+    return [*strange, *(key for keys in found for key in keys)]
+
+
+def _read(name: str, text: str) -> object:
+    """Returns the value of a section: JSON, or YAML as people write it."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        problem = f"is not JSON: {error}"
+    try:
+        value = msgspec.yaml.decode(text)
+    except (msgspec.DecodeError, ImportError):
+        raise ConfigError(name, "", problem) from None
+    if not isinstance(value, dict):
+        raise ConfigError(name, "", problem)
+    return value
+
+
+# -- keys -----------------------------------------------------------------------------------------------------------
+
+
+def _spelled(value: object, kind: Type) -> object:
+    """Returns the value with its keys as the type spells them: like Go's JSON, small and capital letters are alike."""
+    if isinstance(value, list) and isinstance(kind, CollectionType):
+        return [_spelled(each, kind.item_type) for each in value]
+    if not isinstance(value, dict):
+        return value
+    spellings = {info.encode_name.casefold(): info for info in struct_fields(kind)}
+    spelled = {}
+    for key, each in value.items():
+        info = spellings.get(str(key).casefold())
+        spelled[info.encode_name if info else key] = _spelled(each, info.type) if info else each
+    return spelled
+
+
+def _unknown(value: object, kind: Type, path: str) -> Iterator[str]:
+    if not isinstance(value, dict) or not (known := struct_fields(kind)):
+        return
+    spellings = {info.encode_name.casefold(): info for info in known}
+    for key, each in value.items():
+        if info := spellings.get(str(key).casefold()):
+            yield from _unknown(each, info.type, f"{path}{info.encode_name}.")
+        else:
+            yield f"{path}{key}"
+
+
+def struct_fields(kind: Type) -> tuple[Field, ...]:
+    """Returns the fields of a struct, or of the one that may be missing; none for anything else."""
+    kinds = kind.types if isinstance(kind, UnionType) else (kind,)
+    return next((each.fields for each in kinds if isinstance(each, StructType)), ())
 
 
 def _parts(section: Section, path: str) -> list[tuple[str, Section]]:

@@ -62,6 +62,16 @@ def conversion(handler: ConversionHandler) -> Route:
     return Conversion(handler)
 
 
+class FailedReview(Response):
+    """A review that could not be decided. HTTP calls it 200; metrics count it by the code that the user gets."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, body: bytes, code: int) -> None:
+        super().__init__(body)
+        self.code = code
+
+
 class WebhookMeter(Protocol):
     def answered(self, path: str, code: int, seconds: float) -> None: ...
 
@@ -127,7 +137,8 @@ class WebhookServer(Handler[Request]):
 
     def _measure(self, reply: Response, path: str, started: float) -> Response:
         if self.meter is not None:
-            self.meter.answered(path, reply.status, time.perf_counter() - started)
+            code = reply.code if isinstance(reply, FailedReview) else reply.status
+            self.meter.answered(path, code, time.perf_counter() - started)
         return reply
 
     async def _measure_later(self, reply: Awaitable[Response], path: str, started: float) -> Response:
@@ -187,7 +198,7 @@ def _refusal_of(error: Exception, path: str, review: Any, route: Route) -> Respo
         return _error_response(ApiError(refusal.message, status=refusal.code))
     version = review.get("apiVersion")
     answer = admission.answer(version if version in admission.VERSIONS else admission.VERSIONS[0], uid, refusal)
-    return Response(orjson.dumps(answer))
+    return FailedReview(orjson.dumps(answer), refusal.code)
 
 
 def _error_response(error: ApiError) -> Response:
