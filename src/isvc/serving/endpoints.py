@@ -99,10 +99,11 @@ def is_multi_model(predictor: PredictorSpec) -> bool:
         variables = containers[0].get("env") or []
         return any(v.get("name") == "MULTI_MODEL_SERVER" and v.get("value") == "true" for v in variables)
     model = predictor.model
-    if model is not None and model.model_format.name == "huggingface":
+    if model is None:
+        return False  # there is no server at all
+    if model.model_format.name == "huggingface":
         return False  # it can fetch a model by its identifier, without storage
-    own = model is not None and (model.storage_uri is not None or model.storage is not None)
-    return not own and not predictor.storage_uris
+    return model.storage_uri is None and model.storage is None and not predictor.storage_uris
 
 
 def _containers(pod: Object) -> list[Object]:

@@ -66,6 +66,7 @@ def test_a_service_without_an_address_has_no_endpoint_yet():
         ({"model": {"modelFormat": {"name": "sklearn"}}, "storageUris": [{"uri": "gs://y"}]}, False),
         ({"containers": [{"env": [{"name": "MULTI_MODEL_SERVER", "value": "true"}]}]}, True),
         ({"containers": [{"image": "x"}]}, False),
+        ({}, False),
     ],
 )
 def test_an_empty_server_takes_trained_models(predictor, multi):
