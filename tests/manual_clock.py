@@ -23,6 +23,11 @@ class ManualClock:
         self._sleepers.append((self._elapsed + seconds, woken))
         await woken
 
+    @property
+    def sleepers(self) -> int:
+        """How many wait for it to be moved."""
+        return len(self._sleepers)
+
     def advance(self, seconds: float) -> None:
         self._elapsed += seconds
         due = [woken for at, woken in self._sleepers if at <= self._elapsed]

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from tests.manual_clock import ManualClock
 from tests.ports import free_port
 from tests.waiting import until
 
@@ -221,6 +222,34 @@ async def test_stopping_waits_for_reconciles_under_way(client, namespace, connec
         assert not task.done()
         release.set()
     assert finished == [Key(namespace, "one")]
+
+
+async def test_webhooks_answer_until_nobody_asks_any_more(client, namespace, connect):
+    own, clock = connect(), ManualClock()
+    election = Election(own, "drained", namespace)
+    stopped = []
+
+    class Answers:
+        async def start(self) -> None: ...
+
+        async def stop(self) -> None:
+            stopped.append(election.holds())
+
+    manager = Manager(own, Cache(own), services=[Answers()], election=election, shutdown_delay=10, clock=clock)
+
+    async def is_ready() -> bool:
+        return manager.ready and election.holds()
+
+    async def waits() -> bool:
+        return clock.sleepers > 0
+
+    async with running(manager) as task:
+        await until(is_ready)
+        manager.stop()
+        await until(waits)
+        assert (manager.ready, stopped, task.done()) == (False, [], False)
+        clock.advance(10)
+    assert stopped == [False], "the lease went first, so that somebody else goes on"
 
 
 async def test_a_port_that_is_taken_is_one_clear_line(client, namespace, connect):

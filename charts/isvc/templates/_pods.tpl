@@ -41,6 +41,7 @@
           command: [{{ .command }}]
           args:
             - --leader-elect
+            - --shutdown-delay-duration=10s
             - --zap-log-level={{ .values.logLevel }}
             {{- if .namespaces }}
             - --namespaces={{ join "," .namespaces }}

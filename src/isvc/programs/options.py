@@ -44,6 +44,7 @@ class Options:
     webhook_cert_dir: Path | None = None
     tls: TLS = TLS()
     leader_elect: bool = False
+    shutdown_delay: float = 0.0  # seconds to answer after the end has begun
     system_namespace: str = SYSTEM_NAMESPACE
     knative_namespace: str = KNATIVE_NAMESPACE
     namespaces: tuple[str, ...] = ()  # where to act; everywhere without any

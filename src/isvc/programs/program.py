@@ -84,6 +84,7 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
         metrics_address=options.metrics,
         metrics_protection=protection(client, options.tls) if options.metrics_secure else None,
         prepare=program.prepare,
+        shutdown_delay=options.shutdown_delay,
     )
 
 

@@ -20,7 +20,7 @@ from typing import Protocol
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.election import Election
 from isvc.toolkit.metrics import ControllerMeter, Metrics
@@ -61,8 +61,14 @@ class Manager:
         metrics_protection: Protection | None = None,
         metrics: Metrics | None = None,
         prepare: Callable[[], None] = lambda: None,
+        shutdown_delay: float = 0.0,
+        clock: Clock | None = None,
     ) -> None:
-        """`prepare` is called in a thread while the cache is filled, for what the first request should not wait for."""
+        """`prepare` is called in a thread while the cache is filled, for what the first request should not wait for.
+
+        For `shutdown_delay` seconds after it has let go of its lease it still answers: until every API server knows
+        that it is no longer ready.
+        """
         self.client = client
         self.cache = cache
         self.controllers = tuple(controllers)
@@ -78,6 +84,7 @@ class Manager:
         self._health_probes, self._metrics_address = health_probes, metrics_address
         self._metrics_protection = metrics_protection
         self._prepare = prepare
+        self._shutdown_delay, self._clock = shutdown_delay, clock or SystemClock()
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -103,7 +110,13 @@ class Manager:
             if self._webhooks:
                 self._webhooks.open()
             self.ready = True
-            await self._lead()
+            try:
+                await self._lead()
+            finally:
+                self.ready = False
+                if self._shutdown_delay:
+                    log.info("answering for another %.0f s", self._shutdown_delay)
+                    await self._clock.sleep(self._shutdown_delay)
 
     async def _start(self, stack: AsyncExitStack) -> None:
         """Starts everything but the controllers, and waits until the cache is filled."""
@@ -136,6 +149,7 @@ class Manager:
         log.info("running: %s", ", ".join(each.name for each in self.controllers) or "no controllers")
         try:
             done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+            self.ready = False
             for controller in self.controllers:
                 controller.queue.close()
             if stopping in done and workers:
