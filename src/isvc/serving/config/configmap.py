@@ -122,7 +122,7 @@ def _section(data: Mapping[str, str], name: str, kind: type[S]) -> S:
     if name not in data:
         return kind()
     try:
-        section = msgspec.convert(_spelled(_read(name, data[name]), type_info(kind)), kind)
+        section = msgspec.convert(_respell(_read(name, data[name]), type_info(kind)), kind)
     except msgspec.ValidationError as error:
         key, problem = locate(error)
         raise ConfigError(name, key, problem.replace("Expected", "must be").replace("`", "")) from None
@@ -159,18 +159,18 @@ def _read(name: str, text: str) -> object:
 # -- keys -----------------------------------------------------------------------------------------------------------
 
 
-def _spelled(value: object, kind: Type) -> object:
+def _respell(value: object, kind: Type) -> object:
     """Returns the value with its keys as the type spells them: like Go's JSON, small and capital letters are alike."""
     if isinstance(value, list) and isinstance(kind, CollectionType):
-        return [_spelled(each, kind.item_type) for each in value]
+        return [_respell(each, kind.item_type) for each in value]
     if not isinstance(value, dict):
         return value
     spellings = {info.encode_name.casefold(): info for info in struct_fields(kind)}
-    spelled = {}
+    respelled = {}
     for key, each in value.items():
         info = spellings.get(str(key).casefold())
-        spelled[info.encode_name if info else key] = _spelled(each, info.type) if info else each
-    return spelled
+        respelled[info.encode_name if info else key] = _respell(each, info.type) if info else each
+    return respelled
 
 
 def _unknown(value: object, kind: Type, path: str) -> Iterator[str]:
