@@ -19,6 +19,7 @@ from isvc.engine.dependents import Dependents
 from isvc.engine.events import WARNING, Event, child_events
 from isvc.engine.gatherer import Gatherer
 from isvc.engine.kind import Folded, Kind, O, P, Wait
+from isvc.engine.needs import Answers
 from isvc.engine.outcome import Outcome, Rejected
 from isvc.engine.pauses import Pauses
 from isvc.engine.plan import Plan
