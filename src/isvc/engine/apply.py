@@ -72,9 +72,8 @@ class Engine:
         wanted = plan.wanted_keys()
         for part in applied:
             if not isinstance(part.answer, Hold):
-                for resource, live in self._surplus(owner, part, plan, wanted):
-                    key = ChildKey(resource, name_of(live), namespace_of(live))
-                    outcome.results[key] = await self._delete(resource, live)
+                for key, live in self._surplus(owner, part, plan, wanted):
+                    outcome.results[key] = await self._delete(key, live)
         return outcome
 
     async def _settle_part(self, owner: Object, part: Part, outcome: Outcome) -> Refusal | None:
@@ -96,9 +95,7 @@ class Engine:
     # -- one child --------------------------------------------------------------------------------------------------
 
     async def _settle(self, owner: Object, child: Child) -> Result:
-        manifest = child.manifest
-        name, namespace = name_of(manifest), namespace_of(manifest)
-        live = self._memory.get(child.resource, name, namespace)
+        live = self._memory.get(*child.key)
         try:
             if live is None:
                 live = await self._find_missed(child)
@@ -107,7 +104,7 @@ class Engine:
                 try:
                     return Created(await self._create(owner, child), repaired=known)
                 except AlreadyExists:  # the cache lags behind, or does not hold this child
-                    live = await self._client.get(child.resource, name, namespace)
+                    live = await self._client.get(*child.key)
             inherited = child.owned and is_left_by_namesake(live, owner)
             if is_taken(owner, child, live):
                 return Taken(whose(child.resource, live))
@@ -220,37 +217,41 @@ class Engine:
 
     def _surplus(
         self, owner: Object, part: Part, plan: Plan, wanted: frozenset[ChildKey]
-    ) -> Iterator[tuple[Resource, Object]]:
-        """Yields children of the owner that the part covers and nobody wants."""
-        for key in self._owned_keys(owner, part):
-            if key not in wanted and not plan.holds(key.resource, key.name):
+    ) -> Iterator[tuple[ChildKey, Object]]:
+        """Yields children of the owner that the part covers and nobody wants.
+
+        An owner in a namespace has children there alone, one of the cluster in any.
+        """
+        uid, home = uid_of(owner), namespace_of(owner)
+        for resource in sorted(part.kinds):
+            if not self._memory.serves(resource):
+                continue
+            for namespace, name in self._memory.keys(resource, OWNER, uid):
+                key = ChildKey(resource, name, namespace)
+                if key in wanted or not part.covers(key) or home not in ("", namespace):
+                    continue
                 live = self._memory.get(*key)
-                if live is not None and not is_being_deleted(live):
-                    yield key.resource, live
+                if live is not None and _may_go(key, live, plan):
+                    yield key, live
         for resource, live in part.found:
             key = ChildKey(resource, name_of(live), namespace_of(live))
-            if key not in wanted and not plan.holds(resource, key.name) and not is_being_deleted(live):
-                yield resource, live
+            if key not in wanted and _may_go(key, live, plan):
+                yield key, live
 
-    def _owned_keys(self, owner: Object, part: Part) -> Iterator[ChildKey]:
-        """An owner in a namespace has children there alone, one of the cluster in any."""
-        home = namespace_of(owner)
-        for resource in sorted(part.kinds):
-            if self._memory.serves(resource):
-                for namespace, name in self._memory.keys(resource, OWNER, uid_of(owner)):
-                    if part.covers(resource, name) and home in ("", namespace):
-                        yield ChildKey(resource, name, namespace)
-
-    async def _delete(self, resource: Resource, live: Object) -> Result:
-        name, namespace = name_of(live), namespace_of(live)
-        self._seen.pop(ChildKey(resource, name, namespace), None)
+    async def _delete(self, key: ChildKey, live: Object) -> Result:
+        self._seen.pop(key, None)
         try:
-            await self._client.delete(resource, name, namespace, uid=uid_of(live), propagation="Background")
+            await self._client.delete(*key, uid=uid_of(live), propagation="Background")
         except NotFound:
             pass
         except (Forbidden, Invalid) as error:
             return Rejected(error)
         return Deleted()
+
+
+def _may_go(key: ChildKey, live: Object, plan: Plan) -> bool:
+    """Returns whether an object that nobody wants may be deleted: no part holds it, and nobody was faster."""
+    return not plan.holds(key) and not is_being_deleted(live)
 
 
 def is_taken(owner: Object, child: Child, live: Object) -> bool:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from isvc.engine.policies import WHOLE, WritePolicy
@@ -41,10 +41,11 @@ class Child:
     policy: WritePolicy = WHOLE
     owned: bool = True
     labels: Mapping[str, str] | None = None
+    key: ChildKey = field(init=False, repr=False, compare=False)
 
-    @property
-    def key(self) -> ChildKey:
-        return ChildKey(self.resource, name_of(self.manifest), namespace_of(self.manifest))
+    def __post_init__(self) -> None:
+        key = ChildKey(self.resource, name_of(self.manifest), namespace_of(self.manifest))
+        object.__setattr__(self, "key", key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,8 @@ class Part:
     names: frozenset[str] | None = None
     found: tuple[tuple[Resource, Object], ...] = ()
 
-    def covers(self, resource: Resource, name: str) -> bool:
-        return resource in self.kinds and (self.names is None or name in self.names)
+    def covers(self, key: ChildKey) -> bool:
+        return key.resource in self.kinds and (self.names is None or key.name in self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,6 @@ class Plan:
     def wanted_keys(self) -> frozenset[ChildKey]:
         return frozenset(child.key for child in self.wanted())
 
-    def holds(self, resource: Resource, name: str) -> bool:
+    def holds(self, key: ChildKey) -> bool:
         """Returns whether the object may belong to a part that cannot be decided yet."""
-        return any(isinstance(part.answer, Hold) and part.covers(resource, name) for part in self.parts)
+        return any(isinstance(part.answer, Hold) and part.covers(key) for part in self.parts)

@@ -12,7 +12,7 @@ from isvc.controllers.llmisvc import scheduler
 from isvc.controllers.llmisvc.area import Applied, Area
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.status.edit import StatusEdit
-from isvc.engine.plan import Hold, Retire, Want
+from isvc.engine.plan import ChildKey, Hold, Retire, Want
 from isvc.kube.conditions import find
 from isvc.kube.objects import Key, Object, name_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, DEPLOYMENTS, SERVICE_ACCOUNTS
@@ -146,7 +146,7 @@ def test_flags_that_cannot_be_migrated_stop_the_scheduler() -> None:
     *made, held = area.parts
     assert len(made) == 4  # what comes before is made
     assert isinstance(held.answer, Hold)
-    assert held.covers(DEPLOYMENTS, DEPLOYMENT)
+    assert held.covers(ChildKey(DEPLOYMENTS, DEPLOYMENT))
 
 
 def test_nothing_of_the_scheduler_changes_while_references_are_wrong_unless_the_service_is_stopped() -> None:

@@ -12,7 +12,7 @@ from isvc.controllers.llmisvc.observe import service_of_pod
 from isvc.controllers.llmisvc.plan import plan as plan_all
 from isvc.controllers.llmisvc.workload import plan
 from isvc.engine.comparison import Comparison
-from isvc.engine.plan import Hold, Want
+from isvc.engine.plan import ChildKey, Hold, Want
 from isvc.kube.builtin import complete
 from isvc.kube.objects import Key, Object, annotations_of, labels_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, ROLE_BINDINGS, ROLES, Resource
@@ -111,8 +111,8 @@ def test_other_workloads_go_also_while_the_router_cannot_be_planned() -> None:
     def goes(resource: Resource, name: str) -> bool:
         decided = [part for part in whole.parts if not isinstance(part.answer, Hold)]
         is_wanted = (resource, name) in {key[:2] for key in whole.wanted_keys()}
-        is_covered = any(part.covers(resource, name) for part in decided)
-        return is_covered and not is_wanted and not whole.holds(resource, name)
+        is_covered = any(part.covers(ChildKey(resource, name)) for part in decided)
+        return is_covered and not is_wanted and not whole.holds(ChildKey(resource, name))
 
     assert goes(HORIZONTAL_POD_AUTOSCALERS, "llama-kserve-hpa")
     assert goes(LEADER_WORKER_SETS, "llama-kserve-mn")
