@@ -95,6 +95,7 @@ class Observer:
             observed,
             live=dict(self._children(raw, served)),
             bindings=self.bindings_of(raw),
+            binding_name=self._binding_name(raw) if environment.cluster_wide else "",
             network=replace(network, wildcard_label=environment.wildcard_label),
             pods=reader.by_index(PODS, POD_INDEX, str(Key.of(raw))),
             served=served,
@@ -108,10 +109,19 @@ class Observer:
         return self._reader.get(LLM_INFERENCE_SERVICE_CONFIGS, name, namespace)
 
     def bindings_of(self, raw: Object) -> list[Object]:
-        """Returns the service's ClusterRoleBinding: of that name there may be another service's, too."""
-        name = names.scheduler_cluster_role_binding(namespace_of(raw), name_of(raw))
-        live = self._reader.get(CLUSTER_ROLE_BINDINGS, name) if self._environment.cluster_wide else None
-        return [live] if live is not None and labels_of(live).get(NAME) == name_of(raw) else []
+        """Returns the service's ClusterRoleBindings: of their names there may be another service's, too."""
+        if not self._environment.cluster_wide:
+            return []
+        own = names.scheduler_cluster_role_bindings(namespace_of(raw), name_of(raw))
+        found = (self._reader.get(CLUSTER_ROLE_BINDINGS, name) for name in own)
+        return [live for live in found if live is not None and _binds(live, raw)]
+
+    def _binding_name(self, raw: Object) -> str:
+        """Returns the binding that is there, or the name that nobody else has."""
+        plain, unambiguous = names.scheduler_cluster_role_bindings(namespace_of(raw), name_of(raw))
+        if bindings := self.bindings_of(raw):
+            return name_of(bindings[0])
+        return plain if self._reader.get(CLUSTER_ROLE_BINDINGS, plain) is None else unambiguous
 
     # -- configurations ---------------------------------------------------------------------------------------------
 
@@ -197,6 +207,12 @@ class Observer:
                 continue
             for child in self._reader.by_index(resource, OWNER, uid_of(raw)):
                 yield (resource, name_of(child)), child
+
+
+def _binds(binding: Object, service: Object) -> bool:
+    """Returns whether a binding is for the service's scheduler: its label has the name, its subject the namespace."""
+    namespaces = {subject.get("namespace") for subject in binding.get("subjects") or ()}
+    return labels_of(binding).get(NAME) == name_of(service) and namespaces == {namespace_of(service)}
 
 
 def _edition(config: Object | None) -> tuple[str, int] | None:

@@ -100,6 +100,7 @@ class Observed(engine.Observed):
     combination: Combination = field(default_factory=Combination)
     pins: Mapping[str, str] = field(default_factory=dict)
     live: Mapping[tuple[Resource, str], Object] = field(default_factory=dict)
+    binding_name: str = ""  # the name for one
     bindings: Sequence[Object] = ()  # ClusterRoleBindings of the service, which it cannot own
     network: Network = field(default_factory=Network)
     pods: Sequence[Object] = ()

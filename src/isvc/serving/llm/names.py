@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from isvc.api.llm.v1alpha2 import SchedulerSpec
 from isvc.kube.objects import dig
 from isvc.serving.names import child
@@ -89,8 +91,10 @@ def scheduler_role_binding(service: str) -> str:
     return child(service, "-epp-rb")
 
 
-def scheduler_cluster_role_binding(namespace: str, service: str) -> str:
-    return child(namespace, f"-{service}-epp-auth-rb")
+def scheduler_cluster_role_bindings(namespace: str, service: str) -> tuple[str, str]:
+    """Returns KServe's name, and one for who finds it taken: `c` of `a-b` would have the name of `b-c` of `a`."""
+    digest = sha256(f"{namespace}/{service}".encode()).hexdigest()[:8]
+    return child(namespace, f"-{service}-epp-auth-rb"), child(namespace, f"-{service}-{digest}-epp-auth-rb")
 
 
 def tokenizer(service: str) -> str:

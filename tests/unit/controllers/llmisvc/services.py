@@ -7,8 +7,9 @@ from typing import Any
 from tests.answers import answers
 
 from isvc.controllers.llmisvc.observed import Merged, Network, Observed
-from isvc.kube.objects import Key, Object
+from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.serving.config import Config
+from isvc.serving.llm.names import scheduler_cluster_role_bindings
 from isvc.serving.llm.presets import Settings
 from isvc.serving.thirdparty import HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
 
@@ -39,6 +40,7 @@ def observe(spec: Object, *, raw: Object | None = None, network: Network | None 
         network=network or Network(gateways={GATEWAY: gateway()}, gateway_classes={"example": {}}),
         served=frozenset({HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2}),
         now="2026-01-01T00:00:00Z",
+        binding_name=scheduler_cluster_role_bindings(namespace_of(raw), name_of(raw))[0],
         **{"answers": answers(NAMESPACE), **more},
     )
 

@@ -77,8 +77,7 @@ def permissions(observed: Observed, used: Object) -> Iterator[Child]:
 
 def _authentication(observed: Observed, subject: Object) -> Child:
     """Cluster-wide, so it cannot be owned by the service."""
-    binding = names.scheduler_cluster_role_binding(observed.namespace, observed.name)
-    metadata = {"name": binding, "labels": labels.labels(observed.name, labels.SCHEDULER)}
+    metadata = {"name": observed.binding_name, "labels": labels.labels(observed.name, labels.SCHEDULER)}
     delegator = _role("ClusterRole", "system:auth-delegator")
     manifest = _rbac("ClusterRoleBinding", metadata, subjects=[subject], roleRef=delegator)
     return Child(CLUSTER_ROLE_BINDINGS, manifest, owned=False, labels={labels.NAME: observed.name})
