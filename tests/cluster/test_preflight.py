@@ -17,6 +17,7 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli import main
 from isvc.insight.preflight.finding import Level
 from isvc.insight.preflight.kinds import check_projects, check_version
+from isvc.insight.preflight.pod_programs import check_metric_aggregation
 from isvc.kube.conditions import is_true
 from isvc.kube.errors import NotFound
 from isvc.kube.resource import (
@@ -25,6 +26,7 @@ from isvc.kube.resource import (
     LEASES,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
+from isvc.serving.config import Config
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.clock import micro_timestamp
@@ -114,6 +116,20 @@ async def test_a_cluster_where_nothing_is_in_the_way(cluster, namespace, client)
         await client.get(CONFIG_MAPS, "inferenceservice-config", namespace)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "image", "level"),
+    [("true", "kserve/qpext:v0.20.0", Level.OK), ("true", "queue:1", Level.WARNING), ("false", "queue:1", Level.OK)],
+)
+def test_who_adds_up_metrics_on_knative_is_said(wanted: str, image: str, level: Level) -> None:
+    settings = {"ingress": '{"ingressGateway": "a/b"}'}
+    config = Config.parse({**settings, "metricsAggregator": json.dumps({"enableMetricAggregation": wanted})})
+    [finding] = check_metric_aggregation(config, {"data": {"queue-sidecar-image": image}})
+    assert finding.level is level
+    assert "kserve/qpext" in finding.message
+    assert image in finding.message
+    assert not [*check_metric_aggregation(config, None)]
+
+
 def test_what_is_too_old_is_an_error() -> None:
     assert check_version(("1", "28+")).level is Level.ERROR
     assert check_version(("1", "35")).level is Level.OK
@@ -138,6 +154,7 @@ async def test_take_over(cluster, client, namespace):
         await until(ready, "the service is ready", every=0.2)
     before = await preflight(cluster, namespace, "--takeover")
     assert f"InferenceService {namespace}/life" not in before.output
+    assert "(podPrograms): pods of 1 service would be made differently when they are replaced" in before.output
     container = {"name": "kserve-container", "image": "somebody-elses:1"}
     bent = {"spec": {"template": {"spec": {"containers": [container]}}}}
     await client.patch(DEPLOYMENTS, "life-predictor", bent, namespace)

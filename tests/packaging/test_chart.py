@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,8 +13,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from isvc.cli import manifests
+from isvc.api.inferencegraph import InferenceGraphSpec
+from isvc.cli import chart, manifests
+from isvc.controllers.inferencegraph.resolve import Resolved
+from isvc.controllers.inferencegraph.router import pod_spec
 from isvc.kube.objects import Object, dig
+from isvc.serving.config import Config
+from isvc.serving.storage.init_container import init_container
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -64,12 +70,38 @@ def test_charts_are_sound():
         ["manager.enabled=false", "presets.create=false", "config.create=false", "webhooks.enabled=false"],
         ["llmisvc.inManager=true", "certificates.source=cert-manager", *EVERYTHING[:-1]],
         ["runtimes.tag=v1", "image.tag=v2", "monitoring.labels.team=ml", *EVERYTHING[:-1]],
+        ["podPrograms.agent=kserve", "podPrograms.storageInitializer=kserve", "config.sections.router.image=mine"],
     ],
-    ids=["defaults", "cert-manager", "given certificates", "parts", "one process", "everything"],
+    ids=["defaults", "cert-manager", "given certificates", "parts", "one process", "everything", "programs in pods"],
 )
 def test_plain_manifests_are_those_of_the_chart(values: list[str]):
-    chart = helm("template", "isvc", CHARTS / "isvc", "-n", "serving", *settings(values))
-    assert isvc_manifests("-n", "serving", *settings(values)) == objects(chart)
+    rendered = helm("template", "isvc", CHARTS / "isvc", "-n", "serving", *settings(values))
+    assert isvc_manifests("-n", "serving", *settings(values)) == objects(rendered)
+
+
+@pytest.mark.parametrize("whose", ["isvc", "kserve"])
+def test_programs_in_pods_are_ours_or_kserves(whose: str):
+    """Every program that the chart's configuration names is one that the image has."""
+    chosen = dict.fromkeys(("agent", "router", "storageInitializer"), whose)
+    rendered = chart.render("serving", {"podPrograms": chosen, "image": {"repository": "r/isvc", "tag": "v2"}})
+    [config_map] = [each for each in rendered if each["metadata"]["name"] == "inferenceservice-config"]
+    [container] = [each for each in rendered if each["kind"] == "ClusterStorageContainer"]
+    config = Config.parse(config_map["data"])
+    programs = [
+        config.agent.program,
+        pod_spec(Resolved(InferenceGraphSpec(), frozenset()), {}, config.router)["containers"][0],
+        init_container(config.storage_initializer, []),
+        container["spec"]["container"],
+    ]
+    found = [(each["image"], each.get("command")) for each in programs]
+    if whose == "kserve":
+        names = ("agent", "router", "storage-initializer", "storage-initializer")
+        tag = chart.complete_values({})["runtimes"]["tag"]
+        assert found == [(f"kserve/{name}:{tag}", None) for name in names]
+        return
+    assert {image for image, _ in found} == {"r/isvc:v2"}
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert all(len(command) == 1 and command[0] in scripts for _, command in found)
 
 
 def test_plain_manifests_for_some_namespaces_are_those_of_the_chart(tmp_path: Path):

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from models import train
+from s3 import s3, store_credentials
 
 _BUCKET = "gs://kfserving-examples/"
 _NAMESPACE = "kserve-ci-e2e-test"
@@ -31,7 +32,6 @@ _WITHOUT_PROGRAM = (
     "predictor/test_autogluon_timeseries.py", "predictor/test_canary.py", "predictor/test_grpc.py",
     "predictor/test_paddle.py", "predictor/test_pmml.py", "predictor/test_tensorflow.py",
     "predictor/test_torchserve.py", "predictor/test_triton.py", "storage/test_oci_modelcar.py",
-    "storagespec/test_s3_storagespec.py",
 )  # fmt: skip
 
 
@@ -104,9 +104,11 @@ def main(checkout: str, python: str, *arguments: str) -> int:
         copy_tests(Path(checkout), tests, bucket)
         write_images(home / "images.yaml", Path(checkout).resolve(), python)
         train(bucket / "models", tests / "data")
-        with isvc_up(home) as environment:
+        with s3(bucket / "models/sklearn/1.0/model") as address, isvc_up(home) as environment:
             configure(environment)
+            store_credentials(address, _NAMESPACE, environment)
             command = [python, "-m", "pytest", "-o", "log_cli=false", *without, *arguments]
+            environment["S3_ENDPOINT"] = address
             return subprocess.run(command, cwd=tests, env=environment, check=False).returncode
 
 

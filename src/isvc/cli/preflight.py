@@ -12,6 +12,8 @@ from isvc.serving.environment import SYSTEM_NAMESPACE
 
 if TYPE_CHECKING:
     from isvc.insight.preflight.finding import Finding
+    from isvc.insight.rendering.differences import Differences
+    from isvc.toolkit.client import Client
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "error": ("✗", "red")}
 
@@ -41,19 +43,47 @@ def command(cluster: Cluster, takeover: bool, output: str | None) -> None:
 
 
 def _take_over(cluster: Cluster, *, quiet: bool) -> int:
-    """Prints which children the managers would write if they started now; returns how many pods would restart."""
-    from isvc.cli.diff import print_differences
-    from isvc.insight.rendering.differences import Differences, compare
-    from isvc.programs.options import Options
+    """Prints which children the managers would write if they started now; returns how many pods would restart.
 
-    options = Options(system_namespace=cluster.namespace or SYSTEM_NAMESPACE)
-    compared = cluster.run(lambda client: compare(client, (), options))
+    Beyond that it says what the chart's programs in pods would change, if the configuration named them.
+    """
+    from isvc.cli.diff import print_differences
+    from isvc.insight.rendering.differences import Differences
+    from isvc.insight.rendering.text import summary
+
+    compared = cluster.run(lambda client: _compare_with_programs(client, cluster.namespace or SYSTEM_NAMESPACE))
     taken = Differences(found=compared.pending)
     for warning in compared.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if not quiet:
         print_differences(taken, brief=True)
+        click.echo(f"with the agent, router and storage initializer of isvc (podPrograms): {summary(compared)}")
     return taken.restarts
+
+
+async def _compare_with_programs(client: Client, namespace: str) -> Differences:
+    """Compares with what the chart would write of programs in pods: images in the ConfigMap, a storage container."""
+    from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS
+    from isvc.cli import chart
+    from isvc.insight.preflight.pod_programs import with_programs_of
+    from isvc.insight.rendering.differences import compare
+    from isvc.insight.rendering.documents import Document
+    from isvc.kube.errors import Forbidden, NotFound
+    from isvc.kube.objects import name_of
+    from isvc.kube.resource import CONFIG_MAPS
+    from isvc.programs.options import Options
+    from isvc.serving.config import CONFIG_MAP
+
+    rendered = chart.render(namespace, {})
+    [config] = [each for each in rendered if name_of(each) == CONFIG_MAP]
+    documents = [each for each in rendered if each["kind"] == CLUSTER_STORAGE_CONTAINERS.kind]
+    try:
+        live = await client.get(CONFIG_MAPS, CONFIG_MAP, namespace)
+        documents.append(with_programs_of(config["data"], {"apiVersion": "v1", "kind": CONFIG_MAPS.kind, **live}))
+    except (NotFound, Forbidden):
+        pass  # a finding of its own
+    options = Options(system_namespace=namespace)
+    return await compare(client, [Document(each, "chart") for each in documents], options)
 
 
 def _print(finding: Finding) -> None:

@@ -54,7 +54,7 @@ def pod_spec(resolved: Resolved, policies: Mapping[str, StepPolicy], config: Rou
     """Returns the pod of the router; Knative names the container itself, a Deployment wants it named like the graph."""
     spec = resolved.spec
     container: Object = {
-        "image": config.image,
+        **config.program,
         "args": ["--graph-json", graph_json(resolved, policies)],
         "resources": _resources(spec, config),
         "readinessProbe": {

@@ -9,6 +9,7 @@ from isvc.insight.preflight.finding import Finding, error, ok, warning
 from isvc.insight.preflight.kinds import check_projects, check_version
 from isvc.insight.preflight.others import check_leases, check_managers, check_webhooks
 from isvc.insight.preflight.permissions import check_permissions
+from isvc.insight.preflight.pod_programs import QUEUE_PROXY_CONFIG, check_images, check_metric_aggregation
 from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import (
@@ -24,6 +25,7 @@ from isvc.kube.resource import (
 )
 from isvc.serving.config import CONFIG_MAP, Config
 from isvc.serving.config.configmap import ConfigError
+from isvc.serving.environment import KNATIVE_NAMESPACE
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
 
@@ -82,11 +84,20 @@ def _if_read(
 async def _configuration(client: Client, namespace: str) -> list[Finding]:
     try:
         found = await client.get(CONFIG_MAPS, CONFIG_MAP, namespace)
-        Config.parse(found.get("data") or {})
+        config = Config.parse(found.get("data") or {})
+        knative = await _find(client, QUEUE_PROXY_CONFIG, KNATIVE_NAMESPACE)
     except NotFound:
         return [ok("configuration", f"there is no ConfigMap {namespace}/{CONFIG_MAP} yet")]
     except Forbidden:
         return [warning("access", f"you may not read ConfigMap {namespace}/{CONFIG_MAP}", "it was not checked")]
     except ConfigError as problem:
         return [error("configuration", f"ConfigMap {namespace}/{CONFIG_MAP}: {problem}", "correct the section")]
-    return [ok("configuration", f"ConfigMap {namespace}/{CONFIG_MAP} can be read")]
+    readable = ok("configuration", f"ConfigMap {namespace}/{CONFIG_MAP} can be read")
+    return [readable, *check_images(config), *check_metric_aggregation(config, knative)]
+
+
+async def _find(client: Client, config_map: str, namespace: str) -> Object | None:
+    try:
+        return await client.get(CONFIG_MAPS, config_map, namespace)
+    except (NotFound, Forbidden):
+        return None

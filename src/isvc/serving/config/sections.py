@@ -12,7 +12,7 @@ import msgspec
 
 from isvc.api.components import LoggerStorageSpec
 from isvc.api.modes import DeploymentMode, current_name
-from isvc.kube.objects import LAST_APPLIED
+from isvc.kube.objects import LAST_APPLIED, Object
 from isvc.kube.quantity import Quantity, QuantityError
 
 DISALLOWED_SERVICE_ANNOTATIONS = (
@@ -50,10 +50,16 @@ class Sidecar(Resources):
     """A container that runs beside a model server, or in front of it."""
 
     image: str = "kserve/agent:latest"
+    command: tuple[str, ...] = ()  # ours: the program, where the image has several; KServe's images know their own
     memory_request: str = "100Mi"
     memory_limit: str = "1Gi"
     cpu_request: str = "100m"
     cpu_limit: str = "1"
+
+    @property
+    def program(self) -> Object:
+        """The image, and which of its programs to run."""
+        return {"image": self.image, **({"command": list(self.command)} if self.command else {})}
 
     def problem(self) -> tuple[str, str] | None:
         empty = next(

@@ -73,7 +73,7 @@ def _container(pod: Object, config: Config) -> Object:
     env, probe_path = _readiness(spec)
     agent: Object = {
         "name": AGENT,
-        "image": settings.image,
+        **settings.program,
         "args": [],
         "env": env,
         "resources": resources(

@@ -37,6 +37,7 @@ def init_container(config: StorageInitializerConfig, arguments: list[str]) -> Ob
     """`arguments` are pairs of URI and path."""
     return {
         "name": NAME,
+        **config.program,
         "image": config.image or DEFAULT_IMAGE,
         "args": arguments,
         "resources": resources(config.cpu_request, config.memory_request, config.cpu_limit, config.memory_limit),

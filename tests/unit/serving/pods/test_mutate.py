@@ -230,6 +230,13 @@ class TestAgent:
             {"name": "agent-ca-bundle", "configMap": {"name": "roots", "optional": True}}
         ]
 
+    def test_an_image_of_several_programs_is_told_which(self) -> None:
+        wanted = {names.BATCHER: "true"}
+        settings = {"image": "isvc:1", "command": ["isvc-agent"]}
+        agent = agent_of(mutated(annotated(annotations=wanted), agent=settings))
+        assert (agent["image"], agent["command"]) == ("isvc:1", ["isvc-agent"])
+        assert "command" not in agent_of(mutated(annotated(annotations=wanted)))
+
     def test_a_batcher(self) -> None:
         found = arguments(mutated(annotated(annotations={names.BATCHER: "true", names.BATCHER_MAX_LATENCY: "50"})))
         assert found == {"--enable-batcher": "", "--max-latency": "50", "--component-port": "8080"}
