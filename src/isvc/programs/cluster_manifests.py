@@ -30,13 +30,12 @@ PART_OF_US: Final = {"app.kubernetes.io/part-of": "isvc"}
 KEPT: Final = {"helm.sh/resource-policy": "keep"}
 """The annotations of what services need after the managers are uninstalled: kinds, runtimes, presets."""
 _SHIPPED: Final = (CLUSTER_SERVING_RUNTIMES.plural, LLM_INFERENCE_SERVICE_CONFIGS.plural)
-_NOT_WHEN_INSTALLED: Final = {
-    "name": "not-when-installed",
-    "expression": "request.operation == 'DELETE' || !has(object.metadata.labels) || "
+_NOT_WHEN_INSTALLED: Final = (
+    "request.operation == 'DELETE' || !has(object.metadata.labels) || "
     "!('app.kubernetes.io/part-of' in object.metadata.labels) || "
     "object.metadata.labels['app.kubernetes.io/part-of'] != 'isvc' || "
-    "(request.operation == 'UPDATE' && object.spec != oldObject.spec)",
-}
+    "(request.operation == 'UPDATE' && object.spec != oldObject.spec)"
+)
 ALL: Final = ("get", "list", "watch", "create", "update", "delete")
 PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM)
 
@@ -65,12 +64,15 @@ def webhooks(program: Program, namespace: str) -> list[Object]:
     """Returns the webhook configurations of a manager.
 
     Runtimes and presets that ship are created, and written again as they are, without asking it: they are installed
-    together with it, before it runs, and rolled back when it does not.
+    together with it, before it runs, and rolled back when it does not. In other namespaces anybody can set their label.
     """
     made = configurations(program.webhooks, _through_service(program, namespace))
     for webhook in (webhook for configuration in made for webhook in configuration["webhooks"]):
-        if webhook["rules"][0]["resources"][0] in _SHIPPED:
-            webhook["matchConditions"] = [_NOT_WHEN_INSTALLED]
+        resource = webhook["rules"][0]["resources"][0]
+        if resource in _SHIPPED:
+            elsewhere = "" if resource == CLUSTER_SERVING_RUNTIMES.plural else f"request.namespace != '{namespace}' || "
+            condition = {"name": "not-when-installed", "expression": elsewhere + _NOT_WHEN_INSTALLED}
+            webhook["matchConditions"] = [condition]
     return made
 
 
