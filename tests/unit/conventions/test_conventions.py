@@ -24,7 +24,9 @@ SAYS_NOTHING = {"utils", "util", "common", "helpers", "helper", "constants", "mi
 PRIVATE = re.compile(r"\b(told|Told|Teller|Rooms|_see_to|World|Kept|shelf|shelves|Surroundings)\b")
 # Participles that tell neither what a function does nor what it returns.
 SAY_NOTHING = re.compile(
-    r"_*(asked|chosen|described|given|listed|located|marked|named|parsed|rendered|said|seen|shown|spelled|taken|told)"
+    r"_*(approved|asked|built|chosen|compared|decided|described|discovered|drained|encoded|explained|given|initialized"
+    r"|kept|listed|located|marked|measured|merged|missed|mutated|named|observed|opened|owned|parsed|preferred|qualified"
+    r"|reached|rendered|renewed|replaced|resolved|said|seen|shown|signed|sorted|spelled|stored|taken|told|traced)"
 )
 FRAGMENT = re.compile(r"(Of|Whose|With|Without|As|By|From|For|Until)\b")
 # numpy comes with each of the libraries that load models, torch with a runtime of its own; isvc.testing needs pytest.

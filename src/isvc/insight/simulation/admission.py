@@ -39,16 +39,16 @@ class Admission:
     async def admit(self, resource: Resource, new: Object, old: Object | None = None) -> Object:
         """Returns the object as it is stored; raises the `ApiError` that a client would get."""
         if resource.group != GROUP:
-            return await self._mutated(resource, new, old)
+            return await self._mutate(resource, new, old)
         obj = _decoded(resource, new, self._warn)
         if old is not None:
             old = _in_version(old, resource.api_version)
-        obj = _decoded(resource, await self._mutated(resource, obj, old), self._warn)
+        obj = _decoded(resource, await self._mutate(resource, obj, old), self._warn)
         _validate(resource, obj, old)
         await self._ask(Action.VALIDATE, resource, obj, old)
-        return _in_version(obj, _stored(resource).api_version)
+        return _in_version(obj, _stored_version(resource).api_version)
 
-    async def _mutated(self, resource: Resource, new: Object, old: Object | None) -> Object:
+    async def _mutate(self, resource: Resource, new: Object, old: Object | None) -> Object:
         return await self._ask(Action.MUTATE, resource, new, old)
 
     async def _ask(self, action: Action, resource: Resource, obj: Object, old: Object | None) -> Object:
@@ -57,7 +57,7 @@ class Admission:
             if webhook.action is action and webhook.resource == resource and operation in webhook.operations:
                 answer = await _decide(handler, _request(resource, operation, obj, old))
                 if not answer.allowed:
-                    raise _refused(webhook, answer)
+                    raise _refusal_of(webhook, answer)
                 for warning in answer.warnings:
                     self._warn(warning)
                 obj = json_patch.apply(obj, list(answer.patch)) if answer.patch else obj
@@ -102,7 +102,7 @@ def _strategy(resource: Resource) -> Custom:
     return Custom(made, next(each for each in made["spec"]["versions"] if each["name"] == resource.version), None)
 
 
-def _stored(resource: Resource) -> Resource:
+def _stored_version(resource: Resource) -> Resource:
     return next(row.resource for row in KINDS if str(row.resource) == str(resource))
 
 
@@ -132,6 +132,6 @@ async def _decide(handler: AdmissionHandler, request: AdmissionRequest) -> Admis
         return refusal(error)
 
 
-def _refused(webhook: AdmissionWebhook, answer: AdmissionResponse) -> ApiError:
+def _refusal_of(webhook: AdmissionWebhook, answer: AdmissionResponse) -> ApiError:
     message = f'admission webhook "{webhook.name}" denied the request: {answer.message}'
     return from_status(answer.code, {"message": message})

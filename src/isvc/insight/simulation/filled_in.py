@@ -24,16 +24,16 @@ def with_known_defaults(new: Object, live: Object, resource: Resource) -> Object
     """Another project's object with the defaults that the live one has."""
     known = known_defaults(resource)
     return {
-        key: value if key == "metadata" else _filled(value, live.get(key), known.at(key), key)
+        key: value if key == "metadata" else _fill(value, live.get(key), known.at(key), key)
         for key, value in new.items()
     }
 
 
-def _filled(new: Any, live: Any, known: Known, field: str) -> Any:
+def _fill(new: Any, live: Any, known: Known, field: str) -> Any:
     if isinstance(new, dict) and isinstance(live, dict):
-        said = {key: _filled(value, live.get(key), known.at(key), key) for key, value in new.items()}
+        said = {key: _fill(value, live.get(key), known.at(key), key) for key, value in new.items()}
         rest = ((key, value) for key, value in live.items() if key not in new)
         return said | {key: value for key, value in rest if is_filled_in(value, known.at(key), False, key, field)}
     if isinstance(new, list) and isinstance(live, list) and len(new) == len(live):
-        return [_filled(one, other, known.at("[]"), field) for one, other in zip(new, live, strict=True)]
+        return [_fill(one, other, known.at("[]"), field) for one, other in zip(new, live, strict=True)]
     return new

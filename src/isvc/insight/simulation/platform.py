@@ -32,8 +32,8 @@ class Platform:
             KNATIVE_SERVICES: self._knative_service,
             GATEWAYS: _gateway,
             HTTP_ROUTES: _route,
-            INFERENCE_POOLS: lambda pool: {"parents": self._accepted(pool)},
-            INFERENCE_POOLS_V1ALPHA2: lambda pool: {"parent": self._accepted(pool)},
+            INFERENCE_POOLS: lambda pool: {"parents": self._accepted_parents(pool)},
+            INFERENCE_POOLS_V1ALPHA2: lambda pool: {"parent": self._accepted_parents(pool)},
         }
 
     @property
@@ -58,8 +58,8 @@ class Platform:
             "conditions": [_condition(kind) for kind in ("ConfigurationsReady", "Ready", "RoutesReady")],
         }
 
-    def _accepted(self, pool: Object) -> list[Object]:
-        conditions = [_observed(pool, "Accepted"), _observed(pool, "ResolvedRefs")]
+    def _accepted_parents(self, pool: Object) -> list[Object]:
+        conditions = [_observed_condition(pool, "Accepted"), _observed_condition(pool, "ResolvedRefs")]
         return [{"parentRef": gateway, "conditions": conditions} for gateway in self._gateways]
 
 
@@ -88,12 +88,12 @@ def _leader_worker_set(workers: Object) -> Object:
 def _gateway(gateway: Object) -> Object:
     return {
         "addresses": [{"type": "IPAddress", "value": "203.0.113.1"}],
-        "conditions": [_observed(gateway, "Accepted"), _observed(gateway, "Programmed")],
+        "conditions": [_observed_condition(gateway, "Accepted"), _observed_condition(gateway, "Programmed")],
     }
 
 
 def _route(route: Object) -> Object:
-    accepted = [_observed(route, "Accepted"), _observed(route, "ResolvedRefs")]
+    accepted = [_observed_condition(route, "Accepted"), _observed_condition(route, "ResolvedRefs")]
     parents = dig(route, "spec", "parentRefs") or ()
     return {"parents": [{"parentRef": each, "controllerName": CONTROLLER, "conditions": accepted} for each in parents]}
 
@@ -107,5 +107,5 @@ def _condition(kind: str, reason: str = "") -> Object:
     return {**condition, "reason": reason} if reason else condition
 
 
-def _observed(obj: Object, kind: str) -> Object:
+def _observed_condition(obj: Object, kind: str) -> Object:
     return {**_condition(kind, kind), "observedGeneration": _generation(obj), "message": ""}

@@ -134,7 +134,7 @@ class MemoryServer(Transport):
         obj.pop("status", None)
         if await self._find(resource, namespace_of(obj), name_of(obj)) is not None:
             raise refusals.already_exists(resource, name_of(obj))
-        stored = await self._stored(resource, obj, None)
+        stored = await self._complete(resource, obj, None)
         identity = f"{resource}/{namespace_of(stored)}/{name_of(stored)}"
         stored["metadata"] |= {
             "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, identity)),
@@ -157,7 +157,7 @@ class MemoryServer(Transport):
                 **obj["metadata"],
                 **{f: live["metadata"][f] for f in _GIVEN_BY_SERVER if f in live["metadata"]},
             }
-            stored = await self._stored(resource, deep_copy({**obj, "metadata": metadata}), live)
+            stored = await self._complete(resource, deep_copy({**obj, "metadata": metadata}), live)
             if "status" in live:
                 stored["status"] = live["status"]
             if _content(stored) != _content(live):
@@ -216,7 +216,7 @@ class MemoryServer(Transport):
         self.objects.put(resource, found)
         return found
 
-    async def _stored(self, resource: Resource, obj: Object, live: Object | None) -> Object:
+    async def _complete(self, resource: Resource, obj: Object, live: Object | None) -> Object:
         """Returns what is made of a new object, or of one that is to replace a live one."""
         assert self.admission is not None
         admitted = await self.admission.admit(resource, obj, live)
