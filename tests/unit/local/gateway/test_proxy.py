@@ -13,6 +13,8 @@ from tests.unit.local.gateway.raw import exchange, named, upper
 
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 
+TRACE = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate": "vendor=1"}
+
 
 @pytest.fixture
 def refusing() -> Iterator[list[int]]:
@@ -92,8 +94,9 @@ async def test_headers_paths_and_rewrites_arrive_as_written(gateway, sites):
             {"type": "ResponseHeaderModifier", "responseHeaderModifier": {"add": [{"name": "X-More", "value": "1"}]}},
         ],
     )
-    answer = await gateway.session.get("/serving/v1/models/a%2Fb:predict?x=%20y", headers={"X-Secret": "no"})
+    answer = await gateway.session.get("/serving/v1/models/a%2Fb:predict?x=%20y", headers={"X-Secret": "no", **TRACE})
     seen = await answer.json()
+    assert {name: seen["headers"][name] for name in TRACE} == TRACE
     assert seen["path"] == "/v1/models/a%2Fb:predict?x=%20y"
     assert seen["headers"]["host"] == "h.test"
     assert seen["headers"]["kserve-isvc-name"] == "iris"

@@ -301,6 +301,28 @@ async def test_payloads_that_find_no_room_pass_and_are_counted() -> None:
     assert (agent.ledger.dropped, agent.ledger.held) == (2, 0)
 
 
+@pytest.mark.parametrize("batches", [0, 2])
+async def test_traces_reach_the_model_server_and_the_log(batches: int) -> None:
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    seen = []
+
+    async def predict(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("traceparent"))
+        return web.json_response({"predictions": [1]})
+
+    async with (
+        serving(on_any_path(predict)) as component,
+        relaying(component, logs=True, batches=batches) as agent,
+        aiohttp.ClientSession(headers={"traceparent": trace}) as session,
+    ):
+        url = f"http://127.0.0.1:{agent.port}/v1/models/m:predict"
+        async with session.post(url, json={"instances": [1]}) as answer:
+            assert answer.status == 200
+        await until(lambda: agent.kept.kinds == ["request", "response"])
+    assert seen == [trace]
+    assert [event.trace for event in agent.kept.events] == [trace, trace]
+
+
 async def test_a_prediction_too_large_to_be_batched_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("isvc.pods.agent.relay.MAX_BODY", 1000)
     async with (
