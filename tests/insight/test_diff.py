@@ -162,6 +162,12 @@ async def test_shows_what_documents_change(cluster, client, namespace, tmp_path)
         assert sources["containers[kserve-container].env[INFERENCE_SERVICE_NAME].value"] == ["controller"]
         assert sources["restartPolicy"] == ["default"]
 
+        metadata = {"name": name_of(first), "annotations": {"serving.kserve.io/stop": "true"}}
+        stopped = await diff(cluster, namespace, tmp_path, {**first, "metadata": metadata})
+        assert "Deployment s-001-predictor would be deleted; 1 pod would end\n" in stopped.stdout
+        assert "; 0 pods would restart; 1 pod would end\n" in stopped.stdout
+        assert "ownerReferences" not in stopped.stdout
+
         refused = await diff(cluster, namespace, tmp_path, {**first, "metadata": {"name": "Wrong"}})
         assert refused.exit_code == 2
         assert "change.yaml:1: InferenceService Wrong: " in refused.stderr

@@ -148,6 +148,42 @@ def test_wait_is_quick_where_waiting_cannot_help(here: Machine):
     assert late.stderr.startswith("Error: there is no service 'nobody'")
 
 
+def test_what_is_missing_is_named_and_used_when_it_is_there(here: Machine):
+    model = {"modelFormat": {"name": "sklearn"}, "storageUri": MODEL}
+    secret = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "later", "key": "key"}}}
+    unkeyed = service("unkeyed", MODEL)
+    unkeyed["spec"]["predictor"]["model"] = {**model, "env": [secret]}
+    for each in (service("claimless", "pvc://nowhere/iris"), service("pathless", "pvc://models/later"), unkeyed):
+        here.apply(each)
+    for name, words in {
+        "claimless": f"create the PersistentVolumeClaim nowhere in namespace {here.namespace}",
+        "pathless": f"there is no later in {here.claim}",
+        "unkeyed": f"create the Secret later in namespace {here.namespace}",
+    }.items():
+        until(lambda name=name, words=words: words in here.isvc("explain", name).stdout, f"the cause of {name}")
+    assert not here.claim.with_name("nowhere").exists()
+    (here.claim / "iris").rename(here.claim / "later")
+    here.kubectl("create", "secret", "generic", "later", "-n", here.namespace, "--from-literal=key=x")
+    here.wait_ready("pathless")
+    (here.claim / "later").rename(here.claim / "iris")
+    here.kubectl("delete", "isvc", "-n", here.namespace, "claimless", "pathless", "unkeyed")
+
+
+def test_nothing_is_imported_while_the_latency_is_measured(here: Machine):
+    assert here.isvc("wait", "iris").returncode == 0
+    code = (
+        "import sys, time\nfrom isvc.cli import main\nclock, looks = time.monotonic, []\n"
+        "time.monotonic = lambda: (looks.append((sys._getframe(1).f_code.co_name, set(sys.modules))), clock())[1]\n"
+        "try:\n    main()\nfinally:\n"
+        "    first, *_, last = [modules for caller, modules in looks if caller == '_predict']\n"
+        "    print('imported:', *(last - first), file=sys.stderr)"
+    )
+    command = [sys.executable, "-P", "-c", code, "predict", "iris", "-d", json.dumps(ROWS)]
+    done = subprocess.run(command, env=here.env, capture_output=True, text=True, timeout=120)
+    assert json.loads(done.stdout) == {"predictions": [0, 1]}
+    assert done.stderr.endswith("imported:\n"), done.stderr
+
+
 def test_predict_finds_the_url_and_the_protocol(here: Machine, tmp_path):
     assert here.isvc("wait", "iris").returncode == 0
     request = tmp_path / "request.json"

@@ -19,6 +19,7 @@ from tests.up.machine import Machine, service, until
 
 @pytest.fixture(scope="module")
 def here(here: Machine) -> Machine:
+    (here.claim / "nothing-here").mkdir()
     here.apply(service("broken", "pvc://models/nothing-here"))
     here.apply(service("iris", "pvc://models/iris"))
     here.wait_ready("iris")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from isvc.insight.diagnosis.evidence import Evidence, condition
 from isvc.insight.diagnosis.finding import Finding, Level, Place
 from isvc.kube.conditions import TRUE
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.objects import Object, dig, name_of, namespace_of
 
 STORAGE_INITIALIZER = "storage-initializer"
 _NO_IMAGE = frozenset(
@@ -24,6 +25,7 @@ _NO_IMAGE = frozenset(
 _NO_CONFIG = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 _DISK = "no space left on device"
 _MEMORY = "OOMKilled"
+_NOT_FOUND = re.compile(r'(secret|configmap|persistentvolumeclaim) "([^"]+)" not found', re.IGNORECASE)
 _KILLED = (137, 143)  # by a probe, or to make room
 
 
@@ -104,15 +106,16 @@ def configuration(evidence: Evidence) -> Iterator[Finding]:
         if each.waiting.get("reason") in _NO_CONFIG and not _is_about_disk(each.waiting):
             message = f"{each} cannot be created{_because(str(each.waiting.get('message') or ''))}"
             yield each.finding(
-                evidence, "MissingConfiguration", message, "create what it names, or take it out of the service"
+                evidence, "MissingConfiguration", message, _remedy(each.waiting, namespace_of(evidence.service))
             )
+    refused = {name_of(each.pod) for each in containers(evidence) if each.waiting.get("reason") in _NO_CONFIG}
     for pod in evidence.pods:
-        if condition(pod, "Ready").get("status") == TRUE or any(map(bool, _last_runs(pod))):
+        if condition(pod, "Ready").get("status") == TRUE or any(map(bool, _last_runs(pod))) or name_of(pod) in refused:
             continue
         for event in evidence.events_of(pod):
             if event.get("reason") in ("FailedMount", "FailedAttachVolume") and not _is_about_disk(event):
                 message = f"a volume of pod {name_of(pod)} cannot be mounted{_because(str(event.get('message') or ''))}"
-                remedy = "create what the volume names (a Secret, ConfigMap or claim), or take it out of the service"
+                remedy = _remedy(event, namespace_of(evidence.service))
                 yield Finding("VolumeCannotBeMounted", message, remedy, chain=evidence.chain_to(pod))
                 break
 
@@ -150,6 +153,8 @@ def download(evidence: Evidence) -> Iterator[Finding]:
 
 def crash(evidence: Evidence) -> Iterator[Finding]:
     for each in containers(evidence):
+        if _is_explained(each):
+            continue
         if (each.ended and not each.is_running) or each.waiting.get("reason") == "CrashLoopBackOff" or each.crashed:
             code, count = each.ended.get("exitCode"), each.status.get("restartCount") or 0
             times = f" (restarted {count} times)" if count else ""
@@ -164,7 +169,10 @@ def probe(evidence: Evidence) -> Iterator[Finding]:
         if each.is_running and not each.init and not each.status.get("ready"):
             failed = _event(evidence, each, "Unhealthy")
             if failed:
-                remedy = "see whether the server listens on the port of the probe, or give it more time"
+                port = _probed_port(each)
+                remedy = "see whether the server hangs, or give it more time"
+                if "refused" in failed and port:
+                    remedy = f"have the server listen on port {port}, or correct the container's port and probe"
                 yield each.finding(evidence, "ProbeFails", f"{each} runs but is not ready: {failed}", remedy)
 
 
@@ -179,6 +187,27 @@ def starting(evidence: Evidence) -> Iterator[Finding]:
 
 def _event(evidence: Evidence, container: Container, reason: str) -> str:
     return next((str(e.get("message")) for e in evidence.events_of(container.pod) if e.get("reason") == reason), "")
+
+
+def _is_explained(container: Container) -> bool:
+    """Whether another cause says better why it ended."""
+    is_download = container.init and container.name.startswith(STORAGE_INITIALIZER)
+    return is_download or container.ended.get("reason") == _MEMORY or _is_about_disk(container.ended)
+
+
+def _remedy(said: Object, namespace: str) -> str:
+    """Returns what to do about an object that is named as missing, or about something else that is."""
+    found = _NOT_FOUND.search(str(said.get("message") or ""))
+    if found is None:
+        return "create what it names (a Secret, ConfigMap, claim or folder), or take it out of the service"
+    kind = {"secret": "Secret", "configmap": "ConfigMap"}.get(found[1].lower(), "PersistentVolumeClaim")
+    return f"create the {kind} {found[2]} in namespace {namespace}, or take it out of the service"
+
+
+def _probed_port(container: Container) -> object:
+    probes = (_spec(container).get(f"{kind}Probe") or {} for kind in ("readiness", "startup", "liveness"))
+    actions = (action for probe in probes for action in probe.values() if isinstance(action, dict))
+    return next((action["port"] for action in actions if "port" in action), 0)
 
 
 def _is_about_disk(said: Object) -> bool:

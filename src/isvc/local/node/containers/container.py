@@ -25,14 +25,18 @@ from isvc.local.node.streams.command_streams import Streams
 from isvc.toolkit.clock import timestamp
 
 _BACK_OFF = (0, 1, 2, 4, 8, 16, 32, 60)
-_LONGEST_WAIT = 4  # of these, where a start has to wait for room: whoever makes some wants to see it used
+_LONGEST_WAIT = 4  # of these, where a start waits for somebody to mend something, who wants to see that it helps
 _FORGIVEN_AFTER = 120.0  # a process that ran this long starts anew without delay
 _MEMORY_PERIOD = 0.5
 _TABLE_PERIOD = 1.0
 
 
-class NoRoom(Exception):
-    """Files of the container cannot be written, as when the disk is full; the start is tried again."""
+class NotYet(Exception):
+    """The container cannot be made: its files cannot be written, or a path of a volume is not there. Tried again."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class NotRunning(Exception):
@@ -70,8 +74,8 @@ class Container:
             began = self._context.clock.monotonic()
             try:
                 ended = await self._once(program)
-            except NoRoom as error:
-                await self._wait_for_room(str(error), _BACK_OFF[min(attempts + 1, _LONGEST_WAIT)])
+            except NotYet as error:
+                await self._wait(error, _BACK_OFF[min(attempts + 1, _LONGEST_WAIT)])
                 attempts += 1
                 continue
             attempts = 0
@@ -197,10 +201,12 @@ class Container:
                 tty=bool(self.spec.get("tty")),
             )
             process = await in_full(starting, Process.end)
-        except (CannotStart, Missing) as error:
+        except CannotStart as error:
             return self._did_not_start(error, log, started)
+        except Missing as error:
+            raise NotYet("CreateContainerConfigError", str(error)) from error
         except OSError as error:
-            raise NoRoom(describe_os_error(error)) from error
+            raise NotYet("CreateContainerError", describe_os_error(error)) from error
         self._process, self._plan = process, plan
         self._ended.clear()
         self.state.run(started, process.pid)
@@ -249,8 +255,8 @@ class Container:
         self._context.touch()
         await self._context.clock.sleep(seconds)
 
-    async def _wait_for_room(self, why: str, seconds: int) -> None:
-        self.state.wait("CreateContainerError", why)
+    async def _wait(self, why: NotYet, seconds: int) -> None:
+        self.state.wait(why.reason, str(why))
         self._context.event("Warning", "Failed", f"Error: container {self.name} cannot be started: {why}")
         self._context.touch()
         await self._context.clock.sleep(seconds)

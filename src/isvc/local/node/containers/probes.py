@@ -43,6 +43,8 @@ class Asker:
                 return await self._act(handler)
         except TimeoutError:
             return Answer(False, f"no answer within {seconds} s")
+        except ConnectionRefusedError:
+            return Answer(False, f"nothing listens on port {_port(handler)}: connection refused")
         except OSError as error:
             return Answer(False, str(error))
 
@@ -84,6 +86,11 @@ class Asker:
             return Answer(200 <= code < 400, f"HTTP probe failed with statuscode: {code}")
         finally:
             writer.close()
+
+
+def _port(handler: Object) -> object:
+    """Returns the port as the container's spec has it: a number or a name."""
+    return next((action["port"] for action in handler.values() if isinstance(action, dict) and "port" in action), 0)
 
 
 def _tls(action: Object) -> ssl.SSLContext | None:

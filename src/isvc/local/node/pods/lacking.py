@@ -26,13 +26,6 @@ def missing_here(pod: Object, labels: Mapping[str, str], capacity: Mapping[str, 
             yield f"this machine has {name} {capacity[name]}, and the pod asks for {amount}"
 
 
-def claims(pod: Object) -> Iterator[tuple[str, str]]:
-    """Yields the claims without which a pod runs all the same, each with what to say when it does not exist."""
-    named = (dig(volume, "persistentVolumeClaim", "claimName") for volume in dig(pod, "spec", "volumes") or ())
-    for name in sorted({claim for claim in named if claim}):
-        yield name, f"the claim {name} does not exist, and a folder of that name takes its place"
-
-
 def _requests(container: Object) -> dict[str, Quantity]:
     """Returns what a container asks for; a limit without a request is one, too."""
     resources = container.get("resources") or {}

@@ -35,14 +35,14 @@ from isvc.local.node.environment import Missing
 from isvc.local.node.pods.ephemeral import NONE_RUNS, EphemeralContainers
 from isvc.local.node.pods.events import LACKING, PodEvents
 from isvc.local.node.pods.first_states import first_states, is_lost, lose, pretend
-from isvc.local.node.pods.lacking import claims, missing_here
+from isvc.local.node.pods.lacking import missing_here
 from isvc.local.node.pods.ports import Ports, bind
 from isvc.local.node.pods.status import pod_status
 from isvc.local.node.processes.process import Reaper
 from isvc.local.node.programs.images import ImageTable
 from isvc.local.node.programs.warm import WarmServers
 from isvc.local.node.volumes import folders
-from isvc.local.node.volumes.files import exists, files_of
+from isvc.local.node.volumes.files import exists, files_of, require_claims
 from isvc.local.node.volumes.images import fetch_images
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, timestamp
@@ -221,10 +221,11 @@ class PodWorker:
     async def _warn(self) -> None:
         """Says what the pod asks for that is not there; it runs without it."""
         missing = [*missing_here(self.pod, node_labels(self._node.name), capacity())]
-        for name, clause in claims(self.pod):
+        place = self._node.home / "volumes" / namespace_of(self.pod)
+        for name in (claim for claim in folders.claims(self.pod) if (place / claim).exists()):
             with contextlib.suppress(ApiError, ClusterError):
                 if not await exists(self._node.client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(self.pod)):
-                    missing.append(clause)
+                    missing.append(f"the claim {name} does not exist, and a folder of that name takes its place")
         if missing:
             self._event("Warning", LACKING, f"{'; '.join(missing)}; the pod runs without")
 
@@ -237,6 +238,7 @@ class PodWorker:
         while True:
             try:
                 files = await files_of(self.pod, self._node.client)
+                await require_claims(self.pod, self._node.client, self._node.home / "volumes")
                 await fetch_images(self.pod, self.folder / "volumes", self._node.reaper)
                 mounted = folders.prepare(self.pod, files, self.folder, self._node.home / "volumes")
                 break

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, dig, name_of, namespace_of
-from isvc.kube.resource import CONFIG_MAPS, SECRETS, Resource
+from isvc.kube.resource import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, SECRETS, Resource
 from isvc.local.node import environment
+from isvc.local.node.environment import Missing
 from isvc.local.node.volumes import folders
 from isvc.local.node.volumes.tokens import request_tokens
 from isvc.toolkit.client import Client
@@ -29,6 +31,14 @@ def mounts(pod: Object, resource: Resource, obj: Object) -> bool:
     config_maps, secrets = folders.references(pod)
     names = secrets if resource is SECRETS else config_maps
     return namespace_of(obj) == namespace_of(pod) and name_of(obj) in names
+
+
+async def require_claims(pod: Object, client: Client, claims: Path) -> None:
+    """Raises Missing for a claim that nobody has made, neither as an object nor as a folder in `claims`."""
+    for name in folders.claims(pod):
+        folder = claims / namespace_of(pod) / name
+        if not folder.exists() and not await exists(client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(pod)):
+            raise Missing(f'persistentvolumeclaim "{name}" not found, and there is no folder {folder} in its place')
 
 
 async def exists(client: Client, resource: Resource, name: str, namespace: str) -> bool:

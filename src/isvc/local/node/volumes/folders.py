@@ -62,6 +62,12 @@ def references(pod: Object) -> tuple[set[str], set[str]]:
     return config_maps, secrets
 
 
+def claims(pod: Object) -> list[str]:
+    """Returns the names of the claims that a pod mounts."""
+    named = (dig(volume, "persistentVolumeClaim", "claimName") for volume in dig(pod, "spec", "volumes") or ())
+    return sorted({claim for claim in named if claim})
+
+
 def prepare(pod: Object, files: Files, pod_folder: Path, claims: Path) -> dict[str, Path]:
     """Makes and fills every volume of a pod; answers the folder (or file) of each by name.
 
@@ -177,6 +183,8 @@ def mounts(container: Object, volumes: Mapping[str, Path], env: Mapping[str, str
         if not folder.resolve().is_relative_to(volumes[mount["name"]].resolve()):
             raise Missing(f"subPath {sub_path} of volume {mount['name']} leads out of it")
         if sub_path and not folder.exists():
+            if mount.get("readOnly"):  # nothing would ever be in it
+                raise Missing(f"there is no {sub_path} in {volumes[mount['name']]}")
             folder.mkdir(parents=True, exist_ok=True)
         found[mount["mountPath"]] = str(folder)
     return found
