@@ -160,13 +160,17 @@ def test_what_is_missing_is_named_and_used_when_it_is_there(here: Machine):
         "pathless": f"there is no later in {here.claim}",
         "unkeyed": f"create the Secret later in namespace {here.namespace}",
     }.items():
-        until(lambda name=name, words=words: words in here.isvc("explain", name).stdout, f"the cause of {name}")
+        until(partial(is_explained, here, name, words), f"the cause of {name}")
     assert not here.claim.with_name("nowhere").exists()
     (here.claim / "iris").rename(here.claim / "later")
     here.kubectl("create", "secret", "generic", "later", "-n", here.namespace, "--from-literal=key=x")
     here.wait_ready("pathless")
     (here.claim / "later").rename(here.claim / "iris")
     here.kubectl("delete", "isvc", "-n", here.namespace, "claimless", "pathless", "unkeyed")
+
+
+def is_explained(here: Machine, name: str, words: str) -> bool:
+    return words in here.isvc("explain", name).stdout
 
 
 def test_nothing_is_imported_while_the_latency_is_measured(here: Machine):

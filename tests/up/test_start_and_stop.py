@@ -69,6 +69,7 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here, tmp_
     assert "none of whose containers run" in here.kubectl(*debug)
     assert here.get("pod", "brief")["status"]["phase"] == "Succeeded"
     assert here.isvc("down").stdout == "stopped\n"
+    assert here.processes() == []
     assert here.process.wait(60) == 0
 
 

@@ -17,6 +17,7 @@ _PATIENCE = 30.0
 def command() -> None:
     """Stop what `isvc up` started here. What was applied is kept for the next start."""
     from isvc.local.home import Home
+    from isvc.local.node.processes.process import is_alive
 
     home = Home.default()
     pid = home.holder()
@@ -26,7 +27,7 @@ def command() -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _PATIENCE
-    while home.holder() == pid:
+    while home.holder() == pid or is_alive(pid):
         if time.monotonic() > deadline:
             click.echo(f"isvc (pid {pid}) has not stopped within {_PATIENCE:.0f} s", err=True)
             sys.exit(1)

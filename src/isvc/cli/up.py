@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import sys
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,7 @@ def command(
             dashboard = None if no_dashboard else Wanted(port=dashboard_port, allow_edit=allow_edit)
             if dashboard:
                 free_port(dashboard)  # a taken one is refused before anything starts
-            sys.exit(_loop(_up(home, choices, dashboard)))
+            sys.exit(_run(lambda: _up(home, choices, dashboard)))
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)
         if error.running:
@@ -230,9 +231,9 @@ def _log_to(path: Path, *, verbose: bool) -> None:
     logs.set_up("debug" if verbose else "info", json=False, stream=stream)
 
 
-def _loop(main: object) -> int:
+def _run(main: Callable[[], Coroutine[Any, Any, int]]) -> int:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(main)  # type: ignore[arg-type]
-    return uvloop.run(main)  # type: ignore[arg-type]
+        return asyncio.run(main())
+    return uvloop.run(main())

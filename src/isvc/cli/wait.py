@@ -62,15 +62,25 @@ async def _wait_for(client: Client, namespace: str, name: str, deadline: float, 
     from isvc.insight.diagnosis.finding import Level
     from isvc.insight.diagnosis.gather import examine
     from isvc.insight.operations import kinds
+    from isvc.kube.objects import name_of
     from isvc.kube.readiness import is_ready
+    from isvc.toolkit.failure import ClusterError
 
     resource, service = await kinds.find(client, name, namespace)
     blocked, since = "", time.monotonic()
     while True:
-        if is_ready(service):
-            click.echo(headline(service, []))
-            return 0
-        findings = await examine(client, service)
+        try:
+            service = await client.get(resource, name_of(service), namespace)
+            if is_ready(service):
+                click.echo(headline(service, []))
+                return 0
+            findings = await examine(client, service)
+        except ClusterError as error:  # which was there a moment ago, and may be again
+            if time.monotonic() >= deadline:
+                raise
+            progress.update(str(error))
+            await asyncio.sleep(LOOK_EVERY)
+            continue
         first = findings[0] if findings and findings[0].level is Level.BLOCKS else None
         now, cause = time.monotonic(), first.cause if first else ""
         blocked, since = cause, since if cause == blocked else now
@@ -82,4 +92,3 @@ async def _wait_for(client: Client, namespace: str, name: str, deadline: float, 
             return TIMED_OUT
         progress.update(click.unstyle(headline(service, findings)))
         await asyncio.sleep(LOOK_EVERY)
-        service = await client.get(resource, service["metadata"]["name"], namespace)

@@ -19,6 +19,14 @@ UNKNOWN: Final = "Unknown"
 INFO: Final = "Info"
 
 
+def conditions_of(obj: Object) -> list[Object]:
+    """Returns the conditions of an object's status, without what is none: not every server checks what it stores."""
+    status = obj.get("status")
+    found = status.get("conditions") if isinstance(status, dict) else None
+    items = found if isinstance(found, list) else []
+    return [each for each in items if isinstance(each, dict) and isinstance(each.get("type"), str)]
+
+
 def find(conditions: Iterable[Object], kind: str) -> Object | None:
     return next((condition for condition in conditions if condition.get("type") == kind), None)
 

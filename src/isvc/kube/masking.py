@@ -22,12 +22,23 @@ _PARAMETER: Final = re.compile(
     re.IGNORECASE,
 )
 
+# Sequences that move cursors, set titles or fill clipboards, finished or not; and whatever else is not tab or newline.
+_CONTROL: Final = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\]P_^X]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+
 
 def mask_text(text: str) -> str:
     """Hides users, passwords and signatures of the addresses in a text."""
     if "://" in text:
         text = _USER.sub(f"{MASK}@", text)
     return _PARAMETER.sub(rf"\1{MASK}", text) if "=" in text else text
+
+
+def plain_text(text: str) -> str:
+    """Hides secrets in a text of somebody else's, and drops what would command a terminal that shows it."""
+    return mask_text(_CONTROL.sub("", text))
 
 
 def mask(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.kube.conditions import TRUE, UNKNOWN, find
+from isvc.kube.conditions import TRUE, UNKNOWN, conditions_of, find
 from isvc.kube.objects import Object, dig, generation_of
 
 READY: Final = "Ready"
@@ -25,11 +25,11 @@ def readiness(obj: Object) -> Object:
     if not is_observed(obj):
         message = "its controller has not taken in the latest change yet"
         return {"type": READY, "status": UNKNOWN, "reason": NOT_RECONCILED, "message": message}
-    reported = find(dig(obj, "status", "conditions") or (), READY) or {}
+    reported = find(conditions_of(obj), READY) or {}
     return {"type": READY, "status": UNKNOWN, **reported}
 
 
 def is_observed(obj: Object) -> bool:
     """Returns whether the status is about the spec that the object has now, as far as it says so."""
     seen = dig(obj, "status", "observedGeneration")
-    return not seen or seen >= generation_of(obj)
+    return not isinstance(seen, int) or not seen or seen >= generation_of(obj)

@@ -72,7 +72,7 @@ def place_llm(models: Path) -> None:
     try:
         os.link(source, unfinished)
     except OSError:  # another file system
-        shutil.copyfile(source, unfinished)
+        unfinished.symlink_to(source)
     unfinished.rename(target)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.kube.masking import MASK, mask, mask_conditions, mask_field, mask_text
+from isvc.kube.masking import MASK, mask, mask_conditions, mask_field, mask_text, plain_text
 
 
 @pytest.mark.parametrize("name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "OPENAI_API_KEY", "apikey"])
@@ -44,3 +44,17 @@ def test_a_status_quotes_no_secret_and_is_otherwise_the_same():
     assert mask_conditions(quiet) is quiet
     loud = {"conditions": [{"type": "Ready", "message": "cannot read https://me:hunter2@host/m"}]}
     assert mask_conditions(loud) == {"conditions": [{"type": "Ready", "message": f"cannot read https://{MASK}@host/m"}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\x1b[31mred\x1b[0m\ttab\nline", "red\ttab\nline"),
+        ("\x1b]0;title\x07a\x1b]52;c;Y2xpcA==\x1b\\b", "ab"),
+        ("\x9b2Ja\x9d0;t\x9cb\x1bc\x1b(Bc\x1b[", "abc"),
+        ("back\b\b\rover\x7f", "backover"),
+        ("Grüße, 世界", "Grüße, 世界"),
+    ],
+)
+def test_a_terminal_is_not_commanded_by_a_log(text, expected):
+    assert plain_text(text) == expected

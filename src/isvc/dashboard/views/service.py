@@ -11,7 +11,7 @@ from isvc.dashboard.views.rows import Row, row
 from isvc.dashboard.views.tree import Node, tree
 from isvc.insight.diagnosis.evidence import Evidence, when
 from isvc.insight.diagnosis.finding import Finding
-from isvc.kube.conditions import FALSE, TRUE
+from isvc.kube.conditions import FALSE, TRUE, conditions_of
 from isvc.kube.masking import mask_text
 from isvc.kube.objects import Object, dig, uid_of
 from isvc.kube.resource import Resource
@@ -74,7 +74,7 @@ def conditions(service: Object) -> tuple[Condition, ...]:
             mask_text(str(each.get("message") or "")),
             str(each.get("lastTransitionTime") or ""),
         )
-        for each in dig(service, "status", "conditions") or ()
+        for each in conditions_of(service)
     ]
     return tuple(sorted(found, key=lambda each: (each.since, each.type == "Ready"), reverse=True))
 

@@ -13,8 +13,7 @@ from isvc.insight.diagnosis import traffic_causes as traffic
 from isvc.insight.diagnosis import workload_causes as workload
 from isvc.insight.diagnosis.evidence import Evidence, condition
 from isvc.insight.diagnosis.finding import Finding, Level
-from isvc.kube.conditions import TRUE
-from isvc.kube.objects import dig
+from isvc.kube.conditions import TRUE, conditions_of
 from isvc.kube.readiness import READY
 
 Cause = Callable[[Evidence], Iterator[Finding]]
@@ -39,7 +38,7 @@ BLOCKING: Final[tuple[tuple[Cause, ...], ...]] = (
     CONTAINERS,
     (traffic.gateway, traffic.route_refused),
     (workload.knative,),
-    (service.not_reconciled, container.starting),
+    (service.malformed_status, service.not_reconciled, container.starting),
     (workload.autoscaler,),
 )
 SUSPICIOUS: Final[tuple[Cause, ...]] = (
@@ -88,7 +87,7 @@ def _conditions(evidence: Evidence) -> tuple[str, ...]:
     ready = condition(evidence.service, READY)
     if not ready or ready.get("status") == TRUE:
         return ()
-    others = dig(evidence.service, "status", "conditions") or ()
+    others = conditions_of(evidence.service)
     failing = [each for each in others if each.get("status") != TRUE and not each.get("severity")]
     failing.sort(key=lambda each: (each["type"] in (READY, "IngressReady"), each["status"] != "False"))
     shown = failing[0] if failing else ready

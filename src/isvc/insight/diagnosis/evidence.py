@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from isvc.engine.plan import Child
 from isvc.insight.diagnosis.finding import Finding
-from isvc.kube.conditions import find
+from isvc.kube.conditions import conditions_of, find
 from isvc.kube.objects import Key, Object, dig, name_of, uid_of
 from isvc.kube.readiness import is_ready
 
@@ -88,7 +88,7 @@ class Evidence:
 
 
 def condition(obj: Object, kind: str) -> Object:
-    return find(dig(obj, "status", "conditions") or (), kind) or {}
+    return find(conditions_of(obj), kind) or {}
 
 
 def last_written(obj: Object) -> str:

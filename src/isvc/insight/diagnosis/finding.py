@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from isvc.kube.masking import mask_text
+from isvc.kube.masking import plain_text
 
 
 class Level(StrEnum):
@@ -40,5 +40,5 @@ class Finding:
 
     def without_secrets(self) -> Finding:
         """Returns the finding as people may read it: whatever it quotes may have an address in it."""
-        chain = tuple(map(mask_text, self.chain))
-        return replace(self, message=mask_text(self.message), remedy=mask_text(self.remedy), chain=chain)
+        chain = tuple(map(plain_text, self.chain))
+        return replace(self, message=plain_text(self.message), remedy=plain_text(self.remedy), chain=chain)

@@ -18,7 +18,7 @@ from isvc.insight.diagnosis.pods import pods_of
 from isvc.insight.diagnosis.snapshot import OWNED, Snapshot, take
 from isvc.insight.diagnosis.traffic_causes import parents
 from isvc.kube.errors import ApiError
-from isvc.kube.masking import mask_text
+from isvc.kube.masking import plain_text
 from isvc.kube.objects import Key, Object, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import EVENTS, PODS
@@ -110,4 +110,4 @@ async def _log(client: Client, place: Place, namespace: str) -> tuple[str, ...]:
         lines = [line[:LONGEST_LINE].decode(errors="replace").rstrip() async for line in client.lines(path, params)]
     except (ApiError, ClusterError):  # no node, no log
         return ()
-    return tuple(mask_text(line) for line in lines if line)[-LOG_LINES:]
+    return tuple(plain_text(line) for line in lines if line)[-LOG_LINES:]

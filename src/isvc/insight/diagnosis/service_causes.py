@@ -9,7 +9,7 @@ from isvc.api.annotations import STOP, is_stopped
 from isvc.insight.diagnosis.accounts import missing_account
 from isvc.insight.diagnosis.evidence import Evidence, condition
 from isvc.insight.diagnosis.finding import Finding, Level
-from isvc.kube.conditions import TRUE
+from isvc.kube.conditions import TRUE, conditions_of
 from isvc.kube.objects import dig, is_being_deleted, name_of
 from isvc.kube.readiness import NOT_RECONCILED, READY, is_observed
 from isvc.serving.config import CONFIG_MAP
@@ -98,9 +98,18 @@ def not_reconciled(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(NOT_RECONCILED, message, remedy, Level.WAITS)
 
 
+def malformed_status(evidence: Evidence) -> Iterator[Finding]:
+    """Something else than our controllers has written the status, on a server that does not check it."""
+    found = dig(evidence.service, "status", "conditions") or []
+    if found != conditions_of(evidence.service):
+        shown = type(found).__name__ if not isinstance(found, list) else "list of something else"
+        message = f"status.conditions of {evidence.kind} {evidence.name} is no list of conditions, but a {shown}"
+        yield Finding("MalformedStatus", message, "see that a manager runs: it writes the status anew", Level.WAITS)
+
+
 def condition_says(evidence: Evidence) -> Iterator[Finding]:
     """Repeats what the status says, where nothing else explains it."""
-    conditions = dig(evidence.service, "status", "conditions") or ()
+    conditions = conditions_of(evidence.service)
     failing = [each for each in conditions if each.get("status") != TRUE and not each.get("severity")]
     failing.sort(key=lambda each: (each.get("type") == READY, each.get("status") != "False"))
     if failing and not evidence.is_ready:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterable
 from typing import NamedTuple
 
 from isvc.insight.diagnosis.pods import pods_of
-from isvc.kube.masking import mask_text
+from isvc.kube.masking import plain_text
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import PODS
 from isvc.toolkit.client import Client
@@ -48,7 +48,7 @@ async def lines(
     if since:
         params["sinceTime"] = since
     async for line in client.lines(f"{PODS.path(namespace, stream.pod)}/log", params):
-        yield mask_text(line.decode(errors="replace").rstrip())
+        yield plain_text(line.decode(errors="replace").rstrip())
 
 
 def component_of(pod: Object) -> str:

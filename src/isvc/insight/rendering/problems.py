@@ -9,6 +9,7 @@ from isvc.api.resources import GROUP
 from isvc.insight.rendering.documents import Document
 from isvc.insight.simulation.kinds import KINDS
 from isvc.insight.simulation.simulation import Simulation
+from isvc.kube.conditions import conditions_of
 from isvc.kube.objects import GVK, Key, Object, dig
 from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
@@ -49,6 +50,6 @@ def unready(simulation: Simulation, resource: Resource, document: Object) -> str
         if (event.kind, event.key, event.type) == (resource.kind, key, "Warning")
     )
     failure = dig(live, "status", "modelStatus", "lastFailureInfo", "message")
-    conditions = dig(live, "status", "conditions") or ()
+    conditions = conditions_of(live)
     said = (each["message"] for each in conditions if each.get("status") != "True" and each.get("message"))
     return next(filter(None, (*crashes, failure, *events, *said)), "it does not become ready")

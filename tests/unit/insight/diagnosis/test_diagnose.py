@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
+from isvc.cli.explain import headline
+from isvc.cli.get import _row
 from isvc.insight.diagnosis.diagnose import diagnose
 from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level
+from isvc.insight.diagnosis.sentence import state
 from isvc.kube.objects import Object
 
 READY = {"type": "Ready", "status": "True"}
@@ -107,6 +111,16 @@ def test_what_stops_everything_hides_what_follows_from_it():
     assert causes(Evidence(service(NOT_READY), problem=problem, taken=["Service iris exists"])) == [problem.cause]
 
 
+@pytest.mark.parametrize("conditions", ["Ready", 7, [1, "x", {}], {"type": "Ready"}, [{"type": 3}]])
+def test_a_status_of_another_shape_is_said_to_be_one(conditions: object):
+    broken = {**service(), "status": {"conditions": conditions, "observedGeneration": "many"}}
+    finding = diagnose(Evidence(broken))[0]
+    assert finding.message.startswith("status.conditions of InferenceService iris is no list of conditions")
+    assert state(broken, [finding]).startswith("is starting: status.conditions of")
+    assert "iris is not ready yet: status.conditions of" in click.unstyle(headline(broken, [finding]))
+    assert click.unstyle(_row(broken, namespaces=False, wide=True)[2]) == "Unknown"
+
+
 def test_several_pods_that_fail_alike_are_one_finding():
     waiting = {"state": {"waiting": {"reason": "ErrImagePull"}}}
     assert causes(Evidence(service(NOT_READY), pods=[pod("a", **waiting), pod("b", **waiting)])) == [
@@ -124,6 +138,35 @@ def test_several_pods_that_fail_alike_are_one_finding():
 def test_a_full_disk_is_named_as_such(state: Object):
     evidence = Evidence(service(NOT_READY), pods=[pod("p", state=state)])
     assert causes(evidence)[0] == "DiskFull"
+
+
+def test_a_container_without_memory_is_no_crash_as_well():
+    ended = {"terminated": {"reason": "OOMKilled", "exitCode": 137}}
+    killed = pod("p", state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState=ended)
+    (finding,) = diagnose(Evidence(service(NOT_READY), pods=[killed]))
+    assert finding.remedy.startswith("raise resources.limits.memory")
+
+
+def test_a_missing_secret_is_to_be_created_by_its_name():
+    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "db" not found'}}
+    unmade = pod("p", state=waiting)
+    event = {
+        "type": "Warning",
+        "reason": "FailedMount",
+        "message": 'secret "db" not found',
+        "involvedObject": {"uid": "p"},
+    }
+    (finding,) = diagnose(Evidence(service(NOT_READY), pods=[unmade], events=[event]))
+    assert finding.remedy == "create the Secret db in namespace team, or take it out of the service"
+
+
+def test_the_port_that_nothing_listens_on_is_named():
+    deaf = pod("p", state={"running": {"startedAt": "now"}})
+    deaf["spec"] = {"containers": [{"name": "kserve-container", "readinessProbe": {"tcpSocket": {"port": 9999}}}]}
+    said = "Readiness probe failed: nothing listens on port 9999: connection refused"
+    event = {"type": "Warning", "reason": "Unhealthy", "message": said, "involvedObject": {"uid": "p"}}
+    (finding,) = diagnose(Evidence(service(NOT_READY), pods=[deaf], events=[event]))
+    assert finding.remedy == "have the server listen on port 9999, or correct the container's port and probe"
 
 
 def test_a_container_that_starts_is_waited_for():

@@ -124,15 +124,19 @@ class Reaper:
 def _wait_until_gone(pid: int, seconds: float = 2.0) -> None:
     """Waits for its end: its ports are free only then."""
     deadline = time.monotonic() + seconds
-    while start_time(pid) and _state(pid) != "Z" and time.monotonic() < deadline:
+    while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.005)
 
 
-def _state(pid: int) -> str:
+def is_alive(pid: int) -> bool:
+    """Returns whether there is a process of this number that has not ended; a zombie has."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except ProcessLookupError:
+        return False
+    except (OSError, IndexError):  # somebody else's, or a system without /proc
+        return True
 
 
 class _Output:

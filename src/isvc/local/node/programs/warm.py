@@ -38,6 +38,7 @@ _READ_AT_IMPORT: Final = ("PYTHON", "LD_", "OPENBLAS_", "MKL_", "BLIS_", "KMP_",
 _OURS: Final = frozenset({"PYTHONUNBUFFERED", "OPENBLAS_NUM_THREADS"})
 _PYTHON_PATH: Final = str(python_path.FOLDER)
 _PATIENCE_SECONDS: Final = 30.0
+IDLE_SECONDS: Final = 600.0
 _UNKNOWN: Final = 255  # of a server whose zygote died before it
 
 
@@ -104,6 +105,7 @@ class Zygote:
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked: dict[int, asyncio.Future[ForkedServer]] = {}
         self._servers: dict[int, ForkedServer] = {}
+        self._used = asyncio.get_running_loop().time()
         asyncio.get_running_loop().add_reader(control, self._readable)
 
     @classmethod
@@ -139,6 +141,11 @@ class Zygote:
             finally:
                 self._asked.pop(number, None)
 
+    def idle_for(self) -> float:
+        """Returns for how many seconds no server of it has run, or been asked for."""
+        is_busy = self._servers or self._asked or self._one_at_a_time.locked()
+        return 0.0 if is_busy else asyncio.get_running_loop().time() - self._used
+
     def close(self) -> None:
         """Ends the zygote, which ends when its socket does; servers go on."""
         if not self.alive:
@@ -164,6 +171,7 @@ class Zygote:
         if "ready" in answer:
             self._ready.set_result(None)
         elif "returncode" in answer:
+            self._used = asyncio.get_running_loop().time()
             if server := self._servers.pop(answer["pid"], None):
                 server.set_ended(answer["returncode"])
         else:
@@ -184,10 +192,13 @@ class Zygote:
 
 
 class WarmServers:
-    def __init__(self, reaper: Reaper) -> None:
+    def __init__(self, reaper: Reaper, idle_seconds: float = IDLE_SECONDS) -> None:
         self._reaper = reaper
+        self._idle_seconds = idle_seconds
         self._zygotes: dict[str, Zygote] = {}
         self._starting = asyncio.Lock()
+        self._look: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def fork(
         self, command: Sequence[str], env: Mapping[str, str], folder: Path, output: int, policy: Policy | None
@@ -214,6 +225,7 @@ class WarmServers:
             if found is None or not found.alive:
                 found = self._zygotes[framework] = await Zygote.start(framework, self._environment())
                 self._reaper.add(found.process.pid)
+            self._look_later()
             return found
 
     def _environment(self) -> dict[str, str]:
@@ -226,8 +238,28 @@ class WarmServers:
         }
         return {**inherited_variables(os.environ), **home, **ours}
 
+    def _look_later(self) -> None:
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(self._idle_seconds, self._end_idle)
+
+    def _end_idle(self) -> None:
+        """Ends zygotes that nobody needs any more: none of their servers runs, and none was asked for in a while."""
+        self._look = None
+        for framework, zygote in list(self._zygotes.items()):
+            if zygote.idle_for() >= self._idle_seconds:
+                del self._zygotes[framework]
+                ending = asyncio.create_task(self._end(zygote))
+                self._ending.add(ending)
+                ending.add_done_callback(self._ending.discard)
+        if self._zygotes:
+            self._look_later()
+
+    async def _end(self, zygote: Zygote) -> None:
+        zygote.close()
+        await zygote.process.wait()
+        self._reaper.remove(zygote.process.pid)
+
     async def close(self) -> None:
-        for zygote in self._zygotes.values():
-            zygote.close()
-            await zygote.process.wait()
-            self._reaper.remove(zygote.process.pid)
+        if self._look is not None:
+            self._look.cancel()
+        await asyncio.gather(*self._ending, *map(self._end, self._zygotes.values()))

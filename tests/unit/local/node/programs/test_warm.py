@@ -12,7 +12,7 @@ import pytest
 from tests.ports import free_port
 
 from isvc.local.node.processes.logs import Log
-from isvc.local.node.processes.process import Process, Reaper
+from isvc.local.node.processes.process import Process, Reaper, is_alive
 from isvc.local.node.programs.warm import ForkedServer, WarmServers, framework_of
 
 SERVER = [sys.executable, "-m", "isvc.pods.modelserver", "--host=127.0.0.1"]
@@ -105,6 +105,20 @@ async def test_a_fork_that_fails_says_why_and_how_it_ended(node, tmp_path):
     assert (await server.wait()).code == 1
     assert "nothing" in last_words.read_text()
     assert last_words.read_text() in (tmp_path / "log").read_text()
+
+
+async def test_a_zygote_ends_when_nothing_has_used_it_for_a_while(node, tmp_path):
+    node.warm = WarmServers(node.reaper, idle_seconds=0.05)
+    server = await node.start(tmp_path)
+    zygote = await node.zygote()
+    await node.says("serving model")
+    assert is_alive(zygote), "it ended before its server"
+    server.terminate()
+    assert (await server.wait()).code == 0
+    async with asyncio.timeout(60):
+        while is_alive(zygote):
+            await asyncio.sleep(0.01)
+    assert list((tmp_path / "reaper").iterdir()) == []
 
 
 async def test_servers_outlive_the_zygote_and_the_next_one_starts_all_the_same(node, tmp_path):

@@ -92,9 +92,9 @@ def test_mounts_and_contents(tmp_path):
         ]
     }
     assert mounts(container, {"v": tmp_path}, {"NAME": "n"}) == {"/data": str(tmp_path), "/sub": str(tmp_path / "n/x")}
-    container["volumeMounts"][1] = {"name": "v", "mountPath": "/m", "subPath": "none", "readOnly": True}
+    unmade = {"name": "v", "mountPath": "/m", "subPath": "none", "readOnly": True}
     with pytest.raises(Missing, match=f"there is no none in {tmp_path}"):
-        mounts(container, {"v": tmp_path}, {})
+        mounts({"volumeMounts": [unmade]}, {"v": tmp_path}, {})
     encoded = base64.b64encode(b"v").decode()
     assert contents({"kind": "Secret", "data": {"k": encoded}}) == {"k": b"v"}
     assert contents({"kind": "ConfigMap", "data": {"k": "v"}, "binaryData": {"b": encoded}}) == {"k": b"v", "b": b"v"}
