@@ -33,7 +33,7 @@ http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_fo
 
 def of_format(name: str, model_format: str, uri: str) -> Object:
     wanted = service(name, uri)
-    wanted["spec"]["predictor"]["model"] |= {"modelFormat": {"name": model_format}, "protocolVersion": "v2"}
+    wanted["spec"]["predictor"]["model"] |= {"modelFormat": {"name": model_format}}
     return wanted
 
 

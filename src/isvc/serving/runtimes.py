@@ -100,7 +100,7 @@ class Runtimes:
             runtime
             for runtime in (self.cluster if chosen.cluster else self.namespaced)
             if runtime.name != chosen.name
-            and _offers(runtime, model, multi_node=multi_node)
+            and _offers(runtime, model, _protocol(model), multi_node=multi_node)
             and _rank(runtime, model.model_format.name) == rank_of_chosen
         ]
 
@@ -134,7 +134,7 @@ class Runtimes:
 
     def _select(self, model: ModelSpec, *, multi_node: bool) -> Runtime:
         for runtimes in (self.namespaced, self.cluster):
-            offers = (runtime for runtime in runtimes if _offers(runtime, model, multi_node=multi_node))
+            offers = (each for each in runtimes if _offers(each, model, _protocol(model), multi_node=multi_node))
             if ranked := _sort(offers, model.model_format.name):
                 # The name counts from here on: a runtime of the namespace hides a cluster's that was selected.
                 return self.find(ranked[0].name) or ranked[0]
@@ -148,8 +148,20 @@ class Runtimes:
             f"no runtime found to support predictor with model type: {model.model_format.name}{version}{malformed}",
             reason="NoSupportingRuntime",
             summary="No runtime found to support specified framework/version",
-            remedy=f"what can be chosen by itself here: {self._offers() or 'nothing, there is no runtime'}",
+            remedy=self._other_protocols(model, multi_node=multi_node)
+            or f"what can be chosen by itself here: {self._offers() or 'nothing, there is no runtime'}",
         )
+
+    def _other_protocols(self, model: ModelSpec, *, multi_node: bool) -> str:
+        """Says what the model would have to speak, where that is all that keeps a runtime from serving it."""
+        spoken = {
+            str(protocol): runtime.name
+            for runtime in (*self.cluster, *self.namespaced)
+            for protocol in runtime.spec.protocol_versions
+            if _offers(runtime, model, protocol, multi_node=multi_node)
+        }
+        ways = " or ".join(f"model.protocolVersion: {protocol} ({name})" for protocol, name in sorted(spoken.items()))
+        return f"what serves it does not speak {_protocol(model)}: set {ways}" if ways else ""
 
     def _names(self) -> str:
         return ", ".join(sorted({runtime.name for runtime in (*self.namespaced, *self.cluster)})) or "there is none"
@@ -174,14 +186,18 @@ def _not_supported(runtime: Runtime, what: str, supported: Iterable[str]) -> Mod
     )
 
 
-def _offers(runtime: Runtime, model: ModelSpec, *, multi_node: bool) -> bool:
+def _protocol(model: ModelSpec) -> str:
+    return Protocol.V1 if model.protocol_version is None else model.protocol_version
+
+
+def _offers(runtime: Runtime, model: ModelSpec, protocol: str, *, multi_node: bool) -> bool:
     spec = runtime.spec
     return (
         model.model_format.name in runtime.selectable
         and not spec.is_disabled
         and not spec.is_multi_model
         and spec.is_multi_node == multi_node
-        and spec.speaks(Protocol.V1 if model.protocol_version is None else model.protocol_version)
+        and spec.speaks(protocol)
         and runtime.supports(model.model_format, chosen=False)
     )
 

@@ -97,3 +97,11 @@ def test_any_priority_beats_none():
 
 def test_a_model_with_an_empty_protocol_takes_any():
     assert chosen([runtime("two", offer("f"), protocolVersions=["v2"])], [], model("f", protocolVersion="")) == "two"
+
+
+def test_a_protocol_that_alone_is_in_the_way_is_named():
+    cluster = [runtime("server", offer("f"), cluster=True, protocolVersions=["v2"])]
+    with pytest.raises(ModelRefused) as refused:
+        chosen([], cluster, model("f"))
+    assert refused.value.remedy == "what serves it does not speak v1: set model.protocolVersion: v2 (server)"
+    assert chosen([], cluster, model("f", protocolVersion="v2")) == "server"
