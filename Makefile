@@ -61,7 +61,7 @@ format: .venv ## format and fix what can be fixed
 	$(BIN)/ruff format .
 
 # More workers than cores: many tests wait for a process to start or to end.
-PYTEST := $(BIN)/pytest -n $(or $(WORKERS),4) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -n $(or $(WORKERS),3) --dist loadfile --no-loadscope-reorder $(addprefix --shuffle=,$(SHUFFLE))
 
 test: .venv ## what every change has to pass: units, recordings, the suites on the embedded API server, isvc up
 	$(PYTEST) tests/up tests/insight tests/cluster tests/packaging tests/golden tests/unit
@@ -70,7 +70,7 @@ test-guides: .venv ## what the README, the tutorials and the pages for platform 
 	$(PYTEST) tests/guides
 
 test-package: .venv ## sdist, wheel and image on every supported Python of this machine (fetches packages)
-	$(PYTEST) tests/package
+	$(PYTEST) --dist load tests/package
 
 test-browser: .venv chromium ## the dashboard in Chromium
 	$(BIN)/pytest tests/browser

@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the API server that cluster suites run on",
     )
     parser.addoption("--record", action="store_true", help="write tests/golden/recordings anew")
+    parser.addoption("--shuffle", metavar="SEED", help="run files, and the tests of each, in a random order")
     parser.addoption("--owners", type=int, default=200, help="how many owners the engine has to keep children for")
 
 
@@ -47,6 +49,14 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name.lower().endswith("_proxy") or name in FOREIGN:
             del os.environ[name]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """All workers have to come to the same order."""
+    if seed := config.getoption("--shuffle"):
+        random = Random(seed)
+        places = {path: random.random() for path in dict.fromkeys(item.path for item in items)}
+        items.sort(key=lambda item: (places[item.path], random.random()))
 
 
 @pytest.fixture(scope="session")
