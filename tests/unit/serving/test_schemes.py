@@ -6,22 +6,26 @@ import re
 
 import pytest
 
-from isvc.pods.storage_initializer.schemes import MODULES
+from isvc.pods.storage_initializer.schemes import find_scheme
 from isvc.serving.refused import Refused
-from isvc.serving.storage.schemes import PREFIXES, check_storage_uri
+from isvc.serving.storage.schemes import check_storage_uri
+from isvc.storage_schemes import PREFIXES, SCHEMES
 
 
 @pytest.mark.parametrize("prefix", [prefix for prefix in PREFIXES if not prefix.startswith("oci+")])
 def test_every_prefix_has_a_downloader(prefix: str) -> None:
-    assert any(re.match(pattern, f"{prefix}bucket/model") for pattern, *_ in MODULES)
+    assert find_scheme(f"{prefix}bucket/model") is not None
 
 
-@pytest.mark.parametrize("module", [module for _, module, _ in MODULES])
-def test_every_downloader_is_accepted(module: str) -> None:
+@pytest.mark.parametrize("module", [scheme.module for scheme in SCHEMES if scheme.module])
+def test_every_downloader_is_found_and_accepted(module: str) -> None:
     uris = {"local": "file:///models/a", "gcs": "gs://b/m", "s3": "s3://b/m", "webhdfs": "webhdfs://h/m"}
     uris |= {"huggingface": "hf://org/m", "oci": "oci://host/m", "http": "https://host/m"}
     uris |= {"modelscope": "modelscope://org/m", "git": "https://host/m.git"}
     uris |= {"azure_blob": "https://a.blob.core.windows.net/c/m", "azure_file": "https://a.file.core.windows.net/s/m"}
+    found = find_scheme(uris[module])
+    assert found is not None
+    assert found.module == module
     check_storage_uri(uris[module], ())
 
 

@@ -13,8 +13,9 @@ from isvc.api.protocols import PROTOCOL_ENV, Protocol
 from isvc.api.validation import Problem
 from isvc.api.validation.containers import blocked_env, blocked_env_of
 from isvc.api.validation.scaling import extension
+from isvc.storage_schemes import SCHEMES
 
-_SCHEMES = ("s3://", "hdfs://", "webhdfs://")
+_SCHEMES = tuple(prefix for scheme in SCHEMES if scheme.storage for prefix in scheme.prefixes)
 _WITH_STORAGE_RULES = ("tensorflow", "pytorch", "onnx", "huggingface", "pmml")
 _GPU_IMAGE = "-gpu"
 _GPU, _GPU_SLICE = "nvidia.com/gpu", "nvidia.com/mig"

@@ -13,6 +13,7 @@ from isvc.serving.config import CredentialsConfig
 from isvc.serving.containers import mount, secret_variable, variable
 from isvc.serving.credentials import s3
 from isvc.serving.credentials.lookup import secret_value
+from isvc.storage_schemes import SCHEMES
 
 GOOGLE_KEY_FILE: Final = "gcloud-application-credentials.json"
 GOOGLE_FOLDER: Final = "/var/secrets/"
@@ -33,7 +34,7 @@ AZURE_VARIABLES: Final = (
     "AZURE_ACCOUNT_NAME",
     "AZURE_SERVICE_URL",
 )
-TOKENS: Final = ("HF_TOKEN", "MODELSCOPE_API_TOKEN")
+TOKENS: Final = tuple(scheme.token for scheme in SCHEMES if scheme.token)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from isvc.serving.containers import ensure_list, secret_variable, variable
 from isvc.serving.credentials.lookup import Lookup, secret_value
 from isvc.serving.credentials.s3 import CA_BUNDLE_CONFIG_MAP
 from isvc.serving.refused import Refused
+from isvc.storage_schemes import SCHEMES
 
 DEFAULT_SECRET: Final = "storage-config"  # noqa: S105
 DEFAULT_ENTRY: Final = "default"
 SCHEME_PLACEHOLDER: Final = "<scheme-placeholder>://"
-TYPES: Final = ("s3", "hdfs", "webhdfs")
+TYPES: Final = tuple(name for scheme in SCHEMES if scheme.storage for name in scheme.names)
 
 
 def add_storage_spec_credentials(

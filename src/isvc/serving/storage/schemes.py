@@ -1,7 +1,4 @@
-"""The kinds of storage that models can be downloaded from without a ClusterStorageContainer.
-
-Each prefix has a module in `isvc.pods.storage_initializer.schemes`, which does the download.
-"""
+"""Whether a model can be brought from where it is said to be, with or without a ClusterStorageContainer."""
 
 from __future__ import annotations
 
@@ -12,22 +9,8 @@ from typing import Final
 from isvc.kube.objects import Object
 from isvc.serving.refused import Refused
 from isvc.serving.storage.containers import choose_storage_container
+from isvc.storage_schemes import PREFIXES
 
-PREFIXES: Final = (
-    "gs://",
-    "s3://",
-    "pvc://",
-    "file://",
-    "https://",
-    "http://",
-    "hdfs://",
-    "webhdfs://",
-    "oci://",
-    "oci+native://",
-    "oci+fetch://",
-    "hf://",
-    "modelscope://",
-)
 _AZURE_HOST: Final = "blob.core.windows.net"
 _AZURE: Final = re.compile(r"https://(.+?).blob.core.windows.net/(.+)")
 

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.pods.storage_initializer.sites import Answer, Site, site
 
 from isvc.pods.storage_initializer.redaction import Redaction
-from isvc.pods.storage_initializer.schemes import MODULES
+from isvc.storage_schemes import SCHEMES
 
 SECRET = "Tr0ub4dor-3"
 SAS = f"sv=1&sig={SECRET}"
@@ -35,7 +35,7 @@ SOURCES = {
 
 
 def test_every_scheme_is_here() -> None:
-    assert set(SOURCES) == {module for _, module, _ in MODULES} | {"unknown"}
+    assert set(SOURCES) == {scheme.module for scheme in SCHEMES if scheme.module} | {"unknown"}
 
 
 @pytest.fixture
