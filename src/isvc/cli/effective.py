@@ -46,14 +46,13 @@ def command(cluster: Cluster, name: str, system_namespace: str, output: str | No
 
 
 async def _fields(client: Client, name: str, namespace: str, system_namespace: str) -> list[Field]:
-    from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
     from isvc.insight.operations import kinds
-    from isvc.insight.rendering.effective import effective
+    from isvc.insight.rendering.effective import MERGED, effective
     from isvc.programs.options import Options
     from isvc.serving.refused import Refused
 
     resource, service = await kinds.find(client, name, namespace)
-    if resource not in (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES):
+    if resource not in MERGED:
         raise click.ClickException(f"nothing is merged for a {resource.kind}")
     try:
         return await effective(client, resource, service, Options(system_namespace=system_namespace))

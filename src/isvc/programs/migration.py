@@ -6,7 +6,7 @@ import logging
 from contextlib import aclosing, suppress
 from typing import Final
 
-from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.api.kinds import KINDS
 from isvc.kube.errors import ApiError, Conflict, Forbidden, NotFound, Unauthorized
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
@@ -24,7 +24,7 @@ FASTER: Final = 1.5
 
 
 async def migrate_stored_versions(context: Context, options: Options) -> None:
-    """Rewrites both kinds in the version that is stored today.
+    """Rewrites kinds of several versions in the one that is stored today.
 
     Raises when it does not succeed in time, or cannot: a CRD that names an old version for good blocks upgrades.
     It is left to somebody else by a manager of some namespaces, which may not write CRDs.
@@ -32,8 +32,8 @@ async def migrate_stored_versions(context: Context, options: Options) -> None:
     if options.namespaces:
         return
     deadline = context.clock.monotonic() + options.llm.migration_timeout
-    for resource in (LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS):
-        await _migrate(context, resource, deadline, options.llm.migration_poll_interval)
+    for row in (each for each in KINDS if each.older):
+        await _migrate(context, row.resource, deadline, options.llm.migration_poll_interval)
 
 
 async def _migrate(context: Context, resource: Resource, deadline: float, longest_pause: float) -> None:

@@ -9,10 +9,11 @@ from isvc.dashboard.cluster.view import ClusterView
 from isvc.dashboard.cluster.views_in_use import Views
 from isvc.dashboard.pages.addressed import SERVICE, addressed_service
 from isvc.dashboard.pages.rendering import Page, respond
-from isvc.dashboard.pages.service import MERGED, page_of
+from isvc.dashboard.pages.service import page_of
 from isvc.insight.operations import NotPossible, edits
 from isvc.insight.operations.edits import Edit
 from isvc.insight.operations.history import read_history
+from isvc.insight.rendering.effective import MERGED
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import Resource
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 from isvc.dashboard.cluster.view import ClusterView
 from isvc.dashboard.cluster.views_in_use import Views
 from isvc.dashboard.pages.addressed import OBJECT, SERVICE, addressed_resource, addressed_service
@@ -20,7 +19,7 @@ from isvc.dashboard.views.service import ServicePage, service_page
 from isvc.insight.diagnosis.gather import explain
 from isvc.insight.operations import NotPossible
 from isvc.insight.operations.history import read_history
-from isvc.insight.rendering.effective import effective
+from isvc.insight.rendering.effective import MERGED, effective
 from isvc.kube.go_yaml import dump
 from isvc.kube.masking import mask_field
 from isvc.kube.objects import Object, name_of
@@ -31,7 +30,6 @@ from isvc.toolkit.failure import ClusterError
 
 COALESCE: Final = 0.5  # seconds
 REST: Final = 4  # times as long as the last look took
-MERGED: Final = (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES)
 
 
 class ServicePages:

@@ -13,6 +13,7 @@ import orjson
 
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
+    INFERENCE_SERVICES,
     LLM_INFERENCE_SERVICE_CONFIGS,
     LLM_INFERENCE_SERVICES,
     SERVING_RUNTIMES,
@@ -34,6 +35,8 @@ from isvc.toolkit.cache import OWNER
 from isvc.toolkit.client import Client
 
 SERVICE, CONFIG, DEFAULT, CONTROLLER = "service", "config", "default", "controller"
+MERGED: Final = (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES)
+"""The kinds whose objects run with more than they say themselves."""
 _PREDICTOR: Final = "predictor"
 
 
