@@ -36,6 +36,25 @@ def apply(here: Machine, example: str, name: str) -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=120)
 
 
+def graph_of(here: Machine, name: str) -> openai.OpenAI:
+    """A client of a graph whose one step is the LLM."""
+    import openai
+
+    nodes = {"root": {"routerType": "Sequence", "steps": [{"serviceName": name}]}}
+    policies = {"isvc.dev/step-policies": '{"root/0": {"retries": 1, "timeoutSeconds": 100}}'}
+    graph = {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "InferenceGraph",
+        "metadata": {"name": "chat", "annotations": policies},
+        "spec": {"nodes": nodes},
+    }
+    here.apply(graph)
+    here.kubectl("wait", "--for=condition=Ready", "ig/chat", f"--timeout={DEADLINE:.0f}s")
+    port = here.get("ig", "chat")["status"]["url"].rpartition(":")[2]
+    url = f"http://localhost:{port}/serving/{here.namespace}/chat/v1"
+    return openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=120)
+
+
 def remove(here: Machine, name: str) -> None:
     here.kubectl("delete", "llmisvc", name, "--timeout=60s")
 
@@ -61,6 +80,9 @@ def test_a_chat_streams_token_by_token(here):
         assert {card.id for card in llm.models.list()} == {"smollm2", f"publishers/{here.namespace}/models/smollm2"}
         with pytest.raises(openai.NotFoundError, match="`other` does not exist"):
             llm.chat.completions.create(**asked | {"model": "other"})
+    with graph_of(here, "smollm2") as llm:
+        streamed = [part.choices[0].delta.content or "" for part in llm.chat.completions.create(**asked, stream=True)]
+        assert streamed == texts
     remove(here, "smollm2")
 
 
