@@ -121,11 +121,12 @@ def command(
 
 
 def llm_options(environment: Mapping[str, str]) -> LLMOptions:
-    """Returns how presets are called and whether they can be deleted, which environment variables choose."""
+    """Returns what environment variables choose: how presets are called, whether they can go, whom to trust."""
     return LLMOptions(
         preset_prefix=environment.get("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", PRESET_PREFIX),
         pin_presets=flags.go_bool(environment.get("LLM_INFERENCE_SERVICE_VERSIONED_CONFIG", "true")),
         wildcard_label=environment.get("GATEWAY_API_WILDCARD_HOSTNAME") or WILDCARD_LABEL,
+        trusted_images=flags.names(environment.get("TRUSTED_SCHEDULER_IMAGES", "")),
         keep_presets=flags.go_bool(environment.get("PREVENT_WELL_KNOWN_CONFIG_DELETION", "true")),
     )
 

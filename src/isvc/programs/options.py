@@ -30,6 +30,7 @@ class LLMOptions:
     preset_prefix: str = PRESET_PREFIX
     pin_presets: bool = True
     wildcard_label: str = WILDCARD_LABEL
+    trusted_images: tuple[str, ...] = ()
     keep_presets: bool = True
     migration_timeout: float = 3600.0
     migration_poll_interval: float = 30.0
@@ -62,6 +63,7 @@ class Options:
             preset_prefix=self.llm.preset_prefix,
             pin_presets=self.llm.pin_presets,
             wildcard_label=self.llm.wildcard_label,
+            trusted_images=self.llm.trusted_images,
         )
 
 

@@ -20,6 +20,7 @@ class Environment:
     `preset_prefix`      how the names of presets begin
     `pin_presets`        whether those names stay what they were when a service was first seen
     `wildcard_label`     stands for `*` where a listener of a gateway takes any host of a domain
+    `trusted_images`     how the images begin of schedulers that may ask the API server who somebody is; any, if empty
     """
 
     system_namespace: str = SYSTEM_NAMESPACE
@@ -29,3 +30,4 @@ class Environment:
     preset_prefix: str = PRESET_PREFIX
     pin_presets: bool = True
     wildcard_label: str = WILDCARD_LABEL
+    trusted_images: tuple[str, ...] = ()

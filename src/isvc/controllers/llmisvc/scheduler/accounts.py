@@ -67,12 +67,20 @@ def permissions(observed: Observed, used: Object) -> Iterator[Child]:
     if name_of(used) == names.scheduler_account(name):
         yield Child(SERVICE_ACCOUNTS, used)
     subject = {"kind": "ServiceAccount", "name": name_of(used), "namespace": namespace_of(used)}
-    if observed.environment.cluster_wide:
+    if may_authenticate(observed):
         yield _authentication(observed, subject)
     role = names.scheduler_role(name)
     yield Child(ROLES, _rbac("Role", child_metadata(observed, role, given), rules=_RULES))
     binding = child_metadata(observed, names.scheduler_role_binding(name), given)
     yield Child(ROLE_BINDINGS, _rbac("RoleBinding", binding, subjects=[subject], roleRef=_role("Role", role)))
+
+
+def may_authenticate(observed: Observed) -> bool:
+    """Returns whether the scheduler may ask the API server who somebody is: whoever runs in its pod may, then."""
+    trusted, pod = observed.environment.trusted_images, (observed.scheduler and observed.scheduler.template) or {}
+    containers = [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]
+    is_trusted = not trusted or all(str(each.get("image", "")).startswith(trusted) for each in containers)
+    return observed.environment.cluster_wide and is_trusted
 
 
 def _authentication(observed: Observed, subject: Object) -> Child:

@@ -9,7 +9,7 @@ from isvc.controllers.llmisvc.area import Area
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.router.validation import reference_problem
 from isvc.controllers.llmisvc.scheduler import features
-from isvc.controllers.llmisvc.scheduler.accounts import account, permissions
+from isvc.controllers.llmisvc.scheduler.accounts import account, may_authenticate, permissions
 from isvc.controllers.llmisvc.scheduler.picker import picker_deployment, picker_service
 from isvc.controllers.llmisvc.scheduler.pools import pools
 from isvc.controllers.llmisvc.scheduler.tokenizer import tokenizer
@@ -58,8 +58,8 @@ def plan(observed: Observed) -> Area:
     problem = reference_problem(observed)
     if problem and not observed.stopped:
         return Area((hold(observed, problem),), problem)
+    bindings = tuple((CLUSTER_ROLE_BINDINGS, binding) for binding in observed.bindings)
     if not is_managed(observed):
-        bindings = tuple((CLUSTER_ROLE_BINDINGS, binding) for binding in observed.bindings)
         return Area((Part("scheduler's rights", Retire("there is no scheduler"), found=bindings),))
     children: list[Child] = []
     stop: Stop | None = None
@@ -73,6 +73,8 @@ def plan(observed: Observed) -> Area:
         for part, child in zip(parts, children, strict=True)
     }
     held = (hold(observed, stop),) if stop else ()
+    if not may_authenticate(observed):
+        parts = (*parts, Part("scheduler's rights", Retire("its image is not trusted"), found=bindings))
     return Area((*parts, *held), stop, _events(observed), refusals)
 
 

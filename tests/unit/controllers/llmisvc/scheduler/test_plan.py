@@ -222,3 +222,14 @@ def reported(observed: Observed, area: Area, condition: str) -> Object:
     edit = StatusEdit(observed.status, observed.now)
     scheduler.report(edit, area, Applied(observed))
     return find(edit.result()["conditions"], condition) or {}
+
+
+@pytest.mark.parametrize(("image", "bound"), [("ghcr.io/llm-d/epp:1", True), ("evil.test/epp:1", False)])
+def test_only_trusted_images_may_ask_who_somebody_is(image: str, bound: bool) -> None:
+    spec = scheduled()
+    spec["router"]["scheduler"]["template"]["containers"][0]["image"] = image
+    environment = Environment(trusted_images=("ghcr.io/llm-d/",))
+    observed = observe(spec, bindings=[BINDING], environment=environment)
+    assert any("clusterrolebindings" in child for child in children(observed)) is bound
+    goes = [live for part in scheduler.plan(observed).parts for _, live in part.found]
+    assert goes == ([] if bound else [BINDING])
