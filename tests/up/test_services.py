@@ -232,3 +232,24 @@ def test_rollback_history_and_scale(here):
     until(lambda: here.get("deploy", "plain")["status"].get("availableReplicas") == 3, "three replicas")
     here.kubectl("delete", "deploy", "plain", "--timeout=60s")
     until(lambda: not here.get("pods", labels="app=plain")["items"], "the pods to go")
+
+
+def test_a_server_that_hangs_is_taken_out_of_rotation(here):
+    slow = service("hanging", "pvc://models/iris")
+    probe = {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 1}
+    slow["spec"]["predictor"]["model"]["readinessProbe"] = probe
+    here.apply(slow)
+    here.wait_ready("hanging")
+
+    def server() -> dict:
+        return container(pods(here, "hanging")[0])
+
+    process = int(server()["containerID"].removeprefix("process://"))
+    os.kill(process, signal.SIGSTOP)
+    try:
+        until(lambda: not server()["ready"], "it to be taken out")
+    finally:
+        os.kill(process, signal.SIGCONT)
+    here.wait_ready("hanging")
+    assert server()["restartCount"] == 0
+    here.kubectl("delete", "isvc", "hanging", "-n", here.namespace)

@@ -57,6 +57,7 @@ class Container:
         self.has_started = asyncio.Event()
         self._stopping = False
         self._cause = ""  # why the node itself ended the process
+        self._health = ""  # where the program says whether it is ready
 
     @property
     def pid(self) -> int:
@@ -69,6 +70,7 @@ class Container:
     async def run(self, policy: str) -> None:
         """Runs it until it has ended for good. `policy` is the pod's restartPolicy."""
         program = await self._program()
+        self._health = program.health
         failures = attempts = 0
         while not self._stopping:
             began = self._context.clock.monotonic()
@@ -291,7 +293,7 @@ class Container:
         self._context.touch()
         async with asyncio.TaskGroup() as group:
             if readiness:
-                group.create_task(self._follow(asker, readiness))
+                group.create_task(self._follow(asker, probes.over_http(readiness, self.spec, self._health)))
             if liveness:
                 group.create_task(self._must_pass(asker, liveness, "Liveness"))
 

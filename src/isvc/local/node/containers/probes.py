@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from isvc.kube.container_ports import port_number
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, dig
 
 HOST = "127.0.0.1"
 _EAGER = 0.05
@@ -86,6 +86,21 @@ class Asker:
             return Answer(200 <= code < 400, f"HTTP probe failed with statuscode: {code}")
         finally:
             writer.close()
+
+
+def over_http(probe: Object, container: Object, path: str) -> Object:
+    """Returns a probe that asks a server at the path, for one that only asks whether its port accepts connections.
+
+    A server that hangs goes on accepting them. Ports that are named for gRPC are left alone.
+    """
+    port = dig(probe, "tcpSocket", "port")
+    names = {each.get("containerPort"): str(each.get("name") or "") for each in container.get("ports") or ()}
+    if not path or port is None or names.get(port, str(port)).startswith(("h2c", "grpc")):
+        return probe
+    return {
+        **{key: value for key, value in probe.items() if key != "tcpSocket"},
+        "httpGet": {"path": path, "port": port},
+    }
 
 
 def _port(handler: Object) -> object:

@@ -29,6 +29,7 @@ class Program:
     working_dir: str = ""
     python: str = ""  # the interpreter that `python` is; that of isvc if it is empty
     default: tuple[str, ...] = ()  # what runs where neither the table nor the pod has a command
+    health: str = ""  # the path at which its HTTP port says whether it is ready
     stands_for: str = ""  # a program of the image by whose name the pod's own command may start this one
 
 
@@ -41,7 +42,8 @@ class ImageTableError(Exception):
 
 
 def _model_server(*flags: str) -> Program:
-    return Program((sys.executable, "-m", "isvc.pods.modelserver", "--host=127.0.0.1", *flags))
+    command = (sys.executable, "-m", "isvc.pods.modelserver", "--host=127.0.0.1", *flags)
+    return Program(command, health="/v2/health/ready")
 
 
 STORAGE_INITIALIZER = Program((sys.executable, "-m", "isvc.pods.storage_initializer"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.ports import free_port
 
-from isvc.local.node.containers.probes import Asker
+from isvc.local.node.containers.probes import Asker, over_http
 
 
 async def run(words: list[str]) -> tuple[int, str]:
@@ -23,3 +23,12 @@ async def test_the_port_is_named_as_the_container_knows_it(probe, port):
     container = {"ports": [{"name": "http", "containerPort": 8080}]}
     answer = await Asker(container, {8080: free_port()}, run).ask(probe)
     assert answer == (False, f"nothing listens on port {port}: connection refused")
+
+
+def test_a_server_is_asked_itself_where_it_has_an_answer():
+    probe = {"tcpSocket": {"port": 8080}, "periodSeconds": 3}
+    asked = {"httpGet": {"path": "/ready", "port": 8080}, "periodSeconds": 3}
+    assert over_http(probe, {}, "/ready") == asked
+    assert over_http(probe, {}, "") is probe
+    assert over_http(asked, {}, "/other") is asked
+    assert over_http(probe, {"ports": [{"containerPort": 8080, "name": "h2c"}]}, "/ready") is probe
