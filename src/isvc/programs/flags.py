@@ -66,7 +66,9 @@ def shared_flags(defaults: Options) -> Callable[[F], F]:
                      type=click.IntRange(0, 1000), help="Earlier specs to keep of each service; 0 for none."),
         click.option("--tls-min-version", default="", help="VersionTLS12 (default) or VersionTLS13."),
         click.option("--tls-cipher-suites", default="", help="Cipher suites by their Go names, separated by commas."),
-        click.option("--zap-log-level", default="info", help="debug, info or error."),
+        click.option("--zap-log-level", default="info", help="debug, info, warn or error."),
+        click.option("--kubeconfig", default="", help="The cluster, in the place of KUBECONFIG."),
+        click.option("--enable-http2", default=False, hidden=True, **SWITCH),
         click.option("--zap-devel", default=False, hidden=True, **SWITCH),
         click.option("--zap-encoder", default="", hidden=True),
         click.option("--zap-stacktrace-level", default="", hidden=True),
@@ -90,6 +92,7 @@ def options_from(defaults: Options, flags: dict[str, Any]) -> Options:
         health_probes=flags["health_probe_addr"],
         webhooks=defaults.webhooks._replace(port=flags["webhook_port"]),
         webhook_cert_dir=Path(flags["webhook_cert_dir"]) if flags["webhook_cert_dir"] else None,
+        kubeconfig=flags["kubeconfig"] or None,
         leader_elect=flags["leader_elect"],
         shutdown_delay=flags["shutdown_delay_duration"],
         revision_history_limit=flags["revision_history_limit"],
@@ -102,7 +105,7 @@ def options_from(defaults: Options, flags: dict[str, Any]) -> Options:
 
 def log_level(flags: dict[str, Any]) -> str:
     level: str = "debug" if flags["zap_devel"] else flags["zap_log_level"]
-    return level if level in ("debug", "error") else "info"
+    return {"warn": "warning"}.get(level, level if level in ("debug", "error") else "info")
 
 
 def go_style(arguments: list[str]) -> list[str]:

@@ -104,7 +104,7 @@ def _llmisvc(options: Options, given: Mapping[str, Any]) -> Options:
 
 
 async def run(options: Options, llmisvc: Options | None = None) -> None:
-    config = kubeconfig.load()
+    config = kubeconfig.load(options.kubeconfig)
     manager = build(config, options)
     if llmisvc is not None:
         from isvc.programs import llmisvc_manager

@@ -86,7 +86,6 @@ def build(config: ClusterConfig, options: Options) -> Manager:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @flags.shared_flags(PROGRAM.defaults)
 @click.option("--metrics-secure", default=True, help="Serve metrics over TLS, to whom may read them.", **flags.SWITCH)
-@click.option("--enable-http2", default=False, hidden=True, **flags.SWITCH)
 @click.option(
     "--storage-migration-timeout",
     type=flags.duration,
@@ -132,7 +131,7 @@ def llm_options(environment: Mapping[str, str]) -> LLMOptions:
 
 
 async def run(options: Options) -> None:
-    await program.run(build(kubeconfig.load(), options))
+    await program.run(build(kubeconfig.load(options.kubeconfig), options))
 
 
 def main() -> None:

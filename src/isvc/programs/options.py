@@ -44,6 +44,7 @@ class Options:
     webhooks: Address = WEBHOOKS
     webhook_cert_dir: Path | None = None
     tls: TLS = TLS()
+    kubeconfig: str | None = None
     leader_elect: bool = False
     shutdown_delay: float = 0.0  # seconds to answer after the end has begun
     system_namespace: str = SYSTEM_NAMESPACE

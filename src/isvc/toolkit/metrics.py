@@ -18,10 +18,11 @@ RESULTS = ("success", "error", "requeue", "requeue_after")
 
 class Metrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
         from prometheus_client.platform_collector import PlatformCollector
         from prometheus_client.process_collector import ProcessCollector
 
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # series that Go's clients do not have
         self.registry = registry or CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)

@@ -52,6 +52,8 @@ def test_flags_are_those_of_the_manager_it_stands_in_for(started):
     assert options.webhooks == Address("", 3)
     assert level == "debug"
     assert started("--zap-devel")[1] == "debug"
+    assert started("--zap-log-level=warn", "--enable-http2=false")[1] == "warning"
+    assert started("--kubeconfig=/some/file")[0].kubeconfig == "/some/file"
     assert started("--tls-cipher-suites=A, B", "--tls-min-version=VersionTLS12")[0].tls == TLS(
         "VersionTLS12", ("A", "B")
     )
