@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from tests.up.machine import Machine, machine, service, until
@@ -13,9 +14,9 @@ TALK = "while echo still here; do sleep 0.1; done"
 FILL = "dd if=/dev/zero of=big bs=4k; i=0; while touch $i; do i=$((i+1)); done; exec sleep 600"
 
 
-@pytest.fixture
-def here(models, tmp_path):
-    fresh = machine(tmp_path, models)
+@pytest.fixture(scope="module")
+def here(models, tmp_path_factory):
+    fresh = machine(tmp_path_factory.mktemp("full"), models)
     pods = fresh.home / "pods"
     pods.mkdir()
     fresh.start(prefix=(*SMALL_DISK, str(pods)))
@@ -58,3 +59,13 @@ def test_what_runs_goes_on_and_what_starts_waits_until_there_is_room(here: Machi
     until(lambda: "lines could not be written here]" in here.kubectl("logs", "talker"), "the log to go on")
     assert here.kubectl("logs", "talker", "--tail=1") == "still here\n"
     assert "Traceback" not in here.output.read_text()
+    here.kubectl("delete", "isvc/iris", "pod/talker", "pod/quitter", "--grace-period=1")
+
+
+def test_a_model_that_does_not_fit_is_told(here: Machine, tmp_path: Path):
+    with (tmp_path / "model.joblib").open("wb") as file:
+        file.truncate(64 << 20)
+    here.apply(service("large", f"file://{tmp_path}"))
+    until(lambda: "space" in str(here.get("isvc", "large").get("status", {}).get("modelStatus")), "the reason")
+    assert "space" in here.kubectl("describe", "isvc", "large")
+    here.kubectl("delete", "isvc", "large")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
-import subprocess
 import sys
 
 import pytest
@@ -228,25 +226,6 @@ def test_a_port_in_use_is_told(here):
             until(lambda: "cannot listen on port" in failure(here, "fixed"), "the reason in the status")
             assert "cannot listen on port" in here.kubectl("describe", "isvc", "fixed")
     here.kubectl("delete", "isvc", "fixed")
-
-
-def test_a_full_disk_is_told(tmp_path):
-    if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
-        pytest.skip("needs a mount namespace of its own")
-    here = Machine(tmp_path / "home")
-    (here.home / "pods").mkdir(parents=True)
-    large = tmp_path / "large" / "model.joblib"
-    large.parent.mkdir()
-    with large.open("wb") as file:
-        file.truncate(64 << 20)
-    mount = f'mount -t tmpfs -o size=4m tmpfs {here.home / "pods"} && exec "$@"'
-    try:
-        here.start("--ephemeral", prefix=("unshare", "-rm", "sh", "-c", mount, "sh"))
-        here.apply(service("large", f"file://{large.parent}"))
-        until(lambda: "space" in failure(here, "large"), "the reason in the status")
-        assert "space" in here.kubectl("describe", "isvc", "large")
-    finally:
-        here.stop()
 
 
 def test_hooks_run_after_the_start_and_before_the_end(here):
