@@ -42,13 +42,17 @@ SAMPLES: Final = {"v1": V1, "v2": V2, "chat": CHAT}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`seconds` is the latency as the dashboard saw it; `text` is the answer, or why there is none."""
+    """`seconds` is the latency as the dashboard saw it; `text` is the answer, or why there is none.
+
+    An answer that says no has `failed` with its `status`; without one there was no answer.
+    """
 
     url: str
     curl: str
     text: str
     seconds: float
     failed: bool = False
+    status: int = 0
 
 
 class Prepared(NamedTuple):
@@ -107,16 +111,13 @@ class TryPages:
         return number
 
     async def _answer(self, prepared: Prepared, view: ClusterView) -> Answer:
-        started = self._clock.monotonic()
+        started, failed, status = self._clock.monotonic(), False, 0
         try:
-            text, failed = (
-                _readable_answer(await prepared.target.post(view.client, prepared.body, WITHIN, MOST_BYTES)),
-                False,
-            )
+            text = _readable_answer(await prepared.target.post(view.client, prepared.body, WITHIN, MOST_BYTES))
         except NotPossible as error:
-            text, failed = str(error), True
+            text, failed, status = str(error), True, getattr(error, "status", 0)
         seconds = self._clock.monotonic() - started
-        return Answer(prepared.target.url, prepared.target.curl(prepared.body), text, seconds, failed)
+        return Answer(prepared.target.url, prepared.target.curl(prepared.body), text, seconds, failed, status)
 
     async def _pieces(self, prepared: Prepared) -> AsyncGenerator[Event, None]:
         started, first, pieces, characters = self._clock.monotonic(), 0.0, 0, 0

@@ -26,7 +26,11 @@ LONGEST_REFUSAL: Final = 4096  # bytes that are read of one that says no
 
 
 class Unanswered(NotPossible):
-    """No answer, or one that says no; in one sentence."""
+    """No answer, or one that says no and has a status; in one sentence."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +147,9 @@ class Endpoint:
         """Raises Unanswered for what is no answer. A server must not send us to others that it cannot reach itself."""
         if status >= 400:
             words = " ".join(content[:LONGEST_REFUSAL].decode(errors="replace").split())
-            raise Unanswered(f"{self.url} answered {status}: {words[:500] or 'nothing more'}")
+            raise Unanswered(f"{self.url} answered {status}: {words[:500] or 'nothing more'}", status)
         if status >= 300:
-            raise Unanswered(f"{self.url} answered {status}: it leads to {location[:200] or 'nowhere'}")
+            raise Unanswered(f"{self.url} answered {status}: it leads to {location[:200] or 'nowhere'}", status)
 
 
 def find_endpoint(service: Object, body: dict[str, Any], path: str = "", *, direct: bool = True) -> Endpoint:

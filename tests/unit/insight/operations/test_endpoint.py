@@ -86,8 +86,9 @@ async def test_answers_streams_and_refusals(url: int):
         here = Endpoint(f"http://127.0.0.1:{url}/")
         assert await here.post(client, {}, 30) == f'{{"host": "127.0.0.1:{url}"}}'.encode()
         assert [piece async for piece in here.stream({"stream": True}, 30)] == ["Par", "is"]
-        with pytest.raises(Unanswered, match="answered 400: the model says no"):
+        with pytest.raises(Unanswered, match="answered 400: the model says no") as refused:
             await here.post(client, {"wrong": True}, 30)
+        assert refused.value.status == 400
 
 
 async def test_names_below_localhost_are_this_machine(url: int):
