@@ -26,9 +26,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from isvc.kube.objects import LAST_APPLIED
+
 LABELS: Final = "metadata.labels"
 ANNOTATIONS: Final = "metadata.annotations"
 RESTARTED: Final = "spec.template.metadata.annotations[kubectl.kubernetes.io/restartedAt]"  # kubectl rollout restart
+COPIED: Final = f"spec.template.metadata.annotations[{LAST_APPLIED}]"  # by KServe, from a graph: no reason to restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +73,13 @@ SPEC_KEEPING_METADATA: Final = WritePolicy(compare=("spec",), retain=(LABELS, AN
 DATA: Final = WritePolicy(compare=("data",))
 #: A Service's addresses, node ports and families belong to the cluster.
 SERVICE_PORTS: Final = WritePolicy(compare=("spec.ports", "spec.selector"))
-WORKLOAD: Final = WritePolicy(compare=("spec",), ignore=(RESTARTED,))
-SHARED_WITH_AUTOSCALER: Final = WritePolicy(compare=("spec",), ignore=(RESTARTED, "spec.replicas"))
+WORKLOAD: Final = WritePolicy(compare=("spec",), ignore=(RESTARTED, COPIED))
+SHARED_WITH_AUTOSCALER: Final = WritePolicy(compare=("spec",), ignore=(RESTARTED, COPIED, "spec.replicas"))
 MARKED_WORKLOAD: Final = WritePolicy(compare=("spec",), ignore=(RESTARTED,), require=(LABELS, ANNOTATIONS))
 MARKED_SHARED: Final = WritePolicy(
     compare=("spec",), ignore=(RESTARTED, "spec.replicas"), require=(LABELS, ANNOTATIONS)
 )
 #: Knative notes on a Service who created it, and refuses an update that takes the note away.
 KNATIVE_SERVICE: Final = WritePolicy(
-    compare=(LABELS, "spec.template", "spec.traffic"), require=(ANNOTATIONS,), retain=(ANNOTATIONS,)
+    compare=(LABELS, "spec.template", "spec.traffic"), ignore=(COPIED,), require=(ANNOTATIONS,), retain=(ANNOTATIONS,)
 )
