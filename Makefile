@@ -146,6 +146,10 @@ bench-pods: .venv envtest ## latency of the pod webhook with 2,000 services, at 
 bench-gateway: .venv ## the laptop's gateway beside nginx, in HTTP/1.1 and gRPC (BEFORE=REVISION for an older one in the same run)
 	$(BIN)/python bench/gateway.py $(if $(BEFORE),--before $(BEFORE))
 
+.PHONY: bench-traffic
+bench-traffic: .venv ## predictions on isvc up at rest and while services are created, updated and shifted, and Envoy is killed (BEFORE=an older checkout's .venv/bin/python)
+	$(BIN)/python bench/traffic.py $(addprefix --before ,$(BEFORE))
+
 .PHONY: bench-agent
 bench-agent: .venv ## what the agent adds to HTTP/1.1, gRPC, WebSockets, events and 1 GiB bodies (KSERVE_AGENT=KServe's own, built, for the same run)
 	$(BIN)/python bench/agent.py $(addprefix --kserve ,$(KSERVE_AGENT))

@@ -142,9 +142,10 @@ class Machine:
             try:
                 environ, command = (folder / "environ").read_bytes(), (folder / "cmdline").read_bytes()
                 state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+                works_here = (folder / "cwd").readlink().is_relative_to(self.home)  # Envoy has no environment
             except OSError:
                 continue
-            is_ours = any(mark in environ for mark in marks) and int(folder.name) != os.getpid()
+            is_ours = (works_here or any(mark in environ for mark in marks)) and int(folder.name) != os.getpid()
             if state != "Z" and is_ours and word in command:
                 found.append(int(folder.name))
         return found

@@ -151,6 +151,23 @@ def api_server(here: Machine) -> int:
     return found
 
 
+def test_envoy_is_started_again_when_it_dies_and_status_says_so(here):
+    here.kubectl("apply", "-f", "examples/iris.yaml")
+    here.wait_ready("iris")
+    clients = 4
+    with load(f"{url_of(here, 'iris')}/v1/models/iris:predict", clients) as answers:
+        until(lambda: answers[200, STABLE] > 20, "answers")
+        [dead] = here.processes(b"_bin/envoy")
+        os.kill(dead, signal.SIGKILL)
+        until(lambda: here.processes(b"_bin/envoy") not in ([dead], []), "another Envoy")
+        asked(answers, 50)
+    failed = {answer: count for answer, count in answers.items() if answer != (200, STABLE)}
+    assert all(isinstance(answer, str) for answer in failed), answers  # connections that broke
+    assert sum(failed.values()) <= clients, answers  # what was under way
+    assert "Envoy died, and was started again" in here.isvc("status").stdout
+    here.kubectl("delete", "isvc", "iris")
+
+
 def test_a_service_that_is_not_ready_answers_with_its_reason_and_an_unknown_one_with_404(here):
     here.apply(service("lost", "pvc://models/no-such-folder"))
     gateway = here.gateway

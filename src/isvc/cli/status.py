@@ -26,14 +26,13 @@ def command() -> None:
         click.echo("isvc is not running; start it with `isvc up`")
         sys.exit(3)
     click.echo(f"running since {running.started} (pid {running.pid})")
-    click.echo(
-        f"  API server  {running.api_server}\n  gateway     {running.gateway}\n  kubeconfig  {running.kubeconfig}"
-    )
+    click.echo(f"  API server  {running.api_server}\n  gateway     {running.gateway}")
+    if running.gateway_tls:
+        click.echo(f"  with TLS    {running.gateway_tls}")
     if running.gateway_restarts:
         times = f"{running.gateway_restarts} time{'s' if running.gateway_restarts != 1 else ''}"
         click.echo(f"              Envoy died, and was started again {times}, last at {running.gateway_restarted}")
-    if running.gateway_tls:
-        click.echo(f"  with TLS    {running.gateway_tls}")
+    click.echo(f"  kubeconfig  {running.kubeconfig}")
     if running.dashboard:
         click.echo(f"  dashboard   {running.dashboard}")
     with Progress("looking at the services"):
