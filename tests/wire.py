@@ -34,7 +34,12 @@ class Wire:
         sent = None if body is None else json.dumps(body, separators=(",", ":"))
         if time.monotonic() - self._used > IDLE:
             self._connection.close()  # the next request opens it again
-        self._connection.request(method, path, sent, {**self.headers, "Content-Type": content_type, "Accept": accept})
+        headers = {**self.headers, "Content-Type": content_type, "Accept": accept}
+        try:
+            self._connection.request(method, path, sent, headers)
+        except OSError:  # the server ended meanwhile: what could not be sent may be sent again
+            self._connection.close()
+            self._connection.request(method, path, sent, headers)
         response = self._connection.getresponse()
         content = response.read()
         self._used = time.monotonic()

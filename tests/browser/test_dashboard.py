@@ -34,7 +34,7 @@ def test_the_overview_changes_when_a_pod_dies_and_leads_to_it(here, visit):
     page = visit.open("/")
     row = page.locator("#service_isvc_default_fragile")
     expect(row).to_contain_text("ready")
-    expect(page.locator("#service_isvc_default_broken")).to_contain_text("no file that ends in")
+    expect(page.locator("#service_isvc_default_broken")).to_contain_text("there is no nothing-here in")
     shutil.rmtree(here.claim / "fragile")
     here.kubectl("delete", "pod", "-l", "serving.kserve.io/inferenceservice=fragile", "--wait=false")
     expect(row).to_contain_text("not ready")

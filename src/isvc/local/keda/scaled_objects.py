@@ -7,6 +7,7 @@ have no replicas has none. Names, conditions and events are those of KEDA.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -167,12 +168,10 @@ class ScaledObjects:
     async def _pause(self, scaled: Object, target: Object, replicas: int, report: _Report) -> None:
         """Stops scaling, with as many replicas as the annotation says, if it does."""
         report.mark("Paused", TRUE, "ScaledObjectPaused", "ScaledObject is paused")
+        with suppress(NotFound):  # first, for it would take the replicas back
+            await self._context.client.delete(HORIZONTAL_POD_AUTOSCALERS, hpa_name(scaled), namespace_of(scaled))
         if replicas >= 0 and replicas_of(target) != replicas:
             await self._resize(scaled, target, replicas, "ScaledObjectPaused")
-        try:
-            await self._context.client.delete(HORIZONTAL_POD_AUTOSCALERS, hpa_name(scaled), namespace_of(scaled))
-        except NotFound:
-            return
 
     async def _resize(self, scaled: Object, target: Object, replicas: int, reason: str) -> None:
         resource = TARGETS[dig(scaled, "spec", "scaleTargetRef", "kind") or DEPLOYMENTS.kind]
