@@ -146,6 +146,10 @@ bench-pods: .venv envtest ## latency of the pod webhook with 2,000 services, at 
 bench-gateway: .venv ## the laptop's gateway beside nginx, in HTTP/1.1 and gRPC (BEFORE=REVISION for an older one in the same run)
 	$(BIN)/python bench/gateway.py $(if $(BEFORE),--before $(BEFORE))
 
+.PHONY: test-gateway-api
+test-gateway-api: .venv ## the Gateway API's own conformance tests for HTTPRoute on isvc up (needs Go, and port 80)
+	$(BIN)/python tests/gateway-api/run
+
 .PHONY: bench-traffic
 bench-traffic: .venv ## predictions on isvc up at rest and while services are created, updated and shifted, and Envoy is killed (BEFORE=an older checkout's .venv/bin/python)
 	$(BIN)/python bench/traffic.py $(addprefix --before ,$(BEFORE))
