@@ -87,7 +87,7 @@ def test_a_stopped_service_has_nothing_and_comes_back(here):
     assert conditions["Stopped"] == "True"
     here.kubectl("annotate", "isvc", "halted", "serving.kserve.io/stop-")
     here.wait_ready("halted")
-    assert ask(predict_url(here, "halted")) == ANSWER
+    until(lambda: ask(predict_url(here, "halted")) == ANSWER, "Envoy to know the route again")
     here.kubectl("delete", "isvc", "halted")
 
 

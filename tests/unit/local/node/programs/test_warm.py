@@ -116,9 +116,8 @@ async def test_a_zygote_ends_when_nothing_has_used_it_for_a_while(node, tmp_path
     server.terminate()
     assert (await server.wait()).code == 0
     async with asyncio.timeout(60):
-        while is_alive(zygote):
+        while is_alive(zygote) or any((tmp_path / "reaper").iterdir()):
             await asyncio.sleep(0.01)
-    assert list((tmp_path / "reaper").iterdir()) == []
 
 
 async def test_servers_outlive_the_zygote_and_the_next_one_starts_all_the_same(node, tmp_path):
