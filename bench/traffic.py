@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ spec: {{predictor: {{containers: [{{name: kserve-container, image: "example.com/
 
 class Machine:
     def __init__(self, python: str) -> None:
+        self.killed = 0.0
         self.home = Path(tempfile.mkdtemp(prefix="isvc-bench-"))
         self.env = {**os.environ, "ISVC_HOME": str(self.home), "KUBECONFIG": str(self.home / "kubeconfig")}
         models = self.home / "volumes" / "default" / "models"
@@ -79,6 +81,7 @@ class Machine:
     def kill(self) -> None:
         envoy = next(pid for pid, _, command in self.processes() if "_bin/envoy" in command)
         os.kill(envoy, signal.SIGKILL)
+        self.killed = time.perf_counter()
         time.sleep(3)
 
     def processes(self) -> list[tuple[int, int, str]]:
@@ -122,17 +125,18 @@ def latencies(url: str, rate: int, work: Callable[[], object]) -> list[float]:
     return sorted(micros / 1000 for _, micros in during)
 
 
-async def failures(url: str, rate: int, work: Callable[[], object]) -> tuple[int, list[str]]:
-    """Returns how many requests were made while the work was done, and what became of those that failed."""
-    failed: list[str] = []
+async def failures(url: str, rate: int, work: Callable[[], object]) -> tuple[int, list[tuple[float, str]]]:
+    """Returns how many requests were made while the work was done, and when those began that failed, and why."""
+    failed: list[tuple[float, str]] = []
 
     async def one(session: aiohttp.ClientSession) -> None:
+        began = time.perf_counter()
         try:
             async with session.post(url, data=ROWS) as answer:
                 if answer.status != 200:
-                    failed.append(f"{answer.status} {await answer.text()}")
+                    failed.append((began, f"{answer.status} {await answer.text()}"))
         except aiohttp.ClientError as error:
-            failed.append(f"{type(error).__name__} {error}")
+            failed.append((began, f"{type(error).__name__} {error}"))
 
     working = asyncio.create_task(asyncio.to_thread(work))
     began, count, running = time.perf_counter(), 0, set[asyncio.Task[None]]()
@@ -174,9 +178,11 @@ def measure(title: str, python: str, args: Any) -> None:
             changes.append(("a kill of Envoy", machine.kill))
         for name, change in changes:
             count, failed = asyncio.run(failures(url, args.rate, change))
-            print(
-                f"    {args.rate}/s during {name}: {len(failed)} of {count} failed {sorted({*failed})[:3]}", flush=True
-            )
+            print(f"    {args.rate}/s during {name}: {len(failed)} of {count} failed", flush=True)
+            for why, times in Counter(why for _, why in failed).items():
+                print(f"        {times} {why}")
+            if machine.killed and failed:
+                print(f"        the last began {1000 * (max(failed)[0] - machine.killed):.0f} ms after the kill")
     finally:
         machine.stop()
 
