@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from functools import partial
@@ -41,6 +42,11 @@ def kill(mortal) -> int:
     return pid
 
 
+def wait_for_end(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):  # it is over already
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
 def is_replaced(mortal, dead: int) -> bool:
     return mortal.gateway.envoy.child.pid != dead
 
@@ -75,8 +81,10 @@ async def test_a_request_that_comes_while_envoy_is_away_waits_for_the_next_one(m
 
     for _ in range(3):
         await next_requests()
+        dead = kill(mortal)
+        await asyncio.to_thread(wait_for_end, dead)  # connections end before it does
         died = loop.time()
-        await until(partial(is_replaced, mortal, kill(mortal)), "another Envoy")
+        await until(partial(is_replaced, mortal, dead), "another Envoy")
         assert [reason for number, reason in failed.items() if began[number] > died] == []
     await next_requests()
     ended = True
