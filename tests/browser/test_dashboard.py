@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from tests.browser.conftest import PATIENCE, SCREENSHOTS
+from tests.up.machine import until
 
 expect.set_options(timeout=PATIENCE)
 
@@ -163,18 +164,18 @@ def test_the_stream_of_a_tab_that_nobody_sees_is_closed_after_a_while(visit):
     page = visit.page
     page.clock.install()
     visit.open("/")
-    state = "document.querySelector('[sse-connect]')['htmx-internal-data'].sseEventSource.readyState"
-    page.wait_for_function(f"{state} === EventSource.OPEN")
+    state = "document.querySelector('[sse-connect]')?.['htmx-internal-data']?.sseEventSource?.readyState"
+    until(lambda: page.evaluate(f"{state} === EventSource.OPEN"), "the stream")
     page.evaluate("window.stream = document.querySelector('[sse-connect]')['htmx-internal-data'].sseEventSource")
     page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     page.clock.run_for(30_000)
     assert page.evaluate("stream.readyState === EventSource.OPEN"), "a short look elsewhere costs nothing"
     page.clock.run_for(31_000)
-    page.wait_for_function("stream.readyState === EventSource.CLOSED")
+    until(lambda: page.evaluate("stream.readyState === EventSource.CLOSED"), "the end of the stream")
     with page.expect_navigation():
         page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
-    page.wait_for_function(f"{state} === EventSource.OPEN")
+    until(lambda: page.evaluate(f"{state} === EventSource.OPEN"), "a stream again")
 
 
 def test_what_servers_and_people_write_runs_nowhere(here, visit):
