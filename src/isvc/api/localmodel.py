@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from isvc.api.fields import Definition, Int, Quantity, Required, Schema, Spec, rules, zero
 from isvc.api.meta import Kind
 from isvc.kube.objects import Object
 
-_NODE_STATES = ["", "NodeNotReady", "NodeDownloadPending", "NodeDownloading", "NodeDownloaded", "NodeDownloadError"]
-_MODEL_STATES = ["", "ModelDownloadPending", "ModelDownloading", "ModelDownloaded", "ModelDownloadError"]
+DOWNLOAD: Final = "-download"
+
+# How far a model is on a node, in KServe's words: those of the node's list, and those of the cache.
+PENDING: Final = "ModelDownloadPending"
+DOWNLOADING: Final = "ModelDownloading"
+DOWNLOADED: Final = "ModelDownloaded"
+FAILED: Final = "ModelDownloadError"
+MODEL_STATES: Final = (PENDING, DOWNLOADING, DOWNLOADED, FAILED)
+NODE_NOT_READY: Final = "NodeNotReady"
+NODE_PENDING: Final = "NodeDownloadPending"
+NODE_DOWNLOADED: Final = "NodeDownloaded"
+NODE_FAILED: Final = "NodeDownloadError"
+NODE_STATES: Final = (NODE_NOT_READY, NODE_PENDING, "NodeDownloading", NODE_DOWNLOADED, NODE_FAILED)
+NODE_STATE_OF: Final = dict(zip(MODEL_STATES, NODE_STATES[1:], strict=True))
+"""What a cache says of a node, by what the node's list says of the model."""
 
 
 def covers_uri(source: str, uri: str) -> bool:
     """Returns whether a cache of `source` also holds `uri`: the same place, or one below it."""
     return f"{uri.rstrip('/')}/".startswith(f"{source.rstrip('/')}/")
+
+
+def status_key(name: str, namespace: str = "") -> str:
+    """Returns the key of a cache's model in the status of LocalModelNodes."""
+    return f"{namespace}/{name}" if namespace else name
 
 
 class LocalModelStorageSpec(Spec):
@@ -64,7 +82,7 @@ class LocalModelCopies(Spec):
 class LocalModelCacheStatus(Spec):
     """Where the model is, and who uses it."""
 
-    node_status: dict[str, Annotated[str, Schema(enum=_NODE_STATES)]] = {}
+    node_status: dict[str, Annotated[str, Schema(enum=["", *NODE_STATES])]] = {}
     """How far each node is."""
     copies: LocalModelCopies | None = None
     """How many nodes have the model."""
@@ -141,6 +159,11 @@ class LocalModelInfo(Spec):
     storage: LocalModelStorageSpec | None = None
     """The credential to download with."""
 
+    @property
+    def status_key(self) -> str:
+        """The model's key in the status of its node."""
+        return status_key(self.model_name, self.namespace)
+
 
 class LocalModelNodeSpec(Spec):
     """What a node should have."""
@@ -152,7 +175,7 @@ class LocalModelNodeSpec(Spec):
 class LocalModelNodeStatus(Spec):
     """What a node has."""
 
-    model_status: dict[str, Annotated[str, Schema(enum=_MODEL_STATES)]] = {}
+    model_status: dict[str, Annotated[str, Schema(enum=["", *MODEL_STATES])]] = {}
     """How far each model is."""
 
 
@@ -163,3 +186,13 @@ class LocalModelNode(Kind):
     """What it should have."""
     status: LocalModelNodeStatus = LocalModelNodeStatus()
     """What it has."""
+
+
+def claim_name(cache: str, group: str) -> str:
+    """Returns what pods call the model of a cache on the nodes of a group."""
+    return f"{cache}-{group}"
+
+
+def download_claim(cache: str, namespace: str, group: str) -> str:
+    """Returns the claim that Jobs download through; caches of namespaces share the namespace of the Jobs."""
+    return f"{claim_name(cache, group)}-{namespace}{DOWNLOAD}" if namespace else claim_name(cache, group)

@@ -20,7 +20,10 @@ from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
 from isvc.webhooks.answers import Handler, answer, refusing_malformed
 
-USERS: Final = (Read(INFERENCE_SERVICES), Read(LLM_INFERENCE_SERVICES, optional=True))
+USERS: Final = (
+    Read(INFERENCE_SERVICES, metadata_only=True),
+    Read(LLM_INFERENCE_SERVICES, metadata_only=True, optional=True),
+)
 READS: Final = (*USERS, Read(LOCAL_MODEL_CACHES, optional=True))
 NAMESPACE_READS: Final = (*USERS, Read(LOCAL_MODEL_NODE_GROUPS, optional=True))
 

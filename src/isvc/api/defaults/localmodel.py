@@ -11,7 +11,7 @@ from isvc.api.annotations import (
     LOCAL_MODEL_SOURCE_URI,
     NODE_GROUP,
 )
-from isvc.api.localmodel import LocalModelCache, LocalModelNamespaceCache, covers_uri
+from isvc.api.localmodel import LocalModelCache, LocalModelNamespaceCache, claim_name, covers_uri
 from isvc.kube.objects import Object, annotations_of
 
 Cache = LocalModelCache | LocalModelNamespaceCache
@@ -42,6 +42,6 @@ def _marks(uri: str, group: str | None, caches: Iterable[Cache]) -> tuple[dict[s
         name, namespace = cache.metadata.name, cache.metadata.namespace
         return (
             {LOCAL_MODEL: name} | ({LOCAL_MODEL_NAMESPACE: namespace} if namespace else {}),
-            {LOCAL_MODEL_SOURCE_URI: source, LOCAL_MODEL_PVC_NAME: f"{name}-{chosen}"},
+            {LOCAL_MODEL_SOURCE_URI: source, LOCAL_MODEL_PVC_NAME: claim_name(name, chosen)},
         )
     return {}, {}

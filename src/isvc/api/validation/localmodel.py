@@ -19,7 +19,7 @@ def validate_cache(new: Object, others: Iterable[Object], old: Object | None = N
         return GOOD
     uri = cache.spec.source_model_uri
     return Verdict.of(
-        Problem("spec.sourceModelUri", f"{uri} is already cached by {name_of(other)}")
+        Problem("spec.sourceModelUri", f"LocalModelCache {name_of(other)} has the same StorageURI {uri}")
         for other in others
         if name_of(other) != cache.metadata.name and LocalModelCache.decode(other).spec.source_model_uri == uri
     )
@@ -51,6 +51,6 @@ def _users(cache: Object, services: Iterable[Object]) -> Iterator[Problem]:
         if labels.get(LOCAL_MODEL) == name and (not namespace or labels.get(LOCAL_MODEL_NAMESPACE) == namespace):
             yield Problem(
                 "status",
-                f"is in use by {service.get('kind', 'the service')} {namespace_of(service)}/{name_of(service)};"
+                f"is being used by {service.get('kind', 'the service')} {namespace_of(service)}/{name_of(service)};"
                 " delete that first",
             )

@@ -1,0 +1,79 @@
+"""What the program of a node says of its downloads and disks beyond the status that KServe's CRD has room for.
+
+Two annotations of its LocalModelNode, each a JSON object. The program of the node writes them; the controllers of
+caches, diagnosis and the dashboard read them, and do without where they are missing or make no sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+import msgspec
+
+from isvc.api.fields import Spec
+from isvc.kube.objects import Object, annotations_of
+
+DOWNLOADS: Final = "isvc.dev/model-downloads"
+STORAGE: Final = "isvc.dev/node-storage"
+
+S = TypeVar("S", bound=Spec)
+
+
+class ModelDownload(Spec):
+    """The download of a model to a node: the last one, or the one that is under way.
+
+    `phase`     as in `status.modelStatus`: ModelDownloading, for example
+    `bytes`     that the node has so far; `total_bytes` is None while nobody knows
+    `seconds`   that the download has taken
+    `error`     why the last attempt failed; empty after one that did not
+    `attempts`  that were started, this one included
+    `at`        when this was written
+    """
+
+    phase: str = ""
+    bytes: int = 0
+    total_bytes: int | None = None
+    seconds: float | None = None
+    error: str = ""
+    attempts: int = 0
+    at: str = ""
+
+
+class GroupStorage(Spec):
+    """The disk of a node that belongs to a group of nodes, in bytes. `limit` is the group's `storageLimit`."""
+
+    used: int = 0
+    available: int = 0
+    limit: int | None = None
+
+
+def encode_downloads(downloads: Mapping[str, ModelDownload]) -> str:
+    """Returns the value of the annotation; keys are those of `status.modelStatus`."""
+    return _encode(downloads)
+
+
+def decode_downloads(node: Object) -> dict[str, ModelDownload]:
+    """Returns what a LocalModelNode says of its downloads, by the keys of its `status.modelStatus`."""
+    return _decode(annotations_of(node).get(DOWNLOADS), ModelDownload)
+
+
+def encode_storage(storage: Mapping[str, GroupStorage]) -> str:
+    """Returns the value of the annotation; keys are names of LocalModelNodeGroups."""
+    return _encode(storage)
+
+
+def decode_storage(node: Object) -> dict[str, GroupStorage]:
+    """Returns what a LocalModelNode says of its disks, by the names of its LocalModelNodeGroups."""
+    return _decode(annotations_of(node).get(STORAGE), GroupStorage)
+
+
+def _encode(values: Mapping[str, Spec]) -> str:
+    return msgspec.json.encode(values, order="sorted").decode()
+
+
+def _decode(text: str | None, kind: type[S]) -> dict[str, S]:
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, kind])  # type: ignore[valid-type]
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {}

@@ -1,0 +1,78 @@
+"""Nodes that keep models, and what happens to them: a kill, a full disk, a lost folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from tests.cluster.model_nodes import WEIGHTS, MakeNode, ModelNode, Stall
+from tests.unit.pods.storage_initializer.sites import Site
+from tests.waiting import until
+
+from isvc.api.localmodel import DOWNLOADED, DOWNLOADING, FAILED
+from isvc.api.resources import LOCAL_MODEL_NAMESPACE_CACHES
+from isvc.toolkit.client import Client
+
+
+async def test_a_kill_of_program_and_job_under_way_leaves_no_half_of_a_model(make_node: MakeNode, web: Site):
+    source, node, stall = f"{web.address}/iris/model.bin", await make_node(), Stall(web)
+    await node.list_models(iris=source)
+    node.start()
+    await until(stall.reached.is_set, "half of the model to have come")
+    await until(lambda: _is_at(node, "iris", DOWNLOADING), "progress")
+    node.kill()
+    assert not node.model(source).exists()
+    for pid in _initializers(node):
+        os.kill(pid, signal.SIGKILL)
+    stall.go_on.set()
+    node.start()
+    download = await node.until("iris", DOWNLOADED)
+    assert download.attempts == 2
+    assert (node.model(source) / "model.bin").read_bytes() == WEIGHTS
+
+
+async def _is_at(node: ModelNode, name: str, phase: str) -> bool:
+    return await node.phase(name) == phase
+
+
+def _initializers(node: ModelNode) -> list[int]:
+    """Returns the storage initializers that write to the node's folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"isvc.pods.storage_initializer" in command and str(node.folder).encode() in command:
+            found.append(int(process.name))
+    assert found
+    return found
+
+
+async def test_a_full_disk_is_an_error_with_a_remedy(make_node: MakeNode, web: Site, tmp_path: Path, namespace: str):
+    """The disk of the node's program is a file system of two MiB; that of the Job knows nothing of it."""
+    node = await make_node()
+    spec = {"sourceModelUri": f"{web.address}/iris/model.bin", "modelSize": "4Mi", "nodeGroups": [node.group]}
+    made = {"metadata": {"name": "iris", "namespace": namespace}, "spec": spec}
+    await node.client.create(LOCAL_MODEL_NAMESPACE_CACHES, LOCAL_MODEL_NAMESPACE_CACHES.typed(made))
+    await node.list_models(iris={"sourceModelUri": spec["sourceModelUri"], "namespace": namespace})
+    node.folder.mkdir(parents=True)
+    mount = 'mount -t tmpfs -o size=2m tmpfs "$0" && exec "$@"'
+    node.start("unshare", "-Urm", "sh", "-c", mount, str(node.folder))
+    refused = await node.until(f"{namespace}/iris", FAILED)
+    assert "the disk of node" in refused.error
+    assert "larger disk" in refused.error
+    assert await node.jobs() == []
+
+
+async def test_a_model_whose_folder_is_lost_is_downloaded_again(make_node: MakeNode, web: Site, client: Client):
+    source, node = f"{web.address}/iris/model.bin", await make_node()
+    await node.list_models(iris=source)
+    node.start()
+    await node.until("iris", DOWNLOADED)
+    node.model(source).rename(node.folder / "lost")
+    node.kill()
+    node.start()
+    await until(lambda: (node.model(source) / "model.bin").exists(), "the model to be there again", 120.0)
+    await node.until("iris", DOWNLOADED)
