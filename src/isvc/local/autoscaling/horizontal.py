@@ -12,28 +12,29 @@ from typing import Final, NamedTuple
 
 from isvc.kube.conditions import FALSE, TRUE, find
 from isvc.kube.errors import ApiError, NotFound
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of
+from isvc.kube.objects import Key, Object, dig, generation_of, is_being_deleted, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
-from isvc.kube.selectors import LabelSelector
 from isvc.local.autoscaling.behavior import Bounds, History, Verdict, decide
-from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader, Scaled, settle_status
+from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader, PodMetrics, Scaled, settle_status
 from isvc.local.autoscaling.replicas import CannotCompute
+from isvc.local.controllers.pods import is_ready
 from isvc.local.controllers.rollout import replicas_of
+from isvc.local.controllers.selection import LABELS, selected
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 SYNC_SECONDS: Final = 15.0
-SYNC_SECONDS_WITHOUT_CHOICE: Final = 60.0  # most services have one replica, whatever they use
+SYNC_SECONDS_WITHOUT_CHOICE: Final = 300.0  # most services have one replica, whatever they use
 TARGETS: Final = {resource.kind: resource for resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)}
+_TARGET: Final = "target"
 _FAILED: Final = "the HPA was unable to compute the replica count"
 
 
 def controller(context: Context, external: ExternalMetrics) -> Controller:
     def scalers_of(deployment: Object) -> Iterable[Key]:
-        scalers = context.cache.list(HORIZONTAL_POD_AUTOSCALERS, namespace_of(deployment))
-        return [Key.of(each) for each in scalers if _targets(each, name_of(deployment))]
+        return context.cache.keys(HORIZONTAL_POD_AUTOSCALERS, _TARGET, str(Key.of(deployment)))
 
     def size_changed(before: Object | None, after: Object | None) -> bool:
         return before is None or after is None or replicas_of(before) != replicas_of(after)
@@ -42,14 +43,16 @@ def controller(context: Context, external: ExternalMetrics) -> Controller:
         Watch(HORIZONTAL_POD_AUTOSCALERS, when=spec_changed),
         Watch(DEPLOYMENTS, to=scalers_of, when=size_changed),
     ]
-    reads = [Read(PODS), *(Read(resource) for resource in TARGETS.values())]
-    scalers = HorizontalAutoscalers(context, MetricReader(context.client, external))
+    scaled = Read(HORIZONTAL_POD_AUTOSCALERS, indexers={_TARGET: _by_target})
+    reads = [scaled, Read(PODS, indexers=LABELS), *(Read(resource) for resource in TARGETS.values())]
+    scalers = HorizontalAutoscalers(context, MetricReader(PodMetrics(context.client, context.clock), external))
     return Controller("horizontalpodautoscaler", scalers.reconcile, watches, reads=reads, clock=context.clock)
 
 
-def _targets(scaler: Object, deployment: str) -> bool:
-    reference = dig(scaler, "spec", "scaleTargetRef") or {}
-    return reference.get("kind") == DEPLOYMENTS.kind and reference.get("name") == deployment
+def _by_target(scaler: Object) -> Iterable[str]:
+    target = dig(scaler, "spec", "scaleTargetRef") or {}
+    if target.get("kind") == DEPLOYMENTS.kind:
+        yield str(Key(namespace_of(scaler), target.get("name", "")))
 
 
 @dataclass(slots=True)
@@ -96,7 +99,7 @@ class HorizontalAutoscalers:
         now = self._context.clock.now()
         status = _Status.of(scaler, timestamp(now))
         before = scaler.get("status") or {}
-        status.fields = {"observedGeneration": dig(scaler, "metadata", "generation") or 0}
+        status.fields = {"observedGeneration": generation_of(scaler)}
         if last := before.get("lastScaleTime"):
             status.fields["lastScaleTime"] = last
         status.fields |= {name: before.get(name, 0) for name in ("currentReplicas", "desiredReplicas")}
@@ -106,8 +109,14 @@ class HorizontalAutoscalers:
                 before.get("currentMetrics") or [], status.fields["currentMetrics"]
             )
         await self._context.write_status(HORIZONTAL_POD_AUTOSCALERS, scaler, status.result())
-        bounds = _bounds(scaler["spec"])
-        return Result(requeue_after=SYNC_SECONDS if bounds.least < bounds.most else SYNC_SECONDS_WITHOUT_CHOICE)
+        return Result(requeue_after=self._pause(scaler, status))
+
+    def _pause(self, scaler: Object, status: _Status) -> float:
+        """Returns when to look again: at the same moment as other autoscalers, for which figures are read once."""
+        bounds, active = _bounds(scaler["spec"]), find(status.conditions, "ScalingActive") or {}
+        settled = bounds.least == bounds.most and active.get("status") == TRUE
+        period = SYNC_SECONDS_WITHOUT_CHOICE if settled else SYNC_SECONDS
+        return period - self._context.clock.monotonic() % period
 
     async def _scale(self, key: Key, scaler: Object, status: _Status) -> None:
         resource = TARGETS.get(dig(scaler, "spec", "scaleTargetRef", "kind") or "")
@@ -158,9 +167,8 @@ class HorizontalAutoscalers:
 
     async def _ask(self, scaler: Object, target: Object, current: int, status: _Status) -> Asked | None:
         """Returns what the metric asks for that asks for most; one that fails keeps the others from scaling down."""
-        selector = LabelSelector.from_spec(dig(target, "spec", "selector") or {})
-        pods = [p for p in self._context.cache.list(PODS, namespace_of(scaler)) if selector.matches(labels_of(p))]
-        scaled = Scaled(namespace_of(scaler), str(selector), current, pods)
+        pods = selected(self._context.cache, PODS, namespace_of(scaler), dig(target, "spec", "selector") or {})
+        scaled = Scaled(namespace_of(scaler), current, pods)
         metrics = dig(scaler, "spec", "metrics") or []
         answers, failures = [], []
         for metric in metrics:
@@ -170,13 +178,15 @@ class HorizontalAutoscalers:
                 failures.append((f"FailedGet{metric['type']}Metric", str(error)))
         status.fields["currentMetrics"] = [answer.status for answer in answers]
         most = max(answers, key=lambda answer: answer.replicas, default=None)
-        for reason, message in failures:
+        starting = not any(is_ready(pod) for pod in pods)  # what nobody could have measured is no news
+        for reason, message in failures if not starting else ():
             self._warn(scaler, reason, message)
         if most is None or (failures and most.replicas < current):
             reason, message = failures[0] if failures else ("FailedGetMetrics", "the HPA has no metrics")
             status.mark("ScalingActive", FALSE, reason, f"{_FAILED}: {message}")
             why = f"invalid metrics ({len(failures)} invalid out of {len(metrics)}), first error is: {message}"
-            self._warn(scaler, "FailedComputeMetricsReplicas", why)
+            if not starting:
+                self._warn(scaler, "FailedComputeMetricsReplicas", why)
             return None
         found = f"the HPA was able to successfully calculate a replica count from {most.name}"
         status.mark("ScalingActive", TRUE, "ValidMetricFound", found)

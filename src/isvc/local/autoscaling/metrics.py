@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from isvc.kube.durations import seconds
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.quantity import Notation, Quantity
@@ -23,14 +25,14 @@ from isvc.local.autoscaling.replicas import (
     requests_of,
 )
 from isvc.local.controllers.pods import is_ready
-from isvc.local.durations import seconds
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import parse_timestamp
+from isvc.toolkit.clock import Clock, parse_timestamp
 
 ExternalMetrics = Callable[[str, str, Mapping[str, str]], Awaitable[float]]
 """The value of a metric by namespace, name and labels. Raises CannotCompute."""
 
 
+_FRESH: Final = 5.0  # seconds
 _FIELDS: Final = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
@@ -44,7 +46,6 @@ class Scaled(NamedTuple):
     """What is scaled: its replicas as asked for, and its pods as they are."""
 
     namespace: str
-    selector: str
     replicas: int
     pods: Sequence[Object]
 
@@ -57,9 +58,27 @@ class Asked(NamedTuple):
     status: Object
 
 
+class PodMetrics:
+    """What pods use, by name: read once for all autoscalers of a namespace that ask within a few seconds."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client, self._clock = client, clock
+        self._read: dict[str, tuple[float, asyncio.Task[dict[str, Object]]]] = {}
+
+    async def of(self, namespace: str) -> Mapping[str, Object]:
+        now = self._clock.monotonic()
+        self._read = {each: read for each, read in self._read.items() if now - read[0] < _FRESH}
+        if namespace not in self._read:
+            self._read[namespace] = now, asyncio.create_task(self._list(namespace))
+        return await asyncio.shield(self._read[namespace][1])
+
+    async def _list(self, namespace: str) -> dict[str, Object]:
+        return {name_of(item): item for item in (await self._client.list(POD_METRICS, namespace)).items}
+
+
 @dataclass(frozen=True, slots=True)
 class MetricReader:
-    client: Client
+    pods: PodMetrics
     external: ExternalMetrics
 
     async def ask(self, metric: Object, scaled: Scaled, now: datetime) -> Asked:
@@ -90,10 +109,11 @@ class MetricReader:
 
     async def _pod_metrics(self, scaled: Scaled, resource: str, container: str) -> dict[str, PodMetric]:
         try:
-            found = await self.client.list(POD_METRICS, scaled.namespace, labels=scaled.selector)
+            measured = await self.pods.of(scaled.namespace)
         except ApiError as error:
             raise CannotCompute(f"unable to get metrics for resource {resource}: {error.message}") from None
-        metrics = {name_of(item): pod_metric(item, resource, container) for item in found.items}
+        names = [name for pod in scaled.pods if (name := name_of(pod)) in measured]
+        metrics = {name: pod_metric(measured[name], resource, container) for name in names}
         if not metrics:
             raise CannotCompute(
                 f"unable to get metrics for resource {resource}: no metrics returned from resource metrics API"

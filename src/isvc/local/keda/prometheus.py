@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import aiohttp
 import orjson
 
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.gateway.names import cluster_name
 from isvc.local.keda.triggers import Prometheus
+
+if TYPE_CHECKING:
+    import aiohttp
 
 _SECONDS = 3.0  # KEDA's own limit
 _LARGEST = 1 << 20
@@ -26,6 +28,8 @@ class PrometheusClient:
 
     async def value(self, trigger: Prometheus) -> float:
         """Raises CannotCompute."""
+        import aiohttp  # the start does without
+
         query = {"query": trigger.query, **({"namespace": trigger.namespace} if trigger.namespace else {})}
         host = urlsplit(trigger.server).hostname or ""
         proxy = self._proxy if cluster_name(host) else None

@@ -20,9 +20,19 @@ from isvc.local.autoscaling.horizontal import TARGETS
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.rollout import replicas_of
+from isvc.local.keda.flow_control import FlowControl
+from isvc.local.keda.interceptor import Interceptor
 from isvc.local.keda.prometheus import PrometheusClient
-from isvc.local.keda.triggers import OWNER_LABEL, BadTrigger, has_resources_only, hpa_metrics, prometheus_triggers
-from isvc.serving.thirdparty import SCALED_OBJECTS
+from isvc.local.keda.triggers import (
+    OWNER_LABEL,
+    BadTrigger,
+    has_resources_only,
+    hpa_metrics,
+    prometheus_triggers,
+    queue_triggers,
+    request_triggers,
+)
+from isvc.serving.thirdparty import INTERCEPTOR_ROUTES, SCALED_OBJECTS
 from isvc.toolkit.clock import parse_timestamp, timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
@@ -39,9 +49,13 @@ def controller(context: Context, scaled: ScaledObjects) -> Controller:
     reads = [Read(resource) for resource in TARGETS.values()]
     watches = [
         Watch(SCALED_OBJECTS, when=_asks_for_something_else),
+        Watch(INTERCEPTOR_ROUTES, when=_asks_for_something_else),  # of the same name
         Watch(HORIZONTAL_POD_AUTOSCALERS, to=owner_of(SCALED_OBJECTS), when=_went),
     ]
-    return Controller("scaledobject", scaled.reconcile, watches, workers=4, reads=reads, clock=context.clock)
+    made = Controller("scaledobject", scaled.reconcile, watches, workers=4, reads=reads, clock=context.clock)
+    scaled.interceptor.wake = lambda route: made.queue.add(route)  # a ScaledObject of ours has its name
+    scaled.flow_control.wake = lambda key: made.queue.add(key)
+    return made
 
 
 def _asks_for_something_else(before: Object | None, after: Object | None) -> bool:
@@ -70,8 +84,12 @@ class _Report:
 
 
 class ScaledObjects:
-    def __init__(self, context: Context, prometheus: PrometheusClient) -> None:
+    def __init__(
+        self, context: Context, prometheus: PrometheusClient, interceptor: Interceptor, flow_control: FlowControl
+    ) -> None:
         self._context = context
+        self.interceptor = interceptor
+        self.flow_control = flow_control
         self._prometheus = prometheus
 
     async def external_metric(self, namespace: str, name: str, labels: Mapping[str, str]) -> float:
@@ -79,6 +97,12 @@ class ScaledObjects:
         scaled = self._context.cache.get(SCALED_OBJECTS, labels.get(OWNER_LABEL, ""), namespace)
         if scaled is None:
             raise CannotCompute(f"unable to get external metric {namespace}/{name}: no ScaledObject has it")
+        for requests in request_triggers(scaled):
+            if requests.metric == name:
+                return self.interceptor.value(namespace, requests)
+        for queue in queue_triggers(scaled):
+            if queue.metric == name:
+                return self.flow_control.value(queue.pool)
         for trigger in prometheus_triggers(scaled):
             if trigger.metric == name:
                 return await self._prometheus.value(trigger)
@@ -115,7 +139,8 @@ class ScaledObjects:
         if (paused := paused_at(scaled)) is not None:
             await self._pause(scaled, target, paused, report)
             return
-        metrics = hpa_metrics(scaled)
+        routes = {name_of(each): each for each in self._context.cache.list(INTERCEPTOR_ROUTES, namespace_of(scaled))}
+        metrics = hpa_metrics(scaled, routes)
         names = {kind: [name for metric in metrics if (name := dig(metric, *path))] for kind, path in _NAMES.items()}
         report.fields |= {kind: found for kind, found in names.items() if found}
         owner = {"apiVersion": SCALED_OBJECTS.api_version, "kind": SCALED_OBJECTS.kind, **scaled}
@@ -128,7 +153,12 @@ class ScaledObjects:
         """Returns whether a trigger is active, and what keeps others from being asked."""
         if has_resources_only(scaled):
             return True, []
-        active, failures = False, []
+        active, failures = any(self.flow_control.value(queue.pool) > 0 for queue in queue_triggers(scaled)), []
+        for requests in request_triggers(scaled):
+            try:
+                active |= self.interceptor.value(namespace_of(scaled), requests) > 0
+            except CannotCompute as error:
+                failures.append(str(error))
         for trigger in prometheus_triggers(scaled):
             try:
                 active |= await self._prometheus.value(trigger) > trigger.activation
@@ -157,6 +187,8 @@ class ScaledObjects:
         elif current > lowest and (idle is not None or least == 0):
             last = report.fields.get("lastActiveTime")
             cooldown = timedelta(seconds=spec.get("cooldownPeriod", COOLDOWN_SECONDS))
+            if last is None:
+                last, cooldown = created(scaled), timedelta(seconds=spec.get("initialCooldownPeriod") or 0)
             if last and parse_timestamp(last) + cooldown > now:
                 words = "Scaler cooling down because triggers are not active"
                 report.mark("Active", FALSE, "ScalerCooldown", words)
@@ -185,6 +217,10 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "externalMetricNames": ("external", "metric", "name"),
     "resourceMetricNames": ("resource", "name"),
 }
+
+
+def created(scaled: Object) -> str:
+    return str(dig(scaled, "metadata", "creationTimestamp") or "")
 
 
 def paused_at(scaled: Object) -> int | None:

@@ -1,17 +1,23 @@
-"""Triggers of a ScaledObject: cpu, memory and prometheus, as metrics of a HorizontalPodAutoscaler."""
+"""Triggers of a ScaledObject as metrics of an HPA: cpu, memory, prometheus, requests of the HTTP add-on, and queues."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.objects import Key, Object, dig, name_of
 from isvc.kube.quantity import Quantity, QuantityError
 from isvc.local.autoscaling.replicas import CannotCompute
 
 OWNER_LABEL: Final = "scaledobject.keda.sh/name"
 _RESOURCES: Final = ("cpu", "memory")
+_REQUESTS: Final = "external-push"
+_QUEUE: Final = re.compile(
+    r'\bllm_d_epp_flow_control_queue_size\{inference_pool="(?P<pool>[^"]+)",namespace="(?P<namespace>[^"]+)"\}'
+)
 
 
 class BadTrigger(CannotCompute):
@@ -42,18 +48,73 @@ class Prometheus:
         return {"type": "External", "external": external}
 
 
+class Requests(NamedTuple):
+    """Requests that the HTTP add-on counts for an InterceptorRoute: those under way, or those of a second."""
+
+    metric: str
+    route: str
+    is_rate: bool = False
+
+
+class Queue(NamedTuple):
+    """Requests that wait or run in an endpoint picker, whose metrics no Prometheus server has to read here."""
+
+    metric: str
+    pool: Key
+
+
+def queue_triggers(scaled: Object) -> Iterator[Queue]:
+    """Yields the queries for the length of an endpoint picker's queue."""
+    for index, trigger in enumerate(dig(scaled, "spec", "triggers") or ()):
+        if found := _asks_for_queue(trigger):
+            yield Queue(f"s{index}-prometheus", Key(found["namespace"], found["pool"]))
+
+
+def _asks_for_queue(trigger: Object) -> re.Match[str] | None:
+    is_query = trigger.get("type") == "prometheus"
+    return _QUEUE.search(str(dig(trigger, "metadata", "query") or "")) if is_query else None
+
+
+def request_triggers(scaled: Object) -> Iterator[Requests]:
+    """Yields both for each of the add-on's triggers; which of them has a target is up to the InterceptorRoute."""
+    for index, trigger in enumerate(dig(scaled, "spec", "triggers") or ()):
+        if trigger.get("type") == _REQUESTS:
+            route = str(dig(trigger, "metadata", "interceptorRoute") or "")
+            if not route:
+                raise BadTrigger(f"the trigger {_REQUESTS} needs interceptorRoute")
+            yield Requests(f"s{index}-concurrency", route)
+            yield Requests(f"s{index}-rate", route, is_rate=True)
+
+
+def request_metrics(scaled: Object, routes: Mapping[str, Object]) -> list[Object]:
+    """Returns the metrics of an HPA that InterceptorRoutes, given by their names, have targets for."""
+    found = []
+    for requests in request_triggers(scaled):
+        field = "requestRate" if requests.is_rate else "concurrency"
+        target = dig(routes.get(requests.route) or {}, "spec", "scalingMetric", field, "targetValue")
+        if target:
+            selector = {"matchLabels": {OWNER_LABEL: name_of(scaled)}}
+            metric = {"name": requests.metric, "selector": selector}
+            external = {"metric": metric, "target": {"type": "AverageValue", "averageValue": str(target)}}
+            found.append({"type": "External", "external": external})
+    return found
+
+
 def prometheus_triggers(scaled: Object) -> Iterator[Prometheus]:
     """Raises BadTrigger."""
     for index, trigger in enumerate(dig(scaled, "spec", "triggers") or ()):
-        if trigger.get("type") == "prometheus":
+        if trigger.get("type") == "prometheus" and not _asks_for_queue(trigger):
             yield _prometheus(index, trigger)
 
 
-def hpa_metrics(scaled: Object) -> list[Object]:
-    """Returns metrics in KEDA's order, by their type. Raises BadTrigger."""
+def hpa_metrics(scaled: Object, routes: Mapping[str, Object] = MappingProxyType({})) -> list[Object]:
+    """Returns metrics in KEDA's order, by their type; `routes` are the InterceptorRoutes there. Raises BadTrigger."""
     metrics = [
-        _hpa_metric(index, trigger, scaled) for index, trigger in enumerate(dig(scaled, "spec", "triggers") or ())
+        _hpa_metric(index, trigger, scaled)
+        for index, trigger in enumerate(dig(scaled, "spec", "triggers") or ())
+        if trigger.get("type") != _REQUESTS
     ]
+    metrics += request_metrics(scaled, routes)
     if not metrics:
         raise BadTrigger("no triggers are defined")
     return sorted(metrics, key=lambda metric: str(metric["type"]))
@@ -71,7 +132,9 @@ def _hpa_metric(index: int, trigger: Object, scaled: Object) -> Object:
         case "prometheus":
             return _prometheus(index, trigger).hpa_metric(scaled)
         case other:
-            raise BadTrigger(f"a trigger of type {other} needs KEDA itself: here are cpu, memory and prometheus")
+            raise BadTrigger(
+                f"a trigger of type {other} needs KEDA itself: here are cpu, memory, prometheus and {_REQUESTS}"
+            )
 
 
 def _resource_metric(trigger: Object) -> Object:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.unit.controllers.llmisvc.workload.test_waking import asleep, triggers
 
-from isvc.kube.objects import Object
+from isvc.kube.objects import Key, Object
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.keda.prometheus import read_value
 from isvc.local.keda.scaled_objects import PAUSED, PAUSED_REPLICAS, hpa_of, paused_at
-from isvc.local.keda.triggers import BadTrigger, has_resources_only, hpa_metrics, prometheus_triggers
+from isvc.local.keda.triggers import (
+    BadTrigger,
+    has_resources_only,
+    hpa_metrics,
+    prometheus_triggers,
+    queue_triggers,
+    request_triggers,
+)
 
 PROMETHEUS: Object = {
     "type": "prometheus",
@@ -39,6 +47,14 @@ def test_triggers_become_metrics_of_an_hpa():
     assert found[2]["resource"]["target"] == {"type": "Utilization", "averageUtilization": 80}
     assert has_resources_only(scaled(cpu("80")))
     assert not has_resources_only(scaled(cpu("80"), PROMETHEUS))
+
+
+def test_the_queue_that_is_planned_for_an_llm_is_known_without_prometheus():
+    found = scaled(PROMETHEUS, *triggers(asleep())["llama-kserve-keda"])
+    assert [(each.metric, each.pool) for each in queue_triggers(found)] == [
+        ("s2-prometheus", Key("models", "llama-inference-pool"))
+    ]
+    assert [each.metric for each in prometheus_triggers(found)] == ["s0-prometheus"]
 
 
 @pytest.mark.parametrize(
@@ -112,3 +128,16 @@ def test_pausing(annotations: dict[str, str], at: int | None):
 def test_pausing_at_no_number():
     with pytest.raises(BadTrigger, match="no whole number"):
         paused_at(scaled(annotations={PAUSED_REPLICAS: "some"}))
+
+
+def test_requests_become_the_metrics_that_their_route_has_targets_for():
+    requests = {"type": "external-push", "metadata": {"scalerAddress": "a:1", "interceptorRoute": "iris"}}
+    targets = {"concurrency": {"targetValue": 4}, "requestRate": {"targetValue": 50}}
+    route = {"spec": {"scalingMetric": targets}}
+    found = [each["external"] for each in hpa_metrics(scaled(requests), {"iris": route})]
+    assert [each["metric"]["name"] for each in found] == ["s0-concurrency", "s0-rate"]
+    assert [each["target"]["averageValue"] for each in found] == ["4", "50"]
+    with pytest.raises(BadTrigger, match="no triggers are defined"):
+        hpa_metrics(scaled(requests), {})
+    with pytest.raises(BadTrigger, match="needs interceptorRoute"):
+        list(request_triggers(scaled({"type": "external-push", "metadata": {}})))
