@@ -5,7 +5,7 @@
 A prediction is asked for at a fixed rate: at rest, while services are created whose pods are simulated, during a
 rolling update, while a canary goes from 10 to 100 %, and while the gateway's Envoy is killed. `--before` is the
 interpreter of another checkout's environment, which is measured in the same run. Times are of a client in C (h2load),
-failures of one in Python that connects anew.
+failures of one in Python that connects anew, or, where that is said, keeps its connections.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class Machine:
 
     def kill(self) -> None:
         envoy = next(pid for pid, _, command in self.processes() if "_bin/envoy" in command)
+        time.sleep(3)
         os.kill(envoy, signal.SIGKILL)
         self.killed = time.perf_counter()
         time.sleep(3)
@@ -125,7 +126,9 @@ def latencies(url: str, rate: int, work: Callable[[], object]) -> list[float]:
     return sorted(micros / 1000 for _, micros in during)
 
 
-async def failures(url: str, rate: int, work: Callable[[], object]) -> tuple[int, list[tuple[float, str]]]:
+async def failures(
+    url: str, rate: int, work: Callable[[], object], *, keep_alive: bool = False
+) -> tuple[int, list[tuple[float, str]]]:
     """Returns how many requests were made while the work was done, and when those began that failed, and why."""
     failed: list[tuple[float, str]] = []
 
@@ -140,7 +143,7 @@ async def failures(url: str, rate: int, work: Callable[[], object]) -> tuple[int
 
     working = asyncio.create_task(asyncio.to_thread(work))
     began, count, running = time.perf_counter(), 0, set[asyncio.Task[None]]()
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, force_close=not keep_alive)) as session:
         while not working.done():
             await asyncio.sleep(max(0.0, began + count / rate - time.perf_counter()))
             task = asyncio.create_task(one(session))
@@ -173,11 +176,15 @@ def measure(title: str, python: str, args: Any) -> None:
             print(
                 f"    {args.latency_rate}/s {name}: {percentiles(latencies(url, args.latency_rate, work))}", flush=True
             )
-        changes = [("a rolling update", machine.update), ("a canary from 10 to 100 %", machine.shift)]
+        changes: list[tuple[str, Callable[[], object], bool]] = [
+            ("a rolling update", machine.update, False),
+            ("a canary from 10 to 100 %", machine.shift, False),
+        ]
         if any("_bin/envoy" in command for _, _, command in machine.processes()):
-            changes.append(("a kill of Envoy", machine.kill))
-        for name, change in changes:
-            count, failed = asyncio.run(failures(url, args.rate, change))
+            changes.append(("a kill of Envoy", machine.kill, False))
+            changes.append(("a kill of Envoy, on connections that are kept", machine.kill, True))
+        for name, change, keep_alive in changes:
+            count, failed = asyncio.run(failures(url, args.rate, change, keep_alive=keep_alive))
             print(f"    {args.rate}/s during {name}: {len(failed)} of {count} failed", flush=True)
             for why, times in Counter(why for _, why in failed).items():
                 print(f"        {times} {why}")

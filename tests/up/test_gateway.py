@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import http.client
-import itertools
 import json
-import os
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -65,7 +62,7 @@ def load(url: str, clients: int = 4) -> Iterator[Counter[Answer]]:
 
 
 def test_a_canary_gets_its_share_from_10_to_50_to_100_percent_and_no_request_fails(here):
-    here.kubectl("apply", "-f", "examples/iris.yaml")
+    here.apply(here.example("iris.yaml"))
     here.wait_ready("iris")
     url = f"{url_of(here, 'iris')}/v1/models/iris:predict"
     canary = (EXAMPLES / "iris-canary.yaml").read_text()
@@ -94,7 +91,7 @@ def asked(answers: Counter[Answer], count: int) -> Counter[Answer]:
 
 
 def test_one_service_by_path_by_host_and_by_address(here):
-    here.kubectl("apply", "-f", "examples/iris.yaml")
+    here.apply(here.example("iris.yaml"))
     here.wait_ready("iris")
     url = url_of(here, "iris")
     port = url.split(":")[2].split("/")[0]
@@ -109,63 +106,6 @@ def test_one_service_by_path_by_host_and_by_address(here):
     here.kubectl("wait", "-n", "kserve", "--for=condition=Programmed", "gateway/kserve-ingress-gateway", "--timeout=9s")
     here.kubectl("delete", "isvc", "iris")
     until(lambda: ask(url + predict, TELLING)[0] == 404, "the route to go")
-
-
-def test_the_api_server_is_restarted_when_it_dies_while_models_go_on_serving(here):
-    here.kubectl("apply", "-f", "examples/iris.yaml")
-    here.wait_ready("iris")
-    acknowledged: list[str] = []
-    ended = threading.Event()
-
-    def keep_writing() -> None:
-        for number in itertools.count():
-            if ended.is_set():
-                return
-            said = here.kubectl("create", "configmap", f"written-{number}", check=False)
-            if f"configmap/written-{number} created" in said:
-                acknowledged.append(f"written-{number}")
-
-    with load(f"{url_of(here, 'iris')}/v1/models/iris:predict", clients=1) as answers, ThreadPoolExecutor(1) as pool:
-        pool.submit(keep_writing)
-        try:
-            for _ in range(2):
-                until(partial(has_grown, acknowledged, len(acknowledged) + 3), "writes")
-                os.kill(api_server(here), signal.SIGKILL)
-                until(partial(has_grown, acknowledged, len(acknowledged) + 3), "writes after the restart")
-            here.apply(service("second", "pvc://models/iris"))
-            here.wait_ready("second")
-        finally:
-            ended.set()
-    assert set(answers) == {(200, STABLE)}, answers
-    kept = {item["metadata"]["name"] for item in here.get("configmaps")["items"]}
-    assert kept >= set(acknowledged)
-    here.kubectl("delete", "isvc", "iris", "second")
-
-
-def has_grown(items: list[str], size: int) -> bool:
-    return len(items) >= size
-
-
-def api_server(here: Machine) -> int:
-    [found] = here.processes(b"isvc.local.api_server_program")
-    return found
-
-
-def test_envoy_is_started_again_when_it_dies_and_status_says_so(here):
-    here.kubectl("apply", "-f", "examples/iris.yaml")
-    here.wait_ready("iris")
-    clients = 4
-    with load(f"{url_of(here, 'iris')}/v1/models/iris:predict", clients) as answers:
-        until(lambda: answers[200, STABLE] > 20, "answers")
-        [dead] = here.processes(b"_bin/envoy")
-        os.kill(dead, signal.SIGKILL)
-        until(lambda: here.processes(b"_bin/envoy") not in ([dead], []), "another Envoy")
-        asked(answers, 50)
-    failed = {answer: count for answer, count in answers.items() if answer != (200, STABLE)}
-    assert all(isinstance(answer, str) for answer in failed), answers  # connections that broke
-    assert sum(failed.values()) <= clients, answers  # what was under way
-    assert "Envoy died, and was started again" in here.isvc("status").stdout
-    here.kubectl("delete", "isvc", "iris")
 
 
 def test_a_service_that_is_not_ready_answers_with_its_reason_and_an_unknown_one_with_404(here):
@@ -234,7 +174,7 @@ def test_what_is_not_here_is_warned_of_and_the_service_runs_without_it(here):
     wish = service("wish", "pvc://unheard-of/iris", nodeSelector={"gpu": "a100"}, canaryTrafficPercent=10)
     wish["spec"]["predictor"]["model"]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
     shutil.copytree(here.claim / "iris", here.claim.with_name("unheard-of") / "iris")
-    command = ["kubectl", "apply", "-f", "-"]
+    command = ["kubectl", "create", "-f", "-"]
     said = subprocess.run(command, env=here.env, input=json.dumps(wish), capture_output=True, text=True, check=True)
     assert "Warning: spec.predictor.canaryTrafficPercent has no effect in Standard mode" in said.stderr
     here.wait_ready("wish")

@@ -4,7 +4,7 @@ It also answers for the cluster's DNS: processes of the node are given it as the
 reaches `http://iris-predictor.default` by the name it was written with.
 
 `routes` has what routes say, `endpoints` what they lead to, and `envoy` what Envoy makes of both; `publisher` tells it,
-through `discovery`. What Envoy cannot know it asks the `processor`: why nothing answers, when to wait, whom to pick.
+through `xds`. What Envoy cannot know it asks the `processor`: why nothing answers, when to wait, whom to pick.
 """
 
 import os

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-import aiohttp
 import orjson
 import re2
 
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.envoy.listeners import ACTIVE
+from isvc.wire.http1.client_connection import ClientConnection
 
 _SECONDS: Final = 5.0
 
@@ -19,24 +20,21 @@ _SECONDS: Final = 5.0
 class Admin:
     def __init__(self, socket: Path) -> None:
         self._socket = socket
-        self._session: aiohttp.ClientSession | None = None
 
-    async def get(self, path: str) -> bytes:
-        """Raises OSError where Envoy does not answer."""
-        return await self._ask("GET", path)
-
-    async def post(self, path: str) -> bytes:
-        """Has Envoy do something. Raises OSError where it does not answer."""
-        return await self._ask("POST", path)
-
-    async def _ask(self, method: str, path: str) -> bytes:
-        if self._session is None:
-            connector = aiohttp.UnixConnector(str(self._socket))
-            self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=_SECONDS))
+    async def get(self, path: str, method: str = "GET") -> bytes:
+        """Raises OSError where Envoy does not answer; to have it do something takes the method POST."""
+        request = f"{method} {path} HTTP/1.1\r\nHost: envoy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        loop = asyncio.get_running_loop()
         try:
-            async with self._session.request(method, f"http://envoy{path}") as answer:
-                return await answer.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
+            async with asyncio.timeout(_SECONDS):
+                _, connection = await loop.create_unix_connection(
+                    lambda: ClientConnection(lambda _: None), str(self._socket)
+                )
+                try:
+                    return (await connection.exchange(request.encode())).body
+                finally:
+                    connection.abort()
+        except OSError as error:
             raise OSError(f"Envoy does not answer: {error or type(error).__name__}") from error
 
     async def running(self, clusters: list[str], endpoint: Endpoint) -> int:
@@ -56,10 +54,6 @@ class Admin:
         """Returns how many requests are being answered."""
         text = await self.get(f"/stats?filter=^{ACTIVE}$")
         return int(text.rpartition(b":")[2] or 0)
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
 
 
 def _endpoint(host: Any) -> Endpoint | None:

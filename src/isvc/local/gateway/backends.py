@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from isvc.kube.objects import Key, Object
-from isvc.kube.resource import ENDPOINT_SLICES, SERVICES, Resource
+from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICES, Resource
 from isvc.local.gateway.endpoints import pools
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.endpoints.services import SERVICE_OF_SLICE, Port, ports, slice_endpoints
 from isvc.local.gateway.envoy.clusters import cluster
-from isvc.local.gateway.envoy.routes import Way
-from isvc.local.gateway.envoy.types import OWN_CLUSTER, Json
-from isvc.local.gateway.routes.rules import Backend
+from isvc.local.gateway.envoy.routes import Destination
+from isvc.local.gateway.envoy.types import OWN_CLUSTER, REFUSED, Json
+from isvc.local.gateway.routes.rules import Backend, Target
+from isvc.toolkit.cache import Reader
 
-
-class Reader(Protocol):
-    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None: ...
-    def by_index(self, resource: Resource, index_name: str, value: str) -> list[Object]: ...
-    def list(self, resource: Resource, namespace: str = "") -> list[Object]: ...
-
-
-class Target(NamedTuple):
-    """A Service, or an InferencePool of this kind."""
-
-    key: Key
-    pool: Resource | None = None
+_FAILS_OPEN: Final = "FailOpen"
+_FAILS_CLOSED: Final = "FailClose"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +44,7 @@ class Changes:
     members: dict[str, Members] = field(default_factory=dict)
     emptied: dict[str, Members] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
-    targets: set[Target] = field(default_factory=set)  # whose ways are others now
-    services: set[Target] = field(default_factory=set)  # that have come, gone, or changed their ports
+    targets: set[Target] = field(default_factory=set)  # whose destinations are others now
 
 
 class Backends:
@@ -66,7 +56,11 @@ class Backends:
         self.is_limited: Callable[[Key], bool] = lambda key: False  # whether pods take only so many requests at a time
 
     def changed(self, target: Target) -> None:
+        """Something about a Service or pool is another; a Service may also be the picker of pools."""
         self._due.add(target)
+        for resource in pools.POOLS_BY_GROUP.values() if target.pool is None else ():
+            picked = self._reader.by_index(resource, pools.PICKER_OF_POOL, str(target.key))
+            self._due |= {Target(Key.of(pool), resource) for pool in picked}
 
     def ports(self, key: Key) -> tuple[Port, ...] | None:
         """Returns the ports of a Service; None if there is no such Service."""
@@ -82,17 +76,26 @@ class Backends:
         known = (found for clusters in self._known.values() for found in clusters.items())
         return [name for name, each in known if endpoint in (*each.members.ready, *each.members.others)]
 
-    def way(self, backend: Backend) -> Way:
+    def destination(self, backend: Backend) -> Destination:
         """Returns how a backend is reached. Envoy asks about requests that it cannot take to an endpoint by itself."""
-        target = Target(Key(backend.namespace, backend.service), backend.pool)
+        if backend.refusal:
+            return Destination(f"{REFUSED}{backend.refusal}", OWN_CLUSTER)
+        target = backend.target
         clusters = self._known.get(target, {})
         if backend.pool is not None:
-            name = pool_cluster(target)
-            return Way(name, OWN_CLUSTER, picks=name in clusters)
+            return self._pool_destination(pool_cluster(target), clusters)
         name = self._cluster_of(backend)
         known = clusters.get(name)
         is_direct = known is not None and known.members.ready and not self.is_limited(target.key)
-        return Way(name) if is_direct else Way(name, OWN_CLUSTER)
+        return Destination(name) if is_direct else Destination(name, OWN_CLUSTER)
+
+    def _pool_destination(self, name: str, clusters: Mapping[str, Known]) -> Destination:
+        """Returns how a pool is reached: its picker says where to, else the gateway, which also stands in for one."""
+        for picker, known in clusters.items():
+            fails_open = picker.endswith(_FAILS_OPEN)
+            if picker != name and (known.members.ready or not fails_open):
+                return Destination(name, picker, picks=True, fails_open=fails_open)
+        return Destination(name, OWN_CLUSTER, picks=name in clusters)
 
     def why_unavailable(self, key: Key, port: int | str) -> str:
         """Returns why no request can go to a Service's port; nothing if one can."""
@@ -147,9 +150,21 @@ class Backends:
         if pool is None:
             return {}
         name = pool_cluster(target)
-        ready = pools.members(self._reader.list(pools.PODS, target.key.namespace), pool)
+        ready = pools.members(self._reader.list(PODS, target.key.namespace), pool)
         members = Members(tuple(dict.fromkeys(member.endpoint for member in ready)))
-        return {name: Known(cluster(name, str(target.key), http2=False, picked=True), members)}
+        known = {name: Known(cluster(name, str(target.key), http2=False, picked=True), members)}
+        picker = pools.picker_of(pool, self._reader)
+        return known if picker is None else {**known, **self._look_at_picker(name, picker, target.key.namespace)}
+
+    def _look_at_picker(self, pool: str, picker: pools.PickerRef, namespace: str) -> dict[str, Known]:
+        """Returns the cluster of an endpoint picker. Its connections have TLS, unless the Service's port says h2c."""
+        key = Key(namespace, picker.service)
+        service = self._reader.get(SERVICES, key.name, key.namespace) or {}
+        found = next((port for port in ports(service) if port.number == picker.port), None)
+        slices = self._reader.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, str(key))
+        name = f"{pool} {_FAILS_OPEN if picker.fails_open else _FAILS_CLOSED}"
+        definition = cluster(name, str(key), http2=True, tls=found is None or not found.is_h2c)
+        return {name: Known(definition, _members(slices, found.name) if found is not None else Members())}
 
 
 def service_cluster(key: Key, port: int | str) -> str:
@@ -164,18 +179,22 @@ def pool_cluster(target: Target) -> str:
 def cluster_target(name: str) -> tuple[Target, int | str]:
     """Returns what a cluster is of, and of a Service its port."""
     if " " in name:
-        kind, _, key = name.partition(" ")
+        kind, key, *_ = name.split(" ")
         return Target(Key(*key.split("/")), pools.POOLS_BY_GROUP[kind.partition(".")[2]]), ""
     key, _, port = name.rpartition(":")
     return Target(Key(*key.split("/"))), int(port) if port.isdigit() else port
 
 
 def _service_port(key: Key, port: Port, slices: Iterable[Object], *, picked: bool) -> Known:
-    endpoints = dict(slice_endpoints(slices, port.name))
+    name = service_cluster(key, port.number)
+    return Known(cluster(name, str(key), http2=port.http2, picked=picked), _members(slices, port.name))
+
+
+def _members(slices: Iterable[Object], port: str) -> Members:
+    endpoints = dict(slice_endpoints(slices, port))
     ready = tuple(sorted(endpoint for endpoint, is_ready in endpoints.items() if is_ready))
     others = tuple(sorted(endpoint for endpoint, is_ready in endpoints.items() if not is_ready))
-    name = service_cluster(key, port.number)
-    return Known(cluster(name, str(key), http2=port.http2, picked=picked), Members(ready, others))
+    return Members(ready, others)
 
 
 def _compare(target: Target, before: Mapping[str, Known], after: Mapping[str, Known], changes: Changes) -> None:
@@ -193,5 +212,3 @@ def _compare(target: Target, before: Mapping[str, Known], after: Mapping[str, Kn
     changes.gone |= before.keys() - after.keys()
     if before.keys() != after.keys():
         changes.targets.add(target)
-        if target.pool is None:
-            changes.services.add(target)

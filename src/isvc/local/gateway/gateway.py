@@ -19,10 +19,9 @@ from grpc import aio
 
 from isvc.kube.objects import Key
 from isvc.kube.resource import ENDPOINT_SLICES
-from isvc.local.gateway import discovery, metrics
+from isvc.local.gateway import metrics, xds
 from isvc.local.gateway.admin import Admin
-from isvc.local.gateway.backends import Backends, Reader
-from isvc.local.gateway.discovery import Discovery
+from isvc.local.gateway.backends import Backends
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.endpoints.services import READY_IN_SLICE
 from isvc.local.gateway.envoy import listeners, outside
@@ -30,18 +29,20 @@ from isvc.local.gateway.envoy.bootstrap import ADMIN_SOCKET, AGAIN_SOCKET, OWN_S
 from isvc.local.gateway.envoy.listeners import Front
 from isvc.local.gateway.envoy.types import Json
 from isvc.local.gateway.login import Login
-from isvc.local.gateway.process import EnvoyProcess
+from isvc.local.gateway.process import WORKERS, EnvoyProcess
 from isvc.local.gateway.processor import server as processor_server
 from isvc.local.gateway.processor.picking import Pools
 from isvc.local.gateway.processor.server import Processor, WhyUnready
 from isvc.local.gateway.publisher import Publisher
 from isvc.local.gateway.routes.table import RouteTable
-from isvc.local.gateway.spare_socket import SpareSocket
+from isvc.local.gateway.spare_socket import SpareSockets
 from isvc.local.gateway.tls import Certificates
 from isvc.local.gateway.traffic import QUERY as TRAFFIC
 from isvc.local.gateway.traffic import Traffic, read_traffic
 from isvc.local.gateway.virtual_hosts import VirtualHosts
+from isvc.local.gateway.xds import XdsServer
 from isvc.local.node.processes.process import Reaper
+from isvc.toolkit.cache import Reader
 
 log = logging.getLogger("isvc.gateway")
 
@@ -80,18 +81,18 @@ class Gateway:
         self.login = Login()
         self.table = RouteTable()
         self.backends = Backends(reader)
-        self.discovery = Discovery(certificates)
+        self.xds = XdsServer(certificates)
         self._proxies = getproxies()
-        ways = outside.routes(self._proxies)
-        hosts = VirtualHosts(self.table, self.backends, settings.front.allowed_origins, ways)
-        self.publisher = Publisher(self.backends, hosts, self.discovery)
+        beyond = outside.routes(self._proxies)
+        hosts = VirtualHosts(self.table, self.backends, settings.front.allowed_origins, beyond)
+        self.publisher = Publisher(self.backends, hosts, self.xds)
         self.admin = Admin(self._folder / ADMIN_SOCKET)
-        self._pools = Pools(reader)
-        self.processor = Processor(self.table, self.backends, self._pools, self.publisher, why_unready, self._metrics)
+        self.pools = Pools(reader)
+        self.processor = Processor(self.table, self.backends, self.pools, self.publisher, why_unready, self._metrics)
         self.envoy = EnvoyProcess(self._folder, log_file, reaper)
         self._server: aio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._spares: list[SpareSocket] = []
+        self._spares = SpareSockets(WORKERS)
 
     @property
     def proxy_url(self) -> str:
@@ -101,25 +102,26 @@ class Gateway:
     async def start(self) -> None:
         """Starts Envoy; it is ready when `live` returns."""
         self._server = aio.server(options=_NO_LIMIT)
-        self._server.add_generic_rpc_handlers((_Methods(self.discovery, self.processor),))
+        self._server.add_generic_rpc_handlers((_Methods(self.xds, self.processor),))
         self._server.add_insecure_port(f"unix:{self._folder / OWN_SOCKET}")
         await self._server.start()
         addresses = await self._open_spares()
         to_terminal = self._settings.front.access_log == listeners.TERMINAL
         self.envoy.start(self._bootstrap(addresses), shares_terminal=to_terminal)
-        self._tasks = [asyncio.create_task(self.publisher.run()), asyncio.create_task(self.discovery.keep_renewing())]
+        self._spares.stand_by(self.envoy.child, self._takes_requests)
+        self._tasks = [asyncio.create_task(self.publisher.run()), asyncio.create_task(self.xds.keep_renewing())]
 
     async def live(self) -> None:
         """Returns when Envoy takes requests, by what is known now."""
-        while not await self._is_live():  # noqa: ASYNC110 - another program's state
-            await asyncio.sleep(_LOOK)
+        await self._spares.is_live.wait()
         await self.publisher.published()
 
-    async def _is_live(self) -> bool:
-        try:
-            return (await self.admin.get("/ready")).startswith(b"LIVE")
-        except OSError:
-            return False
+    async def _takes_requests(self) -> None:
+        while True:
+            with contextlib.suppress(OSError):
+                if (await self.admin.get("/ready")).startswith(b"LIVE"):
+                    return
+            await asyncio.sleep(_LOOK)
 
     async def drain(self, endpoint: Endpoint, seconds: float) -> bool:
         """Waits until no slice offers the endpoint and nothing runs there; False when the time was not enough.
@@ -146,11 +148,10 @@ class Gateway:
 
     async def close(self) -> None:
         """Ends what is under way, after a while if need be."""
-        for spare in self._spares:
-            await spare.close()
+        await self._spares.close()
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_SECONDS_TO_END):
-                await self.admin.post("/drain_listeners?inboundonly")
+                await self.admin.get("/drain_listeners?inboundonly", "POST")
                 while await self.admin.in_flight():  # noqa: ASYNC110 - likewise
                     await asyncio.sleep(_LOOK)
         for task in self._tasks:
@@ -159,8 +160,7 @@ class Gateway:
         await self.envoy.child.stop()
         if self._server is not None:
             await self._server.stop(0)
-        await self._pools.close()
-        await self.admin.close()
+        await self.pools.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _open_spares(self) -> list[str]:
@@ -169,9 +169,7 @@ class Gateway:
         ports = [self._settings.port, *([self._settings.tls_port] if self._settings.tls_port else [])]
         wanted = [(address, port) for port in ports for address in addresses]
         for address, port in (*wanted, ("127.0.0.1", self._settings.pods_port)):
-            spare = SpareSocket(self.live)
-            await spare.open(address, port)
-            self._spares.append(spare)
+            await self._spares.open(address, port)
         return addresses
 
     def _bootstrap(self, addresses: list[str]) -> Json:
@@ -205,8 +203,8 @@ class Gateway:
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]
     """What Envoy may call."""
 
-    def __init__(self, configuration: Discovery, processor: Processor) -> None:
-        self._handlers = {discovery.METHOD: configuration.handler(), processor_server.METHOD: processor.handler()}
+    def __init__(self, configuration: XdsServer, processor: Processor) -> None:
+        self._handlers = {xds.METHOD: configuration.handler(), processor_server.METHOD: processor.handler()}
 
     def service(self, details: Any) -> Any:
         return self._handlers.get(details.method)

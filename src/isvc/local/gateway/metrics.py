@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from isvc.local.gateway.envoy.logs import STAT_PREFIX
 
@@ -13,25 +13,17 @@ QUERY: Final = f"/stats/prometheus?filter=^({STAT_PREFIX}\\.(requests|response_b
 _LINE: Final = re.compile(r"envoy_(\w+?)(_bucket|_sum|_count)?(\{.*\})? (\S+)")
 
 
-class Named(NamedTuple):
-    """What Prometheus calls a statistic, and says of it."""
-
-    ours: str
-    kind: str
-    text: str
-
-
 _NAMES: Final = {
-    f"{STAT_PREFIX}_requests": Named("isvc_gateway_requests_total", "counter", "Requests that were answered."),
-    f"{STAT_PREFIX}_response_bytes": Named(
-        "isvc_gateway_response_bytes_total", "counter", "Bytes of the bodies of answers."
-    ),
-    f"{STAT_PREFIX}_request_duration": Named(
-        "isvc_gateway_request_duration_seconds",
-        "histogram",
-        "Time from a request's headers to the end of its answer.",
-    ),
-    "http_downstream_rq_active": Named("isvc_gateway_requests_in_flight", "gauge", "Requests that are being answered."),
+    f"{STAT_PREFIX}_requests": "isvc_gateway_requests_total",
+    f"{STAT_PREFIX}_response_bytes": "isvc_gateway_response_bytes_total",
+    f"{STAT_PREFIX}_request_duration": "isvc_gateway_request_duration_seconds",
+    "http_downstream_rq_active": "isvc_gateway_requests_in_flight",
+}
+_ABOUT: Final = {
+    "isvc_gateway_requests_total": ("counter", "Requests that were answered."),
+    "isvc_gateway_response_bytes_total": ("counter", "Bytes of the bodies of answers."),
+    "isvc_gateway_request_duration_seconds": ("histogram", "Time from a request's headers to the end of its answer."),
+    "isvc_gateway_requests_in_flight": ("gauge", "Requests that are being answered."),
 }
 
 
@@ -41,15 +33,16 @@ def translate(text: str) -> str:
     for line in text.splitlines():
         if (match := _LINE.fullmatch(line)) and match[1] in _NAMES:
             name, suffix, labels, value = match.groups()
-            series, amount = _series(_NAMES[name].ours, suffix or "", labels or "", float(value))
-            values = found.setdefault(name, {})
+            series, amount = _series(_NAMES[name], suffix or "", labels or "", float(value))
+            values = found.setdefault(_NAMES[name], {})
             values[series] = values.get(series, 0) + amount
-    return "".join(f"{line}\n" for name, values in found.items() for line in _lines(_NAMES[name], values))
+    return "".join(f"{line}\n" for name, values in found.items() for line in _lines(name, values))
 
 
-def _lines(named: Named, values: Mapping[str, float]) -> Iterator[str]:
-    yield f"# HELP {named.ours} {named.text}"
-    yield f"# TYPE {named.ours} {named.kind}"
+def _lines(name: str, values: Mapping[str, float]) -> Iterator[str]:
+    kind, text = _ABOUT[name]
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} {kind}"
     for series, value in values.items():
         yield f"{series} {value:.12g}"
 

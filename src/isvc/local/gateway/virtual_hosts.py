@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
@@ -9,14 +10,16 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, WeakSet
 
 from isvc.kube.objects import Key
-from isvc.local.gateway.backends import Backends, Target
+from isvc.local.gateway.backends import Backends
 from isvc.local.gateway.envoy import guard, hosts
 from isvc.local.gateway.envoy.messages import RBACPerRoute, Route, RouteConfiguration, encode, pack
-from isvc.local.gateway.envoy.routes import Way, routes
+from isvc.local.gateway.envoy.routes import Destination, routes
 from isvc.local.gateway.envoy.types import AGAIN_HEADER, POD_HEADER, ROUTES, Json
 from isvc.local.gateway.names import is_this_machine
-from isvc.local.gateway.routes.rules import Refusal, Rule
-from isvc.local.gateway.routes.table import ANY, RouteTable
+from isvc.local.gateway.routes.rules import Refusal, Rule, Target
+from isvc.local.gateway.routes.table import ANY, WRONG_TYPES, RouteTable
+
+log = logging.getLogger("isvc.gateway")
 
 _EVERYWHERE: Json = {
     "name": ROUTES,
@@ -55,23 +58,21 @@ class VirtualHosts:
         self._services: dict[str, Key] = {}  # by their names
         self._known: dict[str, Any] = {}
         self._uses: dict[str, set[Target]] = {}
-        self._made: WeakKeyDictionary[Rule, dict[tuple[Way, ...], list[Any]]] = WeakKeyDictionary()
+        self._made: WeakKeyDictionary[Rule, dict[tuple[Destination, ...], list[Any]]] = WeakKeyDictionary()
         self._proven: WeakSet[Rule] = WeakSet()
         self._withheld: WeakKeyDictionary[Rule, str] = WeakKeyDictionary()
 
-    def service_changed(self, key: Key) -> None:
-        """A Service has come, gone, or changed its ports."""
-        names = [*hosts.service_names(key), hosts.short_name(key)]
-        for name in names:
-            if self._backends.ports(key) is None:
-                self._services.pop(name, None)
-            else:
-                self._services[name] = key
-        self._due |= set(names)
-
     def target_changed(self, target: Target) -> None:
-        """A backend is reached in another way."""
+        """A backend is reached in another way; a Service may have come, gone, or changed its ports."""
         self._due |= {host for host, targets in self._uses.items() if target in targets}
+        if target.pool is None:
+            names = [*hosts.service_names(target.key), hosts.short_name(target.key)]
+            self._due |= set(names)
+            for name in names:
+                if self._backends.ports(target.key) is None:
+                    self._services.pop(name, None)
+                else:
+                    self._services[name] = target.key
 
     def update(self) -> bool:
         """Makes those virtual hosts anew that have changed; returns whether there are any."""
@@ -94,18 +95,19 @@ class VirtualHosts:
         return found
 
     def _make(self, host: str) -> Any:
-        any_host = self._table.rules(ANY)
+        here, any_host = is_this_machine(host.removeprefix("*.")), self._table.rules(ANY)
         if host == hosts.CATCH_ALL:
-            self._uses[host] = _targets(any_host)
-            made = hosts.catch_all_routes(any_host, self._translate, self._outside)
-            found = hosts.virtual_host([host], made)
+            rules = [*hosts.for_pods(any_host), *hosts.for_addresses(any_host)]
+        else:
+            others = any_host if here or host in self._allowed else hosts.for_pods(any_host)
+            rules = [*self._table.rules(host), *self._service_rules(host), *others]
+        self._uses[host] = _targets(rules)
+        outside = self._outside if here or host == hosts.CATCH_ALL else ()
+        made = hosts.framed((route for rule in rules for route in self._translate(rule)), outside, here=here)
+        found = hosts.virtual_host(hosts.domains(host), made)
+        if host == hosts.CATCH_ALL:
             found.typed_per_filter_config[guard.FILTER].CopyFrom(self._strangers)
-            return found
-        rules = [*self._table.rules(host), *self._service_rules(host)]
-        self._uses[host] = _targets([*rules, *any_host])
-        trusted = is_this_machine(host.removeprefix("*.")) or host in self._allowed
-        made = hosts.host_routes(host, rules, any_host, self._translate, self._outside, trusted=trusted)
-        return hosts.virtual_host(hosts.domains(host), made)
+        return found
 
     def _service_rules(self, host: str) -> list[Rule]:
         key = self._services.get(host)
@@ -116,14 +118,18 @@ class VirtualHosts:
         return hosts.for_pods(rules) if host == hosts.short_name(key) else rules
 
     def _translate(self, rule: Rule) -> list[Any]:
-        ways = tuple(self._backends.way(backend) for backend in rule.backends)
+        destinations = tuple(self._backends.destination(backend) for backend in rule.backends)
         made = self._made.setdefault(rule, {})
-        if ways not in made:
+        if destinations not in made:
             made.clear()
             withheld = self._withheld.get(rule)
             wanted = rule if withheld is None else replace(rule, refusal=Refusal(500, withheld))
-            made[ways] = [encode(Route, each) for each in routes(wanted, self._backends.way)]
-        return made[ways]
+            try:
+                made[destinations] = [encode(Route, each) for each in routes(wanted, self._backends.destination)]
+            except WRONG_TYPES as error:
+                log.warning("a rule of %s is left out: %s", rule.origin, error)
+                made[destinations] = []
+        return made[destinations]
 
     # -- what Envoy does not take -------------------------------------------------------------------------------------
 
@@ -153,4 +159,4 @@ class VirtualHosts:
 
 def _targets(rules: Iterable[Rule]) -> set[Target]:
     backends = (each for rule in rules for each in (*rule.backends, *(mirror.backend for mirror in rule.mirrors)))
-    return {Target(Key(backend.namespace, backend.service), backend.pool) for backend in backends}
+    return {backend.target for backend in backends}

@@ -10,15 +10,21 @@ from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICE_NAME_LABEL, SERVICES, Resource
 from isvc.local.gateway import unready
-from isvc.local.gateway.backends import Target
-from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP, selected
+from isvc.local.gateway.endpoints.pools import PICKER_OF_POOL, POOLS_BY_GROUP, picker_service, selected
 from isvc.local.gateway.endpoints.services import READY_IN_SLICE, SERVICE_OF_SLICE, ready_in_slice, service_of_slice
 from isvc.local.gateway.gateway import Gateway
 from isvc.local.gateway.gateway_api.attachment import Gateways, parent_key
 from isvc.local.gateway.routes.graphs import graph_routes
-from isvc.local.knative.kinds import ROUTE
-from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES, VIRTUAL_SERVICES
-from isvc.toolkit.cache import Cache
+from isvc.local.gateway.routes.rules import Target
+from isvc.serving.thirdparty import (
+    GATEWAY_CLASSES,
+    GATEWAYS,
+    HTTP_ROUTES,
+    INTERCEPTOR_ROUTES,
+    REFERENCE_GRANTS,
+    VIRTUAL_SERVICES,
+)
+from isvc.toolkit.cache import Cache, Reader
 from isvc.toolkit.reads import Read
 
 PARENT_OF_ROUTE: Final = "parent"
@@ -35,20 +41,18 @@ READS: Final = (
     Read(GATEWAYS),
     Read(HTTP_ROUTES, indexers={PARENT_OF_ROUTE: parents_of_route}),
     Read(VIRTUAL_SERVICES),
+    Read(INTERCEPTOR_ROUTES),
     Read(NAMESPACES),
+    Read(REFERENCE_GRANTS),
     Read(SERVICES),
     Read(PODS),
-    *(Read(pool) for pool in POOLS_BY_GROUP.values()),
+    *(Read(pool, indexers={PICKER_OF_POOL: picker_service}) for pool in POOLS_BY_GROUP.values()),
     Read(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice, READY_IN_SLICE: ready_in_slice}),
 )
 
 
-class Reader(Protocol):
-    def list(self, resource: Resource, namespace: str = "") -> list[Object]: ...
-
-
 def observed_gateways(reader: Reader, port: int) -> Gateways:
-    return Gateways.of(port, reader.list(GATEWAY_CLASSES), reader.list(GATEWAYS), reader.list(NAMESPACES))
+    return Gateways.of(port, *map(reader.list, (GATEWAY_CLASSES, GATEWAYS, NAMESPACES, REFERENCE_GRANTS)))
 
 
 class Watcher:
@@ -62,11 +66,12 @@ class Watcher:
         for resource, put in (
             (INGRESSES, table.put_ingress),
             (VIRTUAL_SERVICES, table.put_virtual_service),
+            (INTERCEPTOR_ROUTES, table.put_interceptor_route),
             (HTTP_ROUTES, self._put_http_route),
             (INFERENCE_GRAPHS, self._put_graph),
         ):
             cache.subscribe(resource, partial(self._route_changed, put))
-        for resource in (GATEWAYS, GATEWAY_CLASSES, NAMESPACES):
+        for resource in (GATEWAYS, GATEWAY_CLASSES, NAMESPACES, REFERENCE_GRANTS):
             cache.subscribe(resource, self._attachment_changed)
         cache.subscribe(SERVICES, self._service_changed)
         cache.subscribe(ENDPOINT_SLICES, self._endpoints_changed)
@@ -82,21 +87,29 @@ class Watcher:
             self._gateway.publisher.changed()
 
     def _put_http_route(self, key: Key, route: Object | None) -> None:
-        hosts = self._attached().hosts(route) if route is not None else []
-        self._gateway.table.put_http_route(key, route, hosts)
+        gateways = self._attached()
+
+        def refused(reference: Object) -> str:
+            found = gateways.refuse(route, reference) if route is not None else None
+            return found.message if found else ""
+
+        hosts = gateways.hosts(route) if route is not None else []
+        self._gateway.table.put_http_route(key, route, hosts, refused)
+        self._look_at_graph(key)
+
+    def _look_at_graph(self, key: Key) -> None:
+        """Follows a change of an object that may be a graph's: it has the graph's name."""
         graph = self._cache.get(INFERENCE_GRAPHS, key.name, key.namespace)
-        if graph is not None:  # whose route it may be
+        if graph is not None:
             self._put_graph(key, graph)
 
     def _put_graph(self, key: Key, graph: Object | None) -> None:
-        """A graph has routes that nobody wrote; others where a Knative Service leads to it."""
         route = self._cache.get(HTTP_ROUTES, key.name, key.namespace)
-        is_knative = route is not None and ROUTE in labels_of(route)
-        made = graph_routes(graph, is_knative=is_knative) if graph is not None else []
-        self._gateway.table.put_graph(key, graph, made)
+        router = self._cache.get(SERVICES, key.name, key.namespace)
+        self._gateway.table.put_graph(key, graph, graph_routes(graph, route, router) if graph is not None else [])
 
     def _attachment_changed(self, old: Object | None, new: Object | None) -> None:
-        """Which Gateways there are, and whom they allow, decides about every HTTPRoute."""
+        """Which Gateways there are, whom they allow, and what is granted decides about every HTTPRoute."""
         if _differs(old, new):
             self._gateways = None
             for route in self._cache.list(HTTP_ROUTES):
@@ -112,7 +125,9 @@ class Watcher:
 
     def _service_changed(self, old: Object | None, new: Object | None) -> None:
         if _differs(old, new):
-            self._changed(Target(_key(old, new)))
+            key = _key(old, new)
+            self._look_at_graph(key)
+            self._changed(Target(key))
 
     def _endpoints_changed(self, old: Object | None, new: Object | None) -> None:
         found = new or old or {"metadata": {}}

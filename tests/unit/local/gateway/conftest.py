@@ -15,10 +15,10 @@ from tests.ports import free_port
 
 from isvc.kube.objects import Key, Object, name_of
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICE_NAME_LABEL, SERVICES
-from isvc.local.gateway.backends import Target
 from isvc.local.gateway.endpoints.services import SERVICE_OF_SLICE
 from isvc.local.gateway.envoy.listeners import Front, Limits
 from isvc.local.gateway.gateway import Gateway, Settings
+from isvc.local.gateway.routes.rules import Target
 from isvc.local.gateway.watching import READS
 from isvc.local.node.processes.process import Reaper
 from isvc.toolkit.memory import MemoryReader
@@ -92,7 +92,7 @@ class Cluster(MemoryReader):
             for key in self.all_keys(resource):
                 self.remove(resource, key.name, key.namespace)
                 self.gateway.backends.changed(Target(key))
-        self.gateway.processor.line_of = lambda key: None
+        self.gateway.processor.line_of = lambda target: None
         await self.published()
 
 

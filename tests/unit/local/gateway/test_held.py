@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
+import pytest
 import pytest_asyncio
 from tests.unit.local.gateway.raw import named
 from tests.waiting import until
 
-from isvc.kube.objects import Key
+from isvc.kube.objects import Key, Object
 from isvc.local.gateway.backends import service_cluster
+from isvc.local.gateway.processor.messages import Question
+from isvc.local.gateway.routes.rules import Target
 from isvc.local.gateway.traffic import Traffic
 from isvc.local.knative.activator import Line
+from isvc.serving.thirdparty import INFERENCE_POOLS
 from isvc.toolkit.clock import SystemClock
 
 REVISION = Key("default", "s")
@@ -24,9 +29,9 @@ async def line(gateway):
     made = Line(
         REVISION, lambda: backends.members(service_cluster(REVISION, 80)).ready, SystemClock(), lambda key: None
     )
-    gateway.gateway.processor.line_of = {REVISION: made}.get
+    gateway.gateway.processor.line_of = {Target(REVISION): made}.get
     gateway.gateway.backends.is_limited = lambda key: key == REVISION and made.is_limited
-    gateway.gateway.publisher.on_endpoints = lambda keys: made.advance()
+    gateway.gateway.publisher.on_endpoints = lambda targets: made.advance()
     await gateway.service("s")
     await gateway.route("h.test", ("s", 1))
     yield made
@@ -68,3 +73,99 @@ async def test_a_request_that_is_faster_than_its_route_is_routed_when_that_is_th
         stranger = await gateway.session.get("/", headers={"Host": "other.test"})  # and nobody goes round for ever
         assert stranger.status == 404
     assert not publisher.is_behind
+
+
+async def test_a_route_that_came_since_envoy_asked_is_taken(gateway, sites, monkeypatch):
+    await gateway.service("s", (await sites(named("served")), True))
+    processor, asked = gateway.gateway.processor, asyncio.Event()
+    is_routed, came = processor._is_routed_now, asyncio.Event()
+
+    async def ask_late(question: Question) -> bool:
+        asked.set()
+        await came.wait()
+        return await is_routed(question)
+
+    monkeypatch.setattr(processor, "_is_routed_now", ask_late)
+    request = asyncio.create_task(gateway.session.get("/"))
+    async with asyncio.timeout(60):
+        await asked.wait()
+        await gateway.route("h.test", ("s", 1))
+        await gateway.gateway.publisher.published()
+        came.set()
+        assert await (await request).text() == "served"
+
+
+async def test_a_request_for_a_ready_service_waits_for_the_route_that_nobody_here_has_seen_yet(
+    gateway, sites, monkeypatch
+):
+    """Who was told that a service is ready may ask before the gateway has heard of its route."""
+    await gateway.service("s", (await sites(named("served")), True))
+    asked_about = asyncio.Event()
+
+    async def state(host: str, path: str) -> str | None:
+        asked_about.set()
+        return {"h.test": "", "starting.test": "it is starting"}.get(host)
+
+    monkeypatch.setattr(gateway.gateway.processor, "_why_unready", state)
+    asked = asyncio.create_task(gateway.session.post("/", data=b"x" * 100_000))
+    await asyncio.wait_for(asked_about.wait(), 60)
+    rule = {"backendRefs": [{"name": "s", "port": 80}]}
+    await gateway.http_route(["other.test"], [rule], "other")  # which is not the one that it waits for
+    await gateway.http_route(["h.test"], [rule])
+    assert await (await asked).text() == "served"
+    for host, status, words in (
+        ("starting.test", 503, "it is starting"),
+        ("nobody.test", 404, "no route for host nobody.test"),
+    ):
+        answer = await gateway.session.get("/", headers={"Host": host})
+        assert (answer.status, (await answer.json())["error"]) == (status, words)
+
+
+async def ask_ready_service(gateway, monkeypatch) -> asyncio.Task:
+    """Returns a request under way, when the gateway has looked whether the service is ready that it cannot reach."""
+    asked_about = asyncio.Event()
+
+    async def state(host: str, path: str) -> str | None:
+        asked_about.set()
+        return ""
+
+    monkeypatch.setattr(gateway.gateway.processor, "_why_unready", state)
+    asked = asyncio.create_task(gateway.session.post("/", data=b"x" * 100_000))
+    await asyncio.wait_for(asked_about.wait(), 60)
+    return asked
+
+
+async def test_a_request_for_a_ready_service_waits_for_endpoints_that_nobody_here_has_seen_yet(
+    gateway, sites, monkeypatch
+):
+    await gateway.service("s")
+    await gateway.route("h.test", ("s", 1))
+    asked = await ask_ready_service(gateway, monkeypatch)
+    await gateway.service("s", (await sites(named("served")), True))
+    assert await (await asked).text() == "served"
+
+
+@pytest.fixture
+def empty_pool(gateway) -> Iterator[Object]:
+    """A reference to an InferencePool without pods, which Envoy knows."""
+    target = Target(Key("default", "old"), INFERENCE_POOLS)
+    spec = {"selector": {"matchLabels": {"app": "llm"}}, "targetPorts": [{"number": 8000}]}
+    gateway.put(INFERENCE_POOLS, {"metadata": {"name": "old", "namespace": "default"}, "spec": spec})
+    gateway.gateway.backends.changed(target)
+    yield {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": "old"}
+    gateway.remove(INFERENCE_POOLS, "old", "default")
+    gateway.gateway.backends.changed(target)
+
+
+@pytest.mark.parametrize("of", ["Service", "InferencePool"])
+async def test_a_request_that_is_held_for_a_route_that_changes_goes_by_the_new_one(
+    gateway, sites, monkeypatch, empty_pool, of
+):
+    await gateway.service("empty")
+    await gateway.service("new", (await sites(named("served")), True))
+    old = empty_pool if of == "InferencePool" else {"name": "empty", "port": 80}
+    await gateway.http_route(["h.test"], [{"backendRefs": [old]}])
+    asked = await ask_ready_service(gateway, monkeypatch)
+    await gateway.route("h.test", ("new", 1))
+    assert await (await asked).text() == "served"
+    assert (await gateway.session.get("/", headers={"x-isvc-moved": "1"})).status == 200  # which nobody else can say

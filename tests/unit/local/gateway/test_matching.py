@@ -7,8 +7,9 @@ import json
 import pytest
 import pytest_asyncio
 from aiohttp import web
+from tests.unit.local.gateway.raw import named
 
-from isvc.kube.objects import Object
+from isvc.kube.objects import Key, Object
 
 
 async def echo(request: web.BaseRequest) -> web.Response:
@@ -216,3 +217,39 @@ async def test_a_rule_that_envoy_refuses_is_told_and_takes_no_other_with_it(echo
     assert "VirtualService default/v asks for what Envoy refuses" in (await refused.json())["error"]
     await echoing.http_route(["third.test"], [rule("third")], "later")
     assert await found(echoing, host="third.test") == "third"
+
+
+async def test_a_backend_that_a_route_may_not_name_takes_its_share_of_the_requests_and_says_why(gateway, sites):
+    await gateway.service("s", (await sites(named("served")), True))
+    refs = [{"name": "s", "port": 80}, {"name": "theirs", "port": 80}]
+    route = {"metadata": {"name": "r", "namespace": "default"}, "spec": {"rules": [{"backendRefs": refs}]}}
+    key = Key("default", "r")
+    gateway.gateway.table.put_http_route(
+        key, route, ["h.test"], lambda ref: "it is theirs" if ref["name"] == "theirs" else ""
+    )
+    gateway.routes.append(("HTTPRoute", key))
+    await gateway.published()
+    answers = [await gateway.session.get("/") for _ in range(60)]
+    said = {(answer.status, await answer.text()) for answer in answers}
+    assert said == {(200, "served"), (500, '{"error":"it is theirs"}\n')}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"route": "nowhere"},
+        {"route": [{"destination": {"host": "s"}, "weight": "much"}]},
+        {"route": [{"destination": {"host": "s"}}], "headers": {"request": {"set": {"x": 5}}}},
+        {"route": [{"destination": {"host": "s"}}], "match": [{"uri": {"prefix": 5}}]},
+        {"route": [{"destination": {"host": "s"}}], "match": [{"headers": {"x": {"exact": 5}}}]},
+        {"route": [{"destination": {"host": "s"}}], "rewrite": {"uri": ["/"]}},
+        {"redirect": {"redirectCode": "elsewhere"}},
+    ],
+)
+async def test_a_route_with_values_of_wrong_types_ends_no_others(gateway, sites, rule):
+    """Nobody checks the fields of a VirtualService on a laptop."""
+    await gateway.service("s", (await sites(named("served")), True))
+    metadata = {"name": "wrong", "namespace": "default"}
+    await gateway.virtual_service({"metadata": metadata, "spec": {"hosts": ["wrong.test"], "http": [rule]}})
+    await gateway.route("h.test", ("s", 1))
+    assert await (await gateway.session.get("/")).text() == "served"

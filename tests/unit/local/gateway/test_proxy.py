@@ -39,7 +39,7 @@ async def test_what_is_missing_is_told(gateway, refusing):
     assert "known hosts: none yet" in (await answer.json())["error"]
     await gateway.route("h.test", ("s", 1))
     answer = await gateway.session.get("/")
-    assert (answer.status, (await answer.json())["error"]) == (503, "Service default/s does not exist")
+    assert (answer.status, (await answer.json())["error"]) == (500, "Service default/s does not exist")
     await gateway.service("s")
     assert (await (await gateway.session.get("/")).json())["error"] == "Service default/s has no endpoints"
     await gateway.service("s", (1, False))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 from functools import partial
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -42,9 +42,8 @@ def kill(mortal) -> int:
     return pid
 
 
-def wait_for_end(pid: int) -> None:
-    with contextlib.suppress(ChildProcessError):  # it is over already
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+def is_stopped(pid: int) -> bool:
+    return all(") T " in each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/stat"))
 
 
 def is_replaced(mortal, dead: int) -> bool:
@@ -82,7 +81,6 @@ async def test_a_request_that_comes_while_envoy_is_away_waits_for_the_next_one(m
     for _ in range(3):
         await next_requests()
         dead = kill(mortal)
-        await asyncio.to_thread(wait_for_end, dead)  # connections end before it does
         died = loop.time()
         await until(partial(is_replaced, mortal, dead), "another Envoy")
         assert [reason for number, reason in failed.items() if began[number] > died] == []
@@ -90,6 +88,19 @@ async def test_a_request_that_comes_while_envoy_is_away_waits_for_the_next_one(m
     ended = True
     await asyncio.gather(*clients)
     assert [reason for number, reason in failed.items() if began[number] > died] == []
+
+
+@pytest.mark.usefixtures("_keeping")
+async def test_connections_that_envoy_has_not_accepted_when_it_dies_are_those_of_the_next_one(mortal):
+    pid = mortal.gateway.envoy.child.pid
+    os.kill(pid, signal.SIGSTOP)
+    await until(partial(is_stopped, pid), "a stop")
+    clients = [await asyncio.open_connection("127.0.0.1", mortal.port) for _ in range(20)]
+    for _, writer in clients:
+        writer.write(b"GET / HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n")
+    kill(mortal)
+    answers = [await reader.read() for reader, _ in clients]
+    assert [answer.rpartition(b"\r\n")[2] for answer in answers] == [b"served"] * 20
 
 
 @pytest.mark.usefixtures("_keeping")

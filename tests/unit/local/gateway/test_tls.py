@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest_asyncio
 from aiohttp import web
 from cryptography import x509
 from tests.ports import free_port
-from tests.unit.local.gateway.conftest import running_gateway, running_sites
+from tests.unit.local.gateway.conftest import Cluster, running_gateway, running_sites
 
 from isvc.local.gateway.envoy.listeners import Front
 from isvc.local.gateway.envoy.messages import Secret
@@ -30,12 +32,25 @@ class Clock:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def secure(tmp_path_factory):
-    """A gateway with TLS, its port, a client's context that trusts its authority, and the clock of both."""
+    async with secure_gateway(tmp_path_factory.mktemp("secure")) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def aging(tmp_path):
+    """One whose clock a test may set."""
+    async with secure_gateway(tmp_path) as found:
+        yield found
+
+
+@asynccontextmanager
+async def secure_gateway(folder: Path) -> AsyncIterator[tuple[int, ssl.SSLContext, Clock, Path, Cluster]]:
+    """Yields the port of a gateway with TLS, a client's context that trusts its authority, and the clock of both."""
 
     async def scheme(request: web.BaseRequest) -> web.Response:
         return web.Response(text=request.headers["X-Forwarded-Proto"])
 
-    clock, folder, port = Clock(), tmp_path_factory.mktemp("secure"), free_port()
+    clock, port = Clock(), free_port()
     certificates = Certificates(folder / "tls", clock.now)
     trusting = ssl.create_default_context(cafile=str(certificates.authority))
     async with (
@@ -70,7 +85,7 @@ async def test_any_name_of_this_machine_is_served(secure):
 async def test_http2_is_chosen_in_the_handshake(secure):
     port, *_ = secure
     for offered, chosen in ((["h2", "http/1.1"], "h2"), (["http/1.1"], "http/1.1"), ([], None)):
-        trusting = _at_any_time(ssl.create_default_context())
+        trusting = _at_any_time()
         if offered:
             trusting.set_alpn_protocols(offered)
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting, server_hostname="x.localhost")
@@ -94,13 +109,13 @@ async def test_other_names_get_no_certificate_and_the_authority_could_not_sign_o
     assert (folder / "authority.pem").stat().st_mode & 0o077 == 0
 
 
-async def test_certificates_are_replaced_before_they_expire_and_the_authority_is_kept(secure):
-    port, trusting, clock, folder, gateway = secure
+async def test_certificates_are_replaced_before_they_expire_and_the_authority_is_kept(aging):
+    port, trusting, clock, folder, gateway = aging
     first = await certificate(port, "a.localhost", trusting)
     assert (await certificate(port, "a.localhost", trusting)).serial_number == first.serial_number
     clock.time += timedelta(days=25)
-    await gateway.gateway.discovery.renew()
-    second = await certificate(port, "a.localhost", _at_any_time(trusting))
+    await gateway.gateway.xds.renew()
+    second = await certificate(port, "a.localhost", _at_any_time())
     assert second.not_valid_after_utc > first.not_valid_after_utc
     before = (folder / "ca.crt").read_bytes()
     Certificates(folder, clock.now)
@@ -110,19 +125,21 @@ async def test_certificates_are_replaced_before_they_expire_and_the_authority_is
     assert (folder / "ca.crt").read_bytes() != before
 
 
-def _at_any_time(context: ssl.SSLContext) -> ssl.SSLContext:
-    """The clock of the client is the real one, for which the certificate begins in the future."""
+def _at_any_time() -> ssl.SSLContext:
+    """The clock of the client is the real one, for which a certificate may begin in the future."""
+    context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
 async def test_names_that_clients_make_up_are_forgotten(secure):
-    port, trusting, _, _, gateway = secure
+    port, _, _, _, gateway = secure
+    context = _at_any_time()
     for number in range(300):
-        await certificate(port, f"made-up-{number}.localhost", _at_any_time(trusting))
-    await gateway.gateway.discovery.renew()
-    assert len(gateway.gateway.discovery.names(Secret)) <= 256
-    await certificate(port, "made-up-0.localhost", _at_any_time(trusting))
+        await certificate(port, f"made-up-{number}.localhost", context)
+    await gateway.gateway.xds.renew()
+    assert len(gateway.gateway.xds.names(Secret)) <= 256
+    await certificate(port, "made-up-0.localhost", context)
 
 
 async def test_a_damaged_authority_is_made_anew(tmp_path: Path):

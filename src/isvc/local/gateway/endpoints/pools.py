@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from isvc.kube.objects import Object, dig, is_being_deleted, labels_of, uid_of
-from isvc.kube.resource import PODS, Resource
+from isvc.api.resources import LLM_INFERENCE_SERVICES
+from isvc.kube.objects import Object, dig, is_being_deleted, labels_of, namespace_of, uid_of
+from isvc.kube.owners import owner_refs
+from isvc.kube.resource import SERVICES, Resource
 from isvc.local.controllers.pods import is_ready
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.node.pods.ports import local_ports
 from isvc.serving.llm.labels import ROLE
 from isvc.serving.thirdparty import INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2
+from isvc.toolkit.cache import Reader
 
-__all__ = ["PODS", "POOLS_BY_GROUP", "Member", "candidates", "members", "pool_of", "selected"]
+PICKER_OF_POOL: Final = "picker"
+_PICKER_PORT: Final = 9002
 
 POOLS_BY_GROUP: Mapping[str, Resource] = {
     resource.group: resource for resource in (INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2)
@@ -25,6 +29,37 @@ class Member(NamedTuple):
 
     uid: str
     endpoint: Endpoint
+
+
+class PickerRef(NamedTuple):
+    """Whom a pool asks for endpoints: a port of a Service, and what is done where nobody answers there."""
+
+    service: str
+    port: int
+    fails_open: bool
+
+
+def picker_service(pool: Object) -> Iterable[str]:
+    """Yields the index under which pools are found by the Services of their pickers: `namespace/service`."""
+    if name := _picker_ref(pool).get("name"):
+        yield f"{namespace_of(pool)}/{name}"
+
+
+def _picker_ref(pool: Object) -> Object:
+    return dig(pool, "spec", "endpointPickerRef") or dig(pool, "spec", "extensionRef") or {}
+
+
+def picker_of(pool: Object, reader: Reader) -> PickerRef | None:
+    """Returns the endpoint picker of a pool that is to be asked.
+
+    The Service of an LLMInferenceService's own picker leads to a process that only says that the gateway picks.
+    """
+    found = _picker_ref(pool)
+    service = reader.get(SERVICES, found.get("name", ""), namespace_of(pool))
+    if service is None or any(owner["kind"] == LLM_INFERENCE_SERVICES.kind for owner in owner_refs(service)):
+        return None
+    port = dig(found, "port", "number") or found.get("portNumber") or _PICKER_PORT
+    return PickerRef(found["name"], port, found.get("failureMode") == "FailOpen")
 
 
 def pool_of(reference: Object) -> Resource | None:

@@ -21,6 +21,7 @@ class Port(NamedTuple):
     number: int
     name: str
     http2: bool
+    is_h2c: bool = False  # HTTP/2 without TLS, by its appProtocol
 
 
 def service_of_slice(endpoint_slice: Object) -> Iterable[str]:
@@ -47,11 +48,7 @@ def ports(service: Object) -> list[Port]:
 
 
 def _port(number: int, item: Object) -> Port:
-    return Port(number, str(item.get("name") or ""), is_grpc(item))
-
-
-def find_port(service: Object, port: int | str) -> Port | None:
-    return next((each for each in ports(service) if port in (each.number, each.name)), None)
+    return Port(number, str(item.get("name") or ""), is_grpc(item), item.get("appProtocol") == "kubernetes.io/h2c")
 
 
 def slice_endpoints(slices: Iterable[Object], port_name: str) -> list[tuple[Endpoint, bool]]:

@@ -15,12 +15,22 @@ _NO_LIMIT: Final = 1_000_000
 _LIMITS: Final = dict.fromkeys(("max_connections", "max_pending_requests", "max_requests", "max_retries"), _NO_LIMIT)
 
 
-def cluster(name: str, service: str, *, http2: bool, picked: bool = False) -> Json:
+_TLS: Final[Json] = {
+    "name": "envoy.transport_sockets.tls",
+    "typed_config": typed(
+        "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", common_tls_context={"alpn_protocols": ["h2"]}
+    ),
+}
+
+
+def cluster(name: str, service: str, *, http2: bool, picked: bool = False, tls: bool = False) -> Json:
     """Returns a cluster without its endpoints.
 
-    `service` is what is counted and logged; `picked` if a filter may name the endpoint of a request.
+    `service` is what is counted and logged; `picked` if a filter may name the endpoint of a request. With
+    `tls` certificates are not verified, as those of endpoint pickers are signed by themselves.
     """
     return {
+        **({"transport_socket": _TLS} if tls else {}),
         "name": name,
         "alt_stat_name": service,
         "type": "EDS",

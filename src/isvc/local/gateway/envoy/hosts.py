@@ -6,19 +6,18 @@ hosts of origins that the user allows. For pods, whose requests come through a p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-from isvc.kube.objects import Key
+from isvc.kube.objects import Key, Object
 from isvc.local.gateway.endpoints.services import Port
 from isvc.local.gateway.envoy.messages import Route, VirtualHost, encode
 from isvc.local.gateway.envoy.path_index import FEW, index
 from isvc.local.gateway.envoy.routes import ask, refuse
-from isvc.local.gateway.envoy.types import AGAIN, POD_HEADER, Json
-from isvc.local.gateway.names import is_this_machine
-from isvc.local.gateway.routes.rules import Backend, Comparison, Condition, Match, Refusal, Rule
+from isvc.local.gateway.envoy.types import AGAIN, MOVED_HEADER, POD_HEADER, Json
+from isvc.local.gateway.routes.rules import Refusal, Rule, service_rule
 from isvc.serving.hosts import service_host
 
 METRICS_PATH: Final = "/-/metrics"
@@ -30,13 +29,8 @@ THIS_MACHINE: Final = "localhost"
 _ADDRESSES: Final = ["127.0.0.1", "[::1]"]
 _KEPT: Final = 1 << 20  # bodies of up to this size can be sent again
 
-Translate = Callable[[Rule], Iterable[Any]]
-"""Returns the routes of a rule, as messages."""
-
-_IS_ADDRESS: Final = Condition(
-    ":authority", Comparison.REGEX, r"([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\])(:[0-9]+)?"
-)
-_IS_POD: Final = Condition(POD_HEADER, Comparison.PRESENT)
+_IS_ADDRESS: Final = (":authority", "RegularExpression", r"([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\])(:[0-9]+)?")
+_IS_POD: Final = (POD_HEADER, "Present", "")
 
 
 def domains(host: str) -> list[str]:
@@ -44,45 +38,23 @@ def domains(host: str) -> list[str]:
     return [host, *_ADDRESSES] if host == THIS_MACHINE else [host]
 
 
-def host_routes(
-    host: str,
-    rules: Iterable[Rule],
-    any_host: Iterable[Rule],
-    translate: Translate,
-    outside: Sequence[Any],
-    *,
-    trusted: bool,
-) -> list[Any]:
-    """Returns the routes of a host: its own rules, those for any host, and the words for what none matches."""
-    here = is_this_machine(host.removeprefix("*."))
-    others = any_host if trusted else for_pods(any_host)
-    return [
-        *([_METRICS_ROUTE] if here else []),
-        *(route for rule in (*rules, *others) for route in translate(rule)),
-        *(outside if here else ()),
-        _UNROUTED_ROUTE,
-    ]
+def framed(routes: Iterable[Any], outside: Sequence[Any], *, here: bool) -> list[Any]:
+    """Returns all routes of a host: those of its rules, those beyond, and the words for what none matches.
+
+    `here` if its name is one of this machine's own, which have metrics.
+    """
+    return [_MOVED_ROUTE, *([_METRICS_ROUTE] if here else []), *routes, *outside, _UNROUTED_ROUTE]
 
 
-def catch_all_routes(any_host: Sequence[Rule], translate: Translate, outside: Sequence[Any]) -> list[Any]:
-    """Returns the routes for all other names, and those by which pods reach hosts outside."""
-    rules = [*for_pods(any_host), *(_only(rule, _IS_ADDRESS) for rule in any_host)]
-    return [*(route for rule in rules for route in translate(rule)), *outside, _UNROUTED_ROUTE]
-
-
-def outside_routes(ways: Iterable[Json]) -> list[Any]:
+def outside_routes(routes: Iterable[Json]) -> list[Any]:
     """Returns the routes by which pods reach hosts that are none of ours."""
-    return [encode(Route, _outside(way)) for way in ways]
+    return [encode(Route, _outside(way)) for way in routes]
 
 
 @lru_cache(maxsize=16_384)
 def service_rules(key: Key, ports: tuple[Port, ...]) -> list[Rule]:
     """Returns the rules by which a Service is reached under its name in the cluster, at any of its ports."""
-    origin = f"Service {key.namespace}/{key.name}"
-    return [
-        Rule(Match(headers=(_asks_for(port.number),)), (Backend(key.namespace, key.name, port.number),), origin=origin)
-        for port in ports
-    ]
+    return [service_rule(key.namespace, key.name, port.number, _asks_for(port.number)) for port in ports]
 
 
 def service_names(key: Key) -> list[str]:
@@ -99,6 +71,10 @@ def for_pods(rules: Iterable[Rule]) -> list[Rule]:
     return [_only(rule, _IS_POD) for rule in rules]
 
 
+def for_addresses(rules: Iterable[Rule]) -> list[Rule]:
+    return [_only(rule, _IS_ADDRESS) for rule in rules]
+
+
 def virtual_host(names: Sequence[str], routes: Sequence[Any]) -> Any:
     """Returns the message of a virtual host."""
     found = VirtualHost(name=names[0], domains=names, request_body_buffer_limit={"value": _KEPT})
@@ -110,13 +86,15 @@ def virtual_host(names: Sequence[str], routes: Sequence[Any]) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _only(rule: Rule, condition: Condition) -> Rule:
-    return replace(rule, match=replace(rule.match, headers=(*rule.match.headers, condition)))
+def _only(rule: Rule, header: tuple[str, str, str]) -> Rule:
+    """Returns the rule for those of its requests that have such a header, too: its name, the type of match, a value."""
+    condition = dict(zip(("name", "type", "value"), header, strict=True))
+    return replace(rule, match={**rule.match, "headers": [*(rule.match.get("headers") or ()), condition]})
 
 
-def _asks_for(port: int) -> Condition:
+def _asks_for(port: int) -> Object:
     pattern = r"[^:]+(:80)?" if port == 80 else rf".+:{port}"
-    return Condition(":authority", Comparison.REGEX, pattern)
+    return {"headers": [{"name": ":authority", "type": "RegularExpression", "value": pattern}]}
 
 
 def _outside(found: Json) -> Json:
@@ -130,6 +108,7 @@ def _outside(found: Json) -> Json:
 
 _NO_METRICS: Final = Refusal(503, "the gateway has no metrics yet")
 _METRICS_ROUTE: Final = encode(Route, {"match": {"path": METRICS_PATH}, **refuse(_NO_METRICS), **ask(METRICS)})
-_UNROUTED_ROUTE: Final = encode(
-    Route, {"match": {"prefix": "/"}, "route": {"cluster": AGAIN, "timeout": "0s"}, **ask(UNROUTED)}
-)
+_TO_ENVOY: Final[Json] = {"route": {"cluster": AGAIN, "timeout": "0s"}}
+_UNROUTED_ROUTE: Final = encode(Route, {"match": {"prefix": "/"}, **_TO_ENVOY, **ask(UNROUTED)})
+_HAS_MOVED: Final = {"name": MOVED_HEADER, "present_match": True}
+_MOVED_ROUTE: Final = encode(Route, {"match": {"prefix": "/", "headers": [_HAS_MOVED]}, **_TO_ENVOY})

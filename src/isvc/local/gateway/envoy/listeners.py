@@ -12,6 +12,7 @@ from isvc.local.gateway.envoy.types import (
     ADS,
     AGAIN_HEADER,
     ENDPOINT_HEADER,
+    MOVED_HEADER,
     OWN_CLUSTER,
     POD_HEADER,
     PROCESSOR,
@@ -119,7 +120,8 @@ def _listener(name: str, addresses: Sequence[str], port: int, manager: Json, **c
 
 def _manager(filters: Iterable[Json], mark: str, loggers: Iterable[Json], limits: Limits) -> Json:
     """`mark` is set on each request before anything else looks at it; what only the gateway may say is removed."""
-    mutations: list[Json] = [{"remove": name} for name in (ENDPOINT_HEADER, POD_HEADER, AGAIN_HEADER)]
+    ours = (ENDPOINT_HEADER, POD_HEADER, AGAIN_HEADER, MOVED_HEADER)
+    mutations: list[Json] = [{"remove": name} for name in ours]
     if mark:
         mutations.append({"append": {"header": {"key": mark, "value": "1"}}})
     early = typed("envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation", mutations=mutations)

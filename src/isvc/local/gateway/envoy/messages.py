@@ -13,10 +13,11 @@ from envoy.extensions.filters.http.rbac.v3.rbac_pb2 import RBACPerRoute
 from envoy.extensions.load_balancing_policies.least_request.v3 import least_request_pb2  # noqa: F401
 from envoy.extensions.load_balancing_policies.override_host.v3 import override_host_pb2  # noqa: F401
 from envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2  # noqa: F401
+from envoy.extensions.transport_sockets.tls.v3 import tls_pb2  # noqa: F401
 from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
 from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2  # noqa: F401
 from google.protobuf.any_pb2 import Any as AnyMessage
-from google.protobuf.json_format import ParseDict
+from google.protobuf.json_format import ParseDict, ParseError
 
 from isvc.local.gateway.envoy.types import Json
 
@@ -37,7 +38,10 @@ PREFIX: Final = "type.googleapis.com/"
 
 def encode(kind: type[Any], value: Json) -> Any:
     """Returns the message of a kind that the JSON means; raises ValueError where it means none."""
-    return ParseDict(value, kind())
+    try:
+        return ParseDict(value, kind())
+    except ParseError as error:
+        raise ValueError(str(error)) from None
 
 
 def type_of(kind: type[Any]) -> str:

@@ -13,6 +13,7 @@ _FOREIGN: Final = "a web page of another site asks; `isvc up --allow-origin` let
 _NO_POD: Final = "the gateway is the proxy of pods alone"
 _NO_PATH: Final = "%REQ(:METHOD)% needs a path; the gateway opens no tunnels, as https:// would need them"
 _OFF_LIMITS: Final = "%REQ(:AUTHORITY)% is this machine, or its metadata, which pods in a sandbox do not reach"
+_NO_PICKER: Final = "the endpoint picker of %UPSTREAM_CLUSTER% does not answer"
 _CHALLENGE: Final[Json] = {"header": {"key": "proxy-authenticate", "value": 'Basic realm="pods"'}}
 _REFUSED: Final[Json] = {
     "header": {"key": REFUSED_HEADER, "value": "refused"},
@@ -27,8 +28,9 @@ def local_replies() -> Json:
             _say(_because("foreign"), _FOREIGN),
             {**_say(_because("no-pod"), _NO_POD), "status_code": 407, "headers_to_add": [_REFUSED, _CHALLENGE]},
             _say(_because("off-limits"), _OFF_LIMITS),
-            _say(_details("upstream_per_try_timeout"), "%METADATA(ROUTE:isvc:attempt)%"),
-            _say(_flags("UT"), "%METADATA(ROUTE:isvc:limit)%"),
+            _say(_expression('response.code_details.startsWith("ext_proc_error")'), _NO_PICKER),
+            _say(_details("upstream_per_try_timeout"), "%METADATA(ROUTE:isvc:backendRequest)%"),
+            _say(_flags("UT"), "%METADATA(ROUTE:isvc:request)%"),
             _say(_flags("UF"), "no endpoint of Service %UPSTREAM_CLUSTER% accepts connections: %LOCAL_REPLY_BODY%"),
             {
                 **_say(

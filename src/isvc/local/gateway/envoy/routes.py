@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 
+from isvc.kube.durations import limit
+from isvc.kube.objects import Object
 from isvc.local.gateway.envoy.types import ABOUT, OWN_CLUSTER, PROCESSOR, Json, typed
-from isvc.local.gateway.routes.rules import (
-    Backend,
-    Comparison,
-    Condition,
-    Filters,
-    Match,
-    Mirror,
-    PathKind,
-    PathRewrite,
-    Redirect,
-    Refusal,
-    Rule,
-)
+from isvc.local.gateway.routes.rules import Backend, Mirror, Path, Refusal, Rule, path_modifier, rewritten_host
 
 _REDIRECTS: Final = {
     301: "MOVED_PERMANENTLY",
@@ -33,6 +23,14 @@ _ATTEMPTS: Final = 4  # after connections that were refused, where a rule says n
 _NOT_SEEN: Final = "connect-failure,refused-stream,reset-before-request"
 _LONGEST_PAUSE: Final = 60.0
 _MILLION: Final = 1_000_000
+_PAUSE: Final = 0.025  # seconds before the first retry; twice as many before each further one
+_UNAVAILABLE: Final = (502, 503, 504)  # after which a retry that names no codes is made
+_SIDES: Final = ("request", "response")
+_ACTIONS: Final = {"set": "OVERWRITE_IF_EXISTS_OR_ADD", "add": "APPEND_IF_EXISTS_OR_ADD"}
+_WHAT_IS_SAID: Final = {  # when a limit of time is reached
+    "request": "no answer within {:g} s, the limit of {}",
+    "backendRequest": "no answer within {:g} s, the limit of {} for an attempt",
+}
 _OTHER_ENDPOINTS: Final[Json] = {
     "retry_host_predicate": [
         {
@@ -44,7 +42,7 @@ _OTHER_ENDPOINTS: Final[Json] = {
 }
 
 
-class Way(NamedTuple):
+class Destination(NamedTuple):
     """How a backend is reached: by which cluster, and who is asked about a request before.
 
     Envoy asks nobody while it has all that it needs to know.
@@ -53,22 +51,24 @@ class Way(NamedTuple):
     cluster: str
     processor: str = ""  # OWN_CLUSTER, or the cluster of an endpoint picker
     picks: bool = False  # whether the whole request is shown, to pick an endpoint by
+    fails_open: bool = False  # whether a request goes on where nobody answers
 
 
-Reach = Callable[[Backend], Way]
+DestinationOf = Callable[[Backend], Destination]
 
 
-def routes(rule: Rule, reach: Reach) -> Iterable[Json]:
+def routes(rule: Rule, destination_of: DestinationOf) -> Iterable[Json]:
     """Yields the routes of a rule, in the order in which they are to be tried."""
     named = {"name": rule.origin}
     if rule.refusal is not None:
         yield {**named, "match": _match(rule.match), **refuse(rule.refusal)}
         return
-    for match, rewrite in _rewrites(rule.match, (rule.redirect or rule.filters).path):
-        if rule.redirect is not None:
-            yield {**named, "match": match, "redirect": _redirect(rule.redirect, rewrite)}
+    redirects = [each["requestRedirect"] for each in rule.filters if each["type"] == "RequestRedirect"]
+    for match, rewrite in _rewrites(rule.match, path_modifier(rule.filters)):
+        if redirects:
+            yield {**named, "match": match, "redirect": _redirect(redirects[-1], rewrite)}
         else:
-            yield {**named, "match": match, **_forward(rule, rewrite, reach)}
+            yield {**named, "match": match, **_forward(rule, rewrite, destination_of)}
 
 
 def refuse(refusal: Refusal) -> Json:
@@ -78,15 +78,15 @@ def refuse(refusal: Refusal) -> Json:
 
 def ask(about: str) -> Json:
     """Returns the part of a route by which the processor is asked before anything else is done."""
-    return _processing(Way(about, OWN_CLUSTER))
+    return _processing(Destination(about, OWN_CLUSTER))
 
 
-def _processing(way: Way) -> Json:
+def _processing(destination: Destination) -> Json:
     """Returns the part of a route by which somebody is asked about its requests."""
-    if not way.processor:
+    if not destination.processor:
         return {}
-    overrides: Json = {"grpc_initial_metadata": [{"key": ABOUT, "value": way.cluster}]}
-    if way.picks:
+    overrides: Json = {"grpc_initial_metadata": [{"key": ABOUT, "value": destination.cluster}]}
+    if destination.picks:
         overrides["processing_mode"] = {
             "request_header_mode": "SEND",
             "request_body_mode": "FULL_DUPLEX_STREAMED",
@@ -94,197 +94,172 @@ def _processing(way: Way) -> Json:
             "response_header_mode": "SEND",
             "response_trailer_mode": "SKIP",
         }
-    if way.processor != OWN_CLUSTER:
-        overrides["grpc_service"] = {"envoy_grpc": {"cluster_name": way.processor}}
+    if destination.processor != OWN_CLUSTER:
+        overrides["grpc_service"] = {"envoy_grpc": {"cluster_name": destination.processor}}
+        overrides["failure_mode_allow"] = destination.fails_open
+        overrides["processing_mode"] |= {"response_body_mode": "FULL_DUPLEX_STREAMED", "response_trailer_mode": "SEND"}
     part = typed("envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute", overrides=overrides)
     return {"typed_per_filter_config": {PROCESSOR: part}}
 
 
-def _match(match: Match) -> Json:
-    conditions = [_header(each) for each in match.headers]
-    if match.method:
-        conditions.append({"name": ":method", "string_match": {"exact": match.method}})
+def _match(match: Object) -> Json:
+    conditions = [_header(each) for each in match.get("headers") or ()]
+    if method := match.get("method"):
+        conditions.append({"name": ":method", "string_match": {"exact": method}})
     found: Json = {"headers": conditions} if conditions else {}
-    if match.query:
-        found["query_parameters"] = [_parameter(each) for each in match.query]
-    return {**_path(match), **found}
+    if query := match.get("queryParams"):
+        found["query_parameters"] = [{"name": each["name"], **_comparison(each)} for each in query]
+    return {**_path(Path.of(match)), **found}
 
 
-def _path(match: Match) -> Json:
-    match match.kind:
-        case PathKind.EXACT:
-            return {"path": match.path}
-        case PathKind.REGEX:
-            return {"safe_regex": {"regex": match.path}}
-        case PathKind.PREFIX if match.stem:
-            return {"path_separated_prefix": match.stem}
+def _path(path: Path) -> Json:
+    match path.kind:
+        case "Exact":
+            return {"path": path.value}
+        case "RegularExpression":
+            return {"safe_regex": {"regex": path.value}}
+        case "PathPrefix" if path.stem:
+            return {"path_separated_prefix": path.stem}
         case _:
-            return {"prefix": match.path or "/"}
+            return {"prefix": path.value}
 
 
-def _header(condition: Condition) -> Json:
+def _header(condition: Object) -> Json:
     """A header that must not have a value may also be missing."""
-    found: Json = {"name": condition.name, **_comparison(condition)}
-    if condition.must_not:
+    found: Json = {"name": condition["name"], **_comparison(condition)}
+    if condition.get("not"):
         found["invert_match"] = True
-        if condition.comparison is not Comparison.PRESENT:
+        if condition["type"] != "Present":
             found["treat_missing_header_as_empty"] = True
     return found
 
 
-def _parameter(condition: Condition) -> Json:
-    return {"name": condition.name, **_comparison(condition)}
-
-
-def _comparison(condition: Condition) -> Json:
-    match condition.comparison:
-        case Comparison.PRESENT:
+def _comparison(condition: Object) -> Json:
+    value = condition.get("value")
+    match condition.get("type"):
+        case "RegularExpression":
+            return {"string_match": {"safe_regex": {"regex": value}}}
+        case "Prefix" if value:
+            return {"string_match": {"prefix": value}}
+        case "Prefix" | "Present":
             return {"present_match": True}
-        case Comparison.REGEX:
-            return {"string_match": {"safe_regex": {"regex": condition.value}}}
-        case Comparison.PREFIX if not condition.value:
-            return {"present_match": True}
-        case comparison:
-            return {"string_match": {comparison.value: condition.value}}
+        case _:
+            return {"string_match": {"exact": value}}
 
 
-def _rewrites(match: Match, rewrite: PathRewrite) -> list[tuple[Json, Json]]:
+def _rewrites(match: Object, modifier: Object) -> list[tuple[Json, Json]]:
     """Returns matches, each with what rewrites the path it matched."""
-    whole = _match(match)
-    if rewrite.found is not None:
-        pattern, new = rewrite.found
-        return [(whole, _replace(pattern, new))]
-    new_prefix, new_path = rewrite.prefix, rewrite.full
-    if new_prefix is not None and match.kind in (PathKind.EXACT, PathKind.REGEX):
+    whole, path = _match(match), Path.of(match)
+    if pattern := modifier.get("replaceRegexMatch"):
+        return [(whole, _replace(pattern["match"], pattern["rewrite"]))]
+    new_prefix, new_path = modifier.get("replacePrefixMatch"), modifier.get("replaceFullPath")
+    if new_prefix is not None and path.kind in ("Exact", "RegularExpression"):
         new_prefix, new_path = None, new_prefix  # the whole path is what matched
     if new_path is not None:
         return [(whole, _replace("^/.*$", new_path.replace("\\", "\\\\")))]
     if new_prefix is None:
         return [(whole, {})]
-    if match.kind is PathKind.LITERAL_PREFIX:
+    if path.kind == "LiteralPrefix":
         return [(whole, {"prefix_rewrite": new_prefix or "/"})]
     new_stem = new_prefix.rstrip("/")
-    if not match.stem:
+    if not path.stem:
         return [(whole, {"prefix_rewrite": f"{new_stem}/"})]
     if new_stem:
         return [(whole, {"prefix_rewrite": new_stem})]
     del whole["path_separated_prefix"]
-    below = {"prefix": f"{match.stem}/", **whole}, {"prefix_rewrite": "/"}
-    return [({"path": match.stem, **whole}, {"prefix_rewrite": "/"}), below]
+    below = {"prefix": f"{path.stem}/", **whole}, {"prefix_rewrite": "/"}
+    return [({"path": path.stem, **whole}, {"prefix_rewrite": "/"}), below]
 
 
 def _replace(pattern: str, new: str) -> Json:
     return {"regex_rewrite": {"pattern": {"regex": pattern}, "substitution": new}}
 
 
-def _redirect(redirect: Redirect, rewrite: Json) -> Json:
-    found: Json = {"response_code": _REDIRECTS.get(redirect.status, "FOUND"), **rewrite}
-    if redirect.scheme:
-        found["scheme_redirect"] = redirect.scheme
-    if redirect.host:
-        found["host_redirect"] = redirect.host
-    if redirect.port and redirect.port != _USUAL_PORTS[redirect.scheme or "http"]:
-        found["port_redirect"] = redirect.port
+def _redirect(redirect: Object, rewrite: Json) -> Json:
+    found: Json = {"response_code": _REDIRECTS.get(redirect.get("statusCode") or 302, "FOUND"), **rewrite}
+    if scheme := redirect.get("scheme"):
+        found["scheme_redirect"] = scheme
+    if host := redirect.get("hostname"):
+        found["host_redirect"] = host
+    if (port := redirect.get("port")) and port != _USUAL_PORTS[scheme or "http"]:
+        found["port_redirect"] = port
     return found
 
 
-def _forward(rule: Rule, rewrite: Json, reach: Reach) -> Json:
-    action: Json = {**rewrite, "timeout": _seconds(rule.timeout or 0), "retry_policy": _retries(rule)}
+def _forward(rule: Rule, rewrite: Json, destination_of: DestinationOf) -> Json:
+    timeouts = rule.spec.get("timeouts") or {}
+    limits = {key: seconds for key, text in timeouts.items() if (seconds := limit(text or ""))}
+    retries = _retries(rule.spec.get("retry"), limits.get("backendRequest"))
+    action: Json = {**rewrite, "timeout": _seconds(limits.get("request", 0)), "retry_policy": retries}
     if rule.mirrors:
-        action["request_mirror_policies"] = [_mirror(each, reach) for each in rule.mirrors]
+        action["request_mirror_policies"] = [_mirror(each, destination_of) for each in rule.mirrors]
     found: Json = {"route": action, **_changes(rule.filters)}
-    if host := _host(rule.filters):
+    if host := rewritten_host(rule.filters):
         action["host_rewrite_literal"] = host
     backends = [backend for backend in rule.backends if backend.weight]
-    if len(backends) == 1 and backends[0].filters == Filters():
-        way = reach(backends[0])
-        action["cluster"] = way.cluster
-        found |= _processing(way)
+    if len(backends) == 1 and not backends[0].filters:
+        destination = destination_of(backends[0])
+        action["cluster"] = destination.cluster
+        found |= _processing(destination)
     else:
-        action["weighted_clusters"] = {"clusters": [_weighted(backend, reach) for backend in backends]}
-    if limits := _limits(rule):
-        found["metadata"] = {"filter_metadata": {"isvc": limits}}
+        action["weighted_clusters"] = {"clusters": [_weighted(backend, destination_of) for backend in backends]}
+    if limits:
+        said = {key: _WHAT_IS_SAID[key].format(seconds, rule.origin) for key, seconds in limits.items()}
+        found["metadata"] = {"filter_metadata": {"isvc": said}}
     return found
 
 
-def _weighted(backend: Backend, reach: Reach) -> Json:
-    way = reach(backend)
-    found: Json = {"name": way.cluster, "weight": backend.weight, **_changes(backend.filters), **_processing(way)}
-    if host := _host(backend.filters):
+def _weighted(backend: Backend, destination_of: DestinationOf) -> Json:
+    destination = destination_of(backend)
+    found: Json = {"name": destination.cluster, "weight": backend.weight, **_changes(backend.filters)}
+    found |= _processing(destination)
+    if host := rewritten_host(backend.filters):
         found["host_rewrite_literal"] = host
     return found
 
 
-def _retries(rule: Rule) -> Json:
-    retry = rule.retry
+def _retries(retry: Object | None, attempt_limit: float | None) -> Json:
     policy: Json = {"retry_on": _NOT_SEEN, "num_retries": _ATTEMPTS, **_OTHER_ENDPOINTS}
-    if retry.attempts:
+    if retry is not None and (attempts := retry.get("attempts", 1)):
+        backoff = limit(retry.get("backoff") or "") or _PAUSE
         policy |= {
             "retry_on": f"{_NOT_SEEN},reset,retriable-status-codes",
-            "num_retries": retry.attempts,
-            "retriable_status_codes": sorted(retry.codes),
+            "num_retries": attempts,
+            "retriable_status_codes": retry.get("codes", _UNAVAILABLE),
             "retry_back_off": {
-                "base_interval": _seconds(max(retry.backoff, 0.001)),
-                "max_interval": _seconds(max(retry.backoff, _LONGEST_PAUSE)),
+                "base_interval": _seconds(max(backoff, 0.001)),
+                "max_interval": _seconds(max(backoff, _LONGEST_PAUSE)),
             },
         }
-    if rule.attempt_timeout is not None:
-        policy["per_try_timeout"] = _seconds(rule.attempt_timeout)
+    if attempt_limit is not None:
+        policy["per_try_timeout"] = _seconds(attempt_limit)
     return policy
 
 
-def _limits(rule: Rule) -> Json:
-    """Returns what is said when a limit of time is reached."""
-    found = {}
-    if rule.timeout is not None:
-        found["limit"] = f"no answer within {rule.timeout:g} s, the limit of {rule.origin}"
-    if rule.attempt_timeout is not None:
-        found["attempt"] = f"no answer within {rule.attempt_timeout:g} s, the limit of {rule.origin} for an attempt"
-    return found
-
-
-def _mirror(mirror: Mirror, reach: Reach) -> Json:
+def _mirror(mirror: Mirror, destination_of: DestinationOf) -> Json:
     numerator = min(_MILLION, max(0, round(mirror.share * _MILLION)))
     return {
-        "cluster": reach(mirror.backend).cluster,
+        "cluster": destination_of(mirror.backend).cluster,
         "runtime_fraction": {"default_value": {"numerator": numerator, "denominator": "MILLION"}},
         "disable_shadow_host_suffix_append": True,
     }
 
 
-def _changes(filters: Filters) -> Json:
-    found: Json = {}
-    for side, change in (("request", filters.request), ("response", filters.response)):
-        added = [*(_set(*pair) for pair in change.set), *(_add(*pair) for pair in change.add)]
-        if added := _allowed(added):
-            found[f"{side}_headers_to_add"] = added
-        if removed := [name for name in change.remove if name.lower() != "host"]:
-            found[f"{side}_headers_to_remove"] = removed
-    return found
+def _changes(filters: Iterable[Object]) -> Json:
+    """Returns what becomes of headers but for the host, which a route rewrites in another destination."""
+    found: dict[str, list[Any]] = {}
+    for side, change in ((side, each.get(f"{side}HeaderModifier") or {}) for each in filters for side in _SIDES):
+        for key, action in _ACTIONS.items():
+            pairs = [each for each in change.get(key) or () if each["name"].lower() != "host"]
+            found.setdefault(f"{side}_headers_to_add", []).extend(_header_value(action, each) for each in pairs)
+        removed = [name for name in change.get("remove") or () if name.lower() != "host"]
+        found.setdefault(f"{side}_headers_to_remove", []).extend(removed)
+    return {key: values for key, values in found.items() if values}
 
 
-def _allowed(headers: Sequence[Json]) -> list[Json]:
-    """Returns headers without the host, which a route rewrites in another way."""
-    return [each for each in headers if each["header"]["key"].lower() != "host"]
-
-
-def _host(filters: Filters) -> str:
-    """Returns the host that the backend is to see, "" for the one that was asked for."""
-    hosts = [value for name, value in filters.request.set if name.lower() == "host"]
-    return filters.rewrite_host or (hosts[-1] if hosts else "")
-
-
-def _set(name: str, value: str) -> Json:
-    return _header_value(name, value, "OVERWRITE_IF_EXISTS_OR_ADD")
-
-
-def _add(name: str, value: str) -> Json:
-    return _header_value(name, value, "APPEND_IF_EXISTS_OR_ADD")
-
-
-def _header_value(name: str, value: str, action: str) -> Json:
+def _header_value(action: str, header: Object) -> Json:
     """Returns a header as it is written: a percent sign would begin one of Envoy's variables."""
-    return {"header": {"key": name, "value": value.replace("%", "%%")}, "append_action": action}
+    return {"header": {"key": header["name"], "value": header["value"].replace("%", "%%")}, "append_action": action}
 
 
 def _seconds(number: float) -> str:

@@ -18,6 +18,9 @@ PROCESSOR: Final = "isvc.processor"
 ABOUT: Final = "x-isvc-about"
 """Tells the processor which cluster a request is on its way to, or why else it is asked."""
 
+REFUSED: Final = "refused: "
+"""Begins what the processor is asked about a backend to which no request may go; the reason follows."""
+
 OWN_CLUSTER: Final = "isvc"
 """Ourselves: where configuration comes from, and answers to what is asked about requests."""
 
@@ -32,6 +35,9 @@ POD_HEADER: Final = "x-isvc-pod"
 
 AGAIN_HEADER: Final = "x-isvc-again"
 """Set on requests that are routed a second time, and removed from all others."""
+
+MOVED_HEADER: Final = "x-isvc-moved"
+"""Set on requests whose route has changed while they were held: they are to be routed a second time."""
 
 REFUSED_HEADER: Final = "x-isvc-gateway"
 """Tells the gateway's own answers from those of services."""

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.selectors import LabelSelector, SelectorError
+from isvc.local.gateway.gateway_api.references import Reason, refuse_reference
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
 
 CONTROLLER: Final = "local.isvc.dev/gateway"
-
-
-class Reason(NamedTuple):
-    """Why something is not accepted, in the words of the Gateway API and in one sentence."""
-
-    reason: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +35,20 @@ class Gateways:
     port: int
     by_key: Mapping[Key, Object] = field(default_factory=dict)
     namespaces: Mapping[str, Object] = field(default_factory=dict)
+    grants: tuple[Object, ...] = ()
 
     @classmethod
     def of(
-        cls, port: int, classes: Iterable[Object], gateways: Iterable[Object], namespaces: Iterable[Object]
+        cls,
+        port: int,
+        classes: Iterable[Object],
+        gateways: Iterable[Object],
+        namespaces: Iterable[Object],
+        grants: Iterable[Object] = (),
     ) -> Gateways:
         ours = {each["metadata"]["name"] for each in classes if dig(each, "spec", "controllerName") == CONTROLLER}
         found = {Key.of(each): each for each in gateways if dig(each, "spec", "gatewayClassName") in ours}
-        return cls(port, found, {each["metadata"]["name"]: each for each in namespaces})
+        return cls(port, found, {each["metadata"]["name"]: each for each in namespaces}, tuple(grants))
 
     def attachments(self, route: Object) -> list[Attachment]:
         """One for each reference of the route to a Gateway of ours."""
@@ -58,6 +58,10 @@ class Gateways:
     def hosts(self, route: Object) -> list[str]:
         """The hosts that the route is served for, "" for any; none where no Gateway takes it."""
         return list(dict.fromkeys(host for each in self.attachments(route) for host in each.hosts))
+
+    def refuse(self, route: Object, reference: Object) -> Reason | None:
+        """Returns why the route may not name a backend, if it may not."""
+        return refuse_reference(reference, namespace_of(route), self.grants)
 
     def listener_problem(self, listener: Object) -> Reason | None:
         if listener.get("protocol") != "HTTP":

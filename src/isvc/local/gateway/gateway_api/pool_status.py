@@ -7,12 +7,12 @@ from typing import Final
 
 from isvc.kube.objects import Key, Object, dig
 from isvc.kube.resource import Resource
-from isvc.local.gateway.endpoints.pools import pool_of
+from isvc.local.gateway.endpoints.pools import PickerRef, pool_of
 from isvc.local.gateway.gateway_api.attachment import Gateways, parent_key
-from isvc.local.gateway.gateway_api.status import condition, dated
+from isvc.local.gateway.gateway_api.status import condition, stamped
 from isvc.serving.thirdparty import GATEWAYS, INFERENCE_POOLS_V1ALPHA2
 
-ACCEPTED: Final = (
+PICKS: Final = (
     "the gateway picks endpoints itself, by queue, cache use and prefix; the picker's configuration is not read"
 )
 AS_ONE: Final = (
@@ -22,14 +22,22 @@ AS_ONE: Final = (
 
 
 def pool_status(
-    resource: Resource, pool: Object, routes: Iterable[Object], gateways: Gateways, *, has_prefill: bool, now: str
+    resource: Resource,
+    pool: Object,
+    routes: Iterable[Object],
+    gateways: Gateways,
+    *,
+    picker: PickerRef | None,
+    has_prefill: bool,
+    now: str,
 ) -> Object:
-    """The two API groups have the same in fields of different names."""
+    """Returns the status. The two API groups have the same in fields of different names."""
     field = "parent" if resource == INFERENCE_POOLS_V1ALPHA2 else "parents"
     before: Sequence[Object] = dig(pool, "status", field) or ()
     ours = _gateways_of(resource, pool, routes, gateways)
     others = [each for each in before if _key(each) not in gateways.by_key]
-    message = (AS_ONE if has_prefill else "") + ACCEPTED
+    accepted = f"Service {picker.service} picks endpoints" if picker else PICKS
+    message = (AS_ONE if has_prefill else "") + accepted
     return {field: others + [_parent(key, pool, message, before, now) for key in ours]}
 
 
@@ -61,7 +69,7 @@ def _parent(gateway: Key, pool: Object, message: str, before: Sequence[Object], 
         condition("ResolvedRefs", pool, None, "nothing else is needed", "ResolvedRefs"),
     ]
     known = next((each.get("conditions") for each in before if _key(each) == gateway), None)
-    return {"parentRef": reference, "conditions": dated(conditions, known, now)}
+    return {"parentRef": reference, "conditions": stamped(conditions, known, now)}
 
 
 def _key(parent: Object) -> Key:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from isvc.kube.objects import Key, Object, dig, namespace_of
-from isvc.kube.resource import SERVICES, Resource
-from isvc.local.gateway.endpoints.pools import pool_of
-from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Attachment, Gateways, Reason, parent_key
+from isvc.kube.conditions import stamp
+from isvc.kube.objects import Key, Object, dig, generation_of, namespace_of
+from isvc.kube.resource import Resource
+from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Attachment, Gateways, parent_key
+from isvc.local.gateway.gateway_api.references import Reason, backend_kind
 from isvc.serving.thirdparty import HTTP_ROUTES
 
 Exists = Callable[[Resource, str, str], bool]
@@ -18,18 +19,18 @@ _HTTP_ROUTE: Final = {"group": HTTP_ROUTES.group, "kind": HTTP_ROUTES.kind}
 
 def class_status(gateway_class: Object, now: str) -> Object:
     accepted = condition("Accepted", gateway_class, None, "isvc up implements this class")
-    return {"conditions": dated([accepted], dig(gateway_class, "status", "conditions"), now)}
+    return {"conditions": stamped([accepted], dig(gateway_class, "status", "conditions"), now)}
 
 
-def gateway_status(gateway: Object, gateways: Gateways, routes: Iterable[Object], now: str) -> Object:
-    attached = _attached_routes(gateway, gateways, routes)
+def gateway_status(gateway: Object, gateways: Gateways, attached: Sequence[str], now: str) -> Object:
+    """`attached` has the name of a listener once for each route that is attached to it."""
     before = {each["name"]: each for each in dig(gateway, "status", "listeners") or ()}
     listeners = [
         {
             "name": each["name"],
             "supportedKinds": [_HTTP_ROUTE],
             "attachedRoutes": attached.count(each["name"]),
-            "conditions": dated(
+            "conditions": stamped(
                 _listener_conditions(gateway, gateways.listener_problem(each)),
                 before.get(each["name"], {}).get("conditions"),
                 now,
@@ -37,7 +38,7 @@ def gateway_status(gateway: Object, gateways: Gateways, routes: Iterable[Object]
         }
         for each in dig(gateway, "spec", "listeners") or ()
     ]
-    conditions = dated(_gateway_conditions(gateway, gateways), dig(gateway, "status", "conditions"), now)
+    conditions = stamped(_gateway_conditions(gateway, gateways), dig(gateway, "status", "conditions"), now)
     addresses = [{"type": "Hostname", "value": "localhost"}]
     return {"addresses": addresses, "conditions": conditions, "listeners": listeners}
 
@@ -47,7 +48,7 @@ def route_status(route: Object, gateways: Gateways, exists: Exists, now: str) ->
     before: Sequence[Object] = dig(route, "status", "parents") or ()
     others = [each for each in before if each.get("controllerName") != CONTROLLER]
     ours = [each for each in before if each.get("controllerName") == CONTROLLER]
-    unresolved = _unresolved(route, exists)
+    unresolved = _unresolved(route, gateways, exists)
     return {"parents": others + [_parent(each, route, unresolved, ours, now) for each in gateways.attachments(route)]}
 
 
@@ -57,31 +58,27 @@ def _parent(attached: Attachment, route: Object, unresolved: Reason | None, befo
         condition("ResolvedRefs", route, unresolved, "all backends exist", "ResolvedRefs"),
     ]
     known = next((each["conditions"] for each in before if each.get("parentRef") == attached.parent), None)
-    return {"parentRef": attached.parent, "controllerName": CONTROLLER, "conditions": dated(conditions, known, now)}
+    return {"parentRef": attached.parent, "controllerName": CONTROLLER, "conditions": stamped(conditions, known, now)}
 
 
-def _unresolved(route: Object, exists: Exists) -> Reason | None:
-    """What is wrong with the first backend that cannot take requests."""
+def _unresolved(route: Object, gateways: Gateways, exists: Exists) -> Reason | None:
+    """Returns what is wrong with the first backend that cannot take requests."""
     references = (ref for rule in dig(route, "spec", "rules") or () for ref in rule.get("backendRefs") or ())
     for reference in references:
-        is_service = (reference.get("group") or "", reference.get("kind") or "Service") == ("", "Service")
-        resource = SERVICES if is_service else pool_of(reference)
-        if resource is None:
-            return Reason("InvalidKind", f"the gateway knows no backends of the kind {reference['kind']}")
+        if refused := gateways.refuse(route, reference):
+            return refused
+        resource = backend_kind(reference)
         namespace, name = reference.get("namespace") or namespace_of(route), reference.get("name", "")
-        if not exists(resource, namespace, name):
+        if resource and not exists(resource, namespace, name):
             return Reason("BackendNotFound", f"{resource.kind} {namespace}/{name} does not exist")
     return None
 
 
-def _attached_routes(gateway: Object, gateways: Gateways, routes: Iterable[Object]) -> list[str]:
-    """The name of a listener once for each route that is attached to it."""
-    found: list[str] = []
-    for route in routes:
-        attachments = gateways.attachments(route)
-        here = (each.listeners for each in attachments if parent_key(route, each.parent) == Key.of(gateway))
-        found += {listener for listeners in here for listener in listeners}
-    return found
+def listeners_of(gateway: Object, gateways: Gateways, route: Object) -> set[str]:
+    """Returns the names of the listeners that a route is attached to."""
+    attachments = gateways.attachments(route)
+    here = (each.listeners for each in attachments if parent_key(route, each.parent) == Key.of(gateway))
+    return {listener for listeners in here for listener in listeners}
 
 
 def _listener_conditions(gateway: Object, problem: Reason | None) -> list[Object]:
@@ -111,16 +108,10 @@ def condition(kind: str, obj: Object, problem: Reason | None, message: str, reas
         "status": "False" if problem else "True",
         "reason": problem.reason if problem else reason,
         "message": problem.message if problem else message,
-        "observedGeneration": dig(obj, "metadata", "generation") or 0,
+        "observedGeneration": generation_of(obj),
     }
 
 
-def dated(conditions: list[Object], before: Iterable[Object] | None, now: str) -> list[Object]:
+def stamped(conditions: list[Object], before: Iterable[Object] | None, now: str) -> list[Object]:
     """Adds the times at which their statuses changed last."""
-    known = {each["type"]: each for each in before or ()}
-    return [
-        {**each, "lastTransitionTime": earlier["lastTransitionTime"]}
-        if (earlier := known.get(each["type"])) and earlier["status"] == each["status"]
-        else {**each, "lastTransitionTime": now}
-        for each in conditions
-    ]
+    return [stamp(each, before or (), now) for each in conditions]

@@ -14,10 +14,11 @@ class Unavailable(Exception):
     """No endpoint can take a request; the words go to the client."""
 
     reason: str
+    status: int = 503
 
 
 class Line(Protocol):
-    """The requests for a Service that may have no pods, or pods that take only so many requests at a time."""
+    """The requests for somebody who may have no pods, or pods that take only so many requests at a time."""
 
     def admitted(self) -> AbstractAsyncContextManager[Endpoint]:
         """Waits for an endpoint that counts the request as running there meanwhile. Raises Unavailable."""

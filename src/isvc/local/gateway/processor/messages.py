@@ -10,7 +10,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, 
 
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.envoy.logs import HELD, ROUTED_AGAIN
-from isvc.local.gateway.envoy.types import AGAIN_HEADER, ENDPOINT_HEADER
+from isvc.local.gateway.envoy.types import AGAIN_HEADER, ENDPOINT_HEADER, MOVED_HEADER
 from isvc.local.gateway.names import host_and_port
 from isvc.local.gateway.routes.rules import Refusal
 
@@ -81,9 +81,12 @@ def go_on(endpoints: Sequence[Endpoint] = ()) -> ProcessingResponse:
 
 
 def route_again() -> ProcessingResponse:
-    """Returns the permission to go on to Envoy itself."""
+    """Returns the permission to go on to Envoy itself, which knows another route by now."""
     answer = go_on()
     answer.dynamic_metadata[ROUTED_AGAIN.namespace][ROUTED_AGAIN.key] = True
+    answer.request_headers.response.clear_route_cache = True
+    header = {"header": {"key": MOVED_HEADER, "raw_value": b"1"}}
+    answer.request_headers.response.header_mutation.set_headers.add(**header)
     return answer
 
 

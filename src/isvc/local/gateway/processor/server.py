@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import AsyncExitStack
-from typing import Any, Final
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Final, TypeVar
 
 import grpc
 
@@ -12,7 +13,7 @@ from isvc.kube.objects import Key
 from isvc.local.gateway.backends import Backends, cluster_target
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.envoy.hosts import METRICS, UNROUTED
-from isvc.local.gateway.envoy.types import ABOUT
+from isvc.local.gateway.envoy.types import ABOUT, REFUSED
 from isvc.local.gateway.names import cluster_name, is_this_machine
 from isvc.local.gateway.processor.lines import Line, Unavailable
 from isvc.local.gateway.processor.messages import (
@@ -27,14 +28,18 @@ from isvc.local.gateway.processor.messages import (
 )
 from isvc.local.gateway.processor.picking import Pools
 from isvc.local.gateway.publisher import Publisher
-from isvc.local.gateway.routes.rules import Refusal
+from isvc.local.gateway.routes.rules import Refusal, Target
 from isvc.local.gateway.routes.table import RouteTable
+
+T = TypeVar("T")
 
 METHOD: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 _HOSTS_TOLD: Final = 20
+_INVALID_BACKEND: Final = 500  # by the Gateway API, of a backend that does not exist or may not be named
+_PATIENCE: Final = 5.0  # seconds until route and endpoints of a ready service have to be known here
 
 WhyUnready = Callable[[str, str], Awaitable[str | None]]
-"""Says what keeps the service at a host and path from answering, if there is one."""
+"""Says what keeps the service at a host and path from answering: nothing if it is ready; None where there is none."""
 
 
 class Processor:
@@ -52,7 +57,7 @@ class Processor:
         self._publisher = publisher
         self._why_unready = why_unready
         self._metrics = metrics
-        self.line_of: Callable[[Key], Line | None] = lambda key: None
+        self.line_of: Callable[[Target], Line | None] = lambda target: None
 
     async def process(
         self, requests: AsyncIterator[ProcessingRequest], context: Any
@@ -65,21 +70,19 @@ class Processor:
             yield show(*await self._metrics())
             return
         if question.about == UNROUTED:
-            if self._publisher.is_behind and not question.is_second:  # its route may be just on the way
-                await self._publisher.published()
-                yield route_again()
-            else:
-                yield refuse(await self._unrouted(question))
+            is_routed = not question.is_second and await self._is_routed_now(question)
+            yield route_again() if is_routed else refuse(await self._unrouted(question))
             return
         async with AsyncExitStack() as lasting:
             try:
-                parts = self._admit(question, requests, lasting)
-                async for part in parts:
+                async for part in self._admit(question, requests, lasting):
                     yield part
             except Unavailable as error:
-                cause = await self._why_unready(question.host, question.path)
-                yield refuse(Refusal(503, f"{error.reason}; {cause}" if cause else error.reason))
-                return
+                if question.is_second or not self._has_moved(question):
+                    yield refuse(await self._unavailable(question, error))
+                    return
+                await self._publisher.published()
+                yield route_again()
             async for further in requests:
                 yield echo(further)
 
@@ -87,20 +90,78 @@ class Processor:
         self, question: Question, requests: AsyncIterator[ProcessingRequest], lasting: AsyncExitStack
     ) -> AsyncIterator[ProcessingResponse]:
         """Yields the answers by which a request goes on; what it takes is given back when `lasting` ends."""
+        if question.about.startswith(REFUSED):
+            raise Unavailable(question.about.removeprefix(REFUSED), _INVALID_BACKEND)
         target, port = cluster_target(question.about)
+        line = self.line_of(target)
         if target.pool is not None:
-            async for answer in self._pools.pick(target, question, requests, lasting):
+            if line is not None:
+                await lasting.enter_async_context(line.admitted())
+                await self._publisher.published()
+            members = await self._hold(question, lambda: self._pools.members(target))
+            async for answer in self._pools.pick(members, question, requests, lasting):
                 yield answer
             return
         endpoints: Collection[Endpoint] = ()
-        line = self.line_of(target.key)
         if line is not None:
             endpoint = await lasting.enter_async_context(line.admitted())
             endpoints = [endpoint] if line.is_limited else ()
-        elif reason := self._backends.why_unavailable(target.key, port):
-            raise Unavailable(reason)
+        else:
+            await self._hold(question, lambda: self._require(target.key, port))
         await self._publisher.published()
         yield go_on([*endpoints])
+
+    async def _unavailable(self, question: Question, error: Unavailable) -> Refusal:
+        cause = await self._why_unready(question.host, question.path)
+        return Refusal(503, f"{error.reason}; {cause}") if cause else Refusal(error.status, error.reason)
+
+    def _require(self, service: Key, port: int | str) -> None:
+        if reason := self._backends.why_unavailable(service, port):
+            exists = self._backends.ports(service) is not None
+            raise Unavailable(reason) if exists else Unavailable(reason, _INVALID_BACKEND)
+
+    async def _hold(self, question: Question, look: Callable[[], T]) -> T:
+        """Returns what is found; of a service that is ready it is waited for, as who reads of that may be faster."""
+        try:
+            return look()
+        except Unavailable as error:
+            if await self._why_unready(question.host, question.path) != "":
+                raise
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE):
+                    while not self._has_moved(question):
+                        with suppress(Unavailable):
+                            return look()
+                        await self._publisher.next_change()
+            raise error
+
+    async def _is_routed_now(self, question: Question) -> bool:
+        """Waits for a route that may be just on the way, which is that of a service that is ready, or one of ours.
+
+        The route may also have come since Envoy asked.
+        """
+        was_behind = self._publisher.is_behind
+        await self._publisher.published()
+        if not self._has_route(question):
+            if await self._why_unready(question.host, question.path) != "":
+                return was_behind
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    while not self._has_route(question):
+                        await self._publisher.next_change()
+            except TimeoutError:
+                return was_behind
+        await self._publisher.published()
+        return True
+
+    def _has_route(self, question: Question) -> bool:
+        return bool(self._table.rules_for(question.host, question.path))
+
+    def _has_moved(self, question: Question) -> bool:
+        """Whether the routes for a request lead elsewhere since Envoy took one of them."""
+        rules = self._table.rules_for(question.host, question.path)
+        destinations = {self._backends.destination(backend).cluster for rule in rules for backend in rule.backends}
+        return bool(destinations) and question.about not in destinations
 
     async def _unrouted(self, question: Question) -> Refusal:
         host = question.host

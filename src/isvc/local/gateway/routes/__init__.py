@@ -1,1 +1,1 @@
-"""Which rule is for a request: Ingresses, HTTPRoutes and VirtualServices, compiled into one table."""
+"""Which rule is for a request: Ingresses, HTTPRoutes and VirtualServices, in one form and in one table."""

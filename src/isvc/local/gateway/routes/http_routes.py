@@ -1,142 +1,87 @@
-"""HTTPRoutes, compiled into rules."""
+"""HTTPRoutes, and what other kinds become in their form, as rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.patterns import check
-from isvc.local.durations import limit
 from isvc.local.gateway.endpoints.pools import pool_of
-from isvc.local.gateway.routes.rules import (
-    Backend,
-    Comparison,
-    Condition,
-    Filters,
-    HeaderChange,
-    Match,
-    Mirror,
-    PathKind,
-    PathRewrite,
-    Redirect,
-    Retry,
-    Rule,
-    refuse,
-)
+from isvc.local.gateway.routes.rules import Backend, Mirror, Refusal, Rule
 
-# What the codes of a retry are where it names none: servers that cannot answer now.
-_UNAVAILABLE: Final = frozenset((502, 503, 504))
+_FILTERS: Final = {
+    "RequestHeaderModifier",
+    "ResponseHeaderModifier",
+    "URLRewrite",
+    "RequestMirror",
+    "RequestRedirect",
+}
+
+Refuse = Callable[[Object], str]
+"""Returns why a backend may not be named, "" if it may."""
 
 
-def http_route_rules(route: Object) -> Iterable[Rule]:
-    namespace = namespace_of(route)
-    origin = f"HTTPRoute {namespace}/{name_of(route)}"
-    for rule in dig(route, "spec", "rules") or []:
-        backends = tuple(_backend(ref, namespace) for ref in rule.get("backendRefs") or [])
-        asked = _filters(rule.get("filters") or [], namespace)
-        compiled = Rule(
-            Match(),
-            backends,
-            asked.filters,
-            timeout=limit(dig(rule, "timeouts", "request") or ""),
-            attempt_timeout=limit(dig(rule, "timeouts", "backendRequest") or ""),
-            retry=_retry(rule.get("retry")),
-            mirrors=asked.mirrors,
-            redirect=asked.redirect,
-            refusal=refuse(origin, asked.unsupported, backends, is_redirect=asked.redirect is not None),
-            origin=origin,
-        )
-        for match in rule.get("matches") or [{}]:
-            yield replace(compiled, match=_match(match))
+def http_route_rules(
+    route: Object, hosts: Collection[str], refused: Refuse = lambda reference: ""
+) -> Iterable[tuple[str, Rule]]:
+    """Yields the rules of each host; requests for a backend that is refused are answered with the reason."""
+    origin = f"HTTPRoute {namespace_of(route)}/{name_of(route)}"
+    for spec in dig(route, "spec", "rules") or []:
+        for rule in rules_of(origin, namespace_of(route), spec, refused):
+            yield from ((host, rule) for host in hosts)
 
 
-def _match(match: Object) -> Match:
-    path = match.get("path") or {}
-    value = path.get("value") or "/"
-    match path.get("type"):
-        case "Exact":
-            kind = PathKind.EXACT
-        case "RegularExpression":
-            kind = PathKind.REGEX
-            check(value)
-        case _:
-            kind = PathKind.PREFIX
-    headers = tuple(_condition(item["name"].lower(), item) for item in match.get("headers") or [])
-    query = tuple(_condition(item["name"], item) for item in match.get("queryParams") or [])
-    return Match(kind, value, match.get("method") or "", _first_of_each(headers), _first_of_each(query))
+def rules_of(origin: str, namespace: str, spec: Object, refused: Refuse = lambda reference: "") -> Iterable[Rule]:
+    """Yields a rule for each match of an HTTPRouteRule. Raises BadPattern for an expression that is none."""
+    backends = tuple(_backend(ref, namespace, refused(ref)) for ref in spec.get("backendRefs") or ())
+    filters = spec.get("filters") or ()
+    mirrors = tuple(_mirror(each["requestMirror"], namespace) for each in filters if each["type"] == "RequestMirror")
+    refusal = _refuse(origin, spec, backends)
+    for match in spec.get("matches") or [{}]:
+        conditions = {
+            "headers": _first_of_each(match.get("headers") or (), str.lower),
+            "queryParams": _first_of_each(match.get("queryParams") or (), str),
+        }
+        for tested in (match.get("path") or {}, *(each for found in conditions.values() for each in found)):
+            if tested.get("type") == "RegularExpression":
+                check(tested["value"])
+        yield Rule(origin, {**match, **conditions}, spec, backends, mirrors, refusal)
 
 
-def _condition(name: str, item: Object) -> Condition:
-    if item.get("type") == "RegularExpression":
-        check(item["value"])
-        return Condition(name, Comparison.REGEX, item["value"])
-    return Condition(name, Comparison.EXACT, item["value"])
+def _refuse(origin: str, spec: Object, backends: tuple[Backend, ...]) -> Refusal | None:
+    """Returns why a rule cannot be followed, if it cannot: it asks for what is not there, or leads nowhere."""
+    kinds = [each["type"] for each in spec.get("filters") or ()]
+    unknown = [f"the filter {kind}" for kind in kinds if kind not in _FILTERS]
+    if unsupported := spec.get("unsupported") or next(iter(unknown), ""):
+        return Refusal(500, f"{origin} asks for {unsupported}, which this gateway does not have")
+    if "RequestRedirect" in kinds:
+        return None
+    if not backends:
+        return Refusal(500, f"{origin} names no backend")
+    if not any(backend.weight for backend in backends):
+        return Refusal(500, f"{origin} gives every backend the weight 0")
+    return None
 
 
-def _first_of_each(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+def _first_of_each(conditions: Iterable[Object], fold: Callable[[str], str]) -> list[Object]:
     """Returns the conditions without those whose name came before, which the Gateway API ignores."""
-    first = {each.name: each for each in reversed(conditions)}
-    return tuple(each for each in conditions if first[each.name] is each)
+    found: dict[tuple[str, bool], Object] = {}
+    for each in conditions:
+        found.setdefault((fold(each["name"]), "not" in each), each)
+    return list(found.values())
 
 
-def _backend(ref: Object, namespace: str) -> Backend:
+def _backend(ref: Object, namespace: str, refusal: str = "") -> Backend:
     weight = ref.get("weight")
     return Backend(
         ref.get("namespace") or namespace,
         ref.get("name", ""),
         ref.get("port") or 80,
         1 if weight is None else weight,
-        _filters(ref.get("filters") or [], namespace).filters,
+        tuple(ref.get("filters") or ()),
         pool_of(ref),
-    )
-
-
-@dataclass(slots=True)
-class _Asked:
-    """What a list of filters asks for."""
-
-    filters: Filters = field(default_factory=Filters)
-    mirrors: tuple[Mirror, ...] = ()
-    redirect: Redirect | None = None
-    unsupported: str = ""
-
-
-def _filters(filters: list[Object], namespace: str) -> _Asked:
-    asked = _Asked()
-    for item in filters:
-        match item.get("type"):
-            case "RequestHeaderModifier":
-                change = _header_change(item.get("requestHeaderModifier") or {})
-                asked.filters = replace(asked.filters, request=change)
-            case "ResponseHeaderModifier":
-                change = _header_change(item.get("responseHeaderModifier") or {})
-                asked.filters = replace(asked.filters, response=change)
-            case "URLRewrite":
-                rewrite = item.get("urlRewrite") or {}
-                host, path = rewrite.get("hostname") or "", _path_rewrite(rewrite)
-                asked.filters = replace(asked.filters, rewrite_host=host, path=path)
-            case "RequestMirror":
-                asked.mirrors += (_mirror(item.get("requestMirror") or {}, namespace),)
-            case "RequestRedirect":
-                asked.redirect = _redirect(item.get("requestRedirect") or {})
-            case other:
-                asked.unsupported = f"the filter {other}"
-    return asked
-
-
-def _path_rewrite(spec: Object) -> PathRewrite:
-    return PathRewrite(dig(spec, "path", "replaceFullPath"), dig(spec, "path", "replacePrefixMatch"))
-
-
-def _redirect(spec: Object) -> Redirect:
-    return Redirect(
-        spec.get("statusCode") or 302,
-        spec.get("scheme") or "",
-        spec.get("hostname") or "",
-        spec.get("port"),
-        _path_rewrite(spec),
+        refusal,
     )
 
 
@@ -146,18 +91,3 @@ def _mirror(spec: Object, namespace: str) -> Mirror:
         return Mirror(backend, spec["percent"] / 100)
     fraction = spec.get("fraction") or {"numerator": 1, "denominator": 1}
     return Mirror(backend, fraction["numerator"] / (fraction.get("denominator") or 100))
-
-
-def _retry(spec: Object | None) -> Retry:
-    if spec is None:
-        return Retry()
-    attempts = spec.get("attempts")
-    backoff = limit(spec.get("backoff") or "") or Retry().backoff
-    return Retry(1 if attempts is None else attempts, frozenset(spec.get("codes") or _UNAVAILABLE), backoff)
-
-
-def _header_change(change: Object) -> HeaderChange:
-    def pairs(key: str) -> tuple[tuple[str, str], ...]:
-        return tuple((item["name"], item["value"]) for item in change.get(key) or [])
-
-    return HeaderChange(pairs("set"), pairs("add"), tuple(change.get("remove") or []))

@@ -1,4 +1,4 @@
-"""Ingresses, compiled into rules and their hosts."""
+"""Ingresses, in the form of HTTPRoutes."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import re
 from collections.abc import Iterable
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
-from isvc.kube.patterns import check
-from isvc.local.gateway.routes.rules import Backend, Match, PathKind, Rule
+from isvc.local.gateway.routes.http_routes import rules_of
+from isvc.local.gateway.routes.rules import Rule
 
 
 def ingress_rules(ingress: Object) -> Iterable[tuple[str, Rule]]:
     namespace = namespace_of(ingress)
-    origin = f"Ingress {namespace}/{name_of(ingress)}"
     for rule in dig(ingress, "spec", "rules") or []:
         for path in dig(rule, "http", "paths") or []:
             service = dig(path, "backend", "service") or {}
-            port = dig(service, "port", "number") or dig(service, "port", "name") or 80
-            backend = Backend(namespace, service.get("name", ""), port)
-            kind = PathKind.EXACT if path.get("pathType") == "Exact" else PathKind.PREFIX
-            match = _match(kind, path.get("path") or "/", is_regex=path.get("pathType") == "ImplementationSpecific")
-            yield rule.get("host", ""), Rule(match, (backend,), origin=origin)
+            port = dig(service, "port", "number") or dig(service, "port", "name")
+            spec = {
+                "matches": [{"path": _path(path.get("pathType"), path.get("path") or "/")}],
+                "backendRefs": [{"name": service.get("name", ""), "port": port}],
+            }
+            for made in rules_of(f"Ingress {namespace}/{name_of(ingress)}", namespace, spec):
+                yield rule.get("host", ""), made
 
 
-def _match(kind: PathKind, path: str, *, is_regex: bool) -> Match:
+def _path(kind: str | None, path: str) -> Object:
     """An ImplementationSpecific path is a prefix, unless it reads like the regular expressions KServe writes."""
-    if is_regex and re.search(r"[*+?()\[\]^$\\|]", path):
-        pattern = f"(?:{path}).*"
-        check(pattern)
-        return Match(PathKind.REGEX, pattern)
-    return Match(kind, path)
+    if kind == "ImplementationSpecific" and re.search(r"[*+?()\[\]^$\\|]", path):
+        return {"type": "RegularExpression", "value": f"(?:{path}).*"}
+    return {"type": "Exact" if kind == "Exact" else "PathPrefix", "value": path}

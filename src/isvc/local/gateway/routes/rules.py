@@ -1,88 +1,28 @@
-"""What routes say, as values: which requests a rule is for, what it changes, where they go, how often and how long."""
+"""Rules of routes, in the form of the Gateway API: what Envoy's routes are made of, whichever kind of object asked.
+
+A rule is an HTTPRouteRule with one match. What Istio has beyond is said in the same form: paths of the type
+`LiteralPrefix`, which end anywhere; headers of the types `Prefix` and `Present`, and such that must `not` match;
+rewrites of the type `ReplaceRegexMatch`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum, IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from isvc.kube.objects import Key, Object, dig
+from isvc.kube.patterns import matches
 from isvc.kube.resource import Resource
 
-
-class PathKind(IntEnum):
-    """In order of precedence. A literal prefix ends anywhere, a prefix only between two parts of a path."""
-
-    EXACT = 0
-    PREFIX = 1
-    LITERAL_PREFIX = 2
-    REGEX = 3
+_PRECEDENCE: Final = ("Exact", "PathPrefix", "LiteralPrefix", "RegularExpression")
 
 
-class Comparison(Enum):
-    EXACT = "exact"
-    PREFIX = "prefix"
-    REGEX = "regex"  # of the whole value
-    PRESENT = "present"
+class Target(NamedTuple):
+    """A Service, or an InferencePool of this kind."""
 
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A header or query parameter that has to have a value, or must not."""
-
-    name: str
-    comparison: Comparison
-    value: str = ""
-    must_not: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    kind: PathKind = PathKind.PREFIX
-    path: str = "/"
-    method: str = ""
-    headers: tuple[Condition, ...] = ()
-    query: tuple[Condition, ...] = ()
-
-    @property
-    def rank(self) -> tuple[int, ...]:
-        length = len(self.stem if self.kind is PathKind.PREFIX else self.path)
-        return (self.kind, -length, 0 if self.method else 1, -len(self.headers), -len(self.query))
-
-    @property
-    def stem(self) -> str:
-        return self.path.rstrip("/")
-
-    @property
-    def is_any_path(self) -> bool:
-        return self.kind in (PathKind.PREFIX, PathKind.LITERAL_PREFIX) and not self.stem
-
-
-@dataclass(frozen=True, slots=True)
-class PathRewrite:
-    """Another path in place of the whole, of the prefix that a rule matched, or of what an expression finds."""
-
-    full: str | None = None
-    prefix: str | None = None
-    found: tuple[str, str] | None = None  # an expression, and what replaces its matches
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderChange:
-    set: tuple[tuple[str, str], ...] = ()
-    add: tuple[tuple[str, str], ...] = ()
-    remove: tuple[str, ...] = ()
-
-    def then(self, other: HeaderChange) -> HeaderChange:
-        """Returns both changes, one after the other."""
-        return HeaderChange((*self.set, *other.set), (*self.add, *other.add), (*self.remove, *other.remove))
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    request: HeaderChange = HeaderChange()
-    response: HeaderChange = HeaderChange()
-    rewrite_host: str = ""
-    path: PathRewrite = PathRewrite()
+    key: Key
+    pool: Resource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,39 +31,20 @@ class Backend:
     service: str
     port: int | str
     weight: int = 1
-    filters: Filters = Filters()
+    filters: tuple[Object, ...] = ()
     pool: Resource | None = None  # the kind of InferencePool that the name is of, if it is no Service
+    refusal: str = ""  # why no request goes there
 
-    def __str__(self) -> str:
-        return f"{self.pool.kind if self.pool else 'Service'} {self.namespace}/{self.service}"
-
-
-@dataclass(frozen=True, slots=True)
-class Redirect:
-    """The client shall ask elsewhere; what is not said stays as it was asked."""
-
-    status: int = 302
-    scheme: str = ""
-    host: str = ""
-    port: int | None = None
-    path: PathRewrite = PathRewrite()
+    @property
+    def target(self) -> Target:
+        return Target(Key(self.namespace, self.service), self.pool)
 
 
-@dataclass(frozen=True, slots=True)
-class Mirror:
+class Mirror(NamedTuple):
     """A backend that gets copies of this share of the requests, and whose answers nobody reads."""
 
     backend: Backend
     share: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """Further attempts after a broken connection, a timeout, or an answer with one of these codes."""
-
-    attempts: int = 0
-    codes: frozenset[int] = frozenset()
-    backoff: float = 0.025  # seconds before the first; twice as many before each further one
 
 
 class Refusal(NamedTuple):
@@ -133,32 +54,83 @@ class Refusal(NamedTuple):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The path of a match."""
+
+    kind: str = "PathPrefix"
+    value: str = "/"
+
+    @classmethod
+    def of(cls, match: Object) -> Path:
+        path = match.get("path") or {}
+        return cls(path.get("type") or "PathPrefix", path.get("value") or "/")
+
+    @property
+    def stem(self) -> str:
+        return self.value.rstrip("/")
+
+    @property
+    def is_any(self) -> bool:
+        return self.kind in ("PathPrefix", "LiteralPrefix") and not self.stem
+
+    def takes(self, path: str) -> bool:
+        """Whether a request for this path can match."""
+        match self.kind:
+            case "Exact":
+                return path == self.value
+            case "RegularExpression":
+                return matches(f"^(?:{self.value})$", path)
+            case "LiteralPrefix":
+                return path.startswith(self.value)
+            case _:
+                return f"{path}/".startswith(f"{self.stem}/")
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Rule:
     """Known by its identity: what is made of a rule is kept for as long as there is the rule."""
 
-    match: Match
-    backends: tuple[Backend, ...]
-    filters: Filters = Filters()
-    timeout: float | None = None
-    origin: str = ""
-    attempt_timeout: float | None = None
-    retry: Retry = Retry()
+    origin: str
+    match: Object  # an HTTPRouteMatch
+    spec: Object  # the HTTPRouteRule
+    backends: tuple[Backend, ...] = ()
     mirrors: tuple[Mirror, ...] = ()
-    redirect: Redirect | None = None
     refusal: Refusal | None = None  # in place of an answer of a backend's
 
+    @property
+    def filters(self) -> list[Object]:
+        return self.spec.get("filters") or []
 
-def refuse(
-    origin: str, unsupported: str, backends: tuple[Backend, ...] | None = None, *, is_redirect: bool = False
-) -> Refusal | None:
-    """Returns why a rule cannot be followed, if it cannot: it asks for what is not there, or leads nowhere."""
-    if unsupported:
-        return Refusal(500, f"{origin} asks for {unsupported}, which this gateway does not have")
-    if backends is None or is_redirect:
-        return None
-    if not backends:
-        return Refusal(500, f"{origin} names no backend")
-    if not any(backend.weight for backend in backends):
-        return Refusal(500, f"{origin} gives every backend the weight 0")
-    return None
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Sorts rules by the precedence that the Gateway API has."""
+        path, counted = Path.of(self.match), [len(self.match.get(key) or ()) for key in ("headers", "queryParams")]
+        length = len(path.stem if path.kind == "PathPrefix" else path.value)
+        return (
+            _PRECEDENCE.index(path.kind),
+            -length,
+            0 if self.match.get("method") else 1,
+            *(-each for each in counted),
+        )
+
+
+def service_rule(namespace: str, name: str, port: int | str, match: Object | None = None, origin: str = "") -> Rule:
+    """Returns the rule by which a Service is reached."""
+    return Rule(origin or f"Service {namespace}/{name}", match or {}, {}, (Backend(namespace, name, port),))
+
+
+def rewritten_host(filters: Iterable[Object]) -> str:
+    """Returns the host that a backend is to see, "" for the one that was asked for."""
+    by_rewrite = by_header = ""
+    for each in filters:
+        by_rewrite = dig(each, "urlRewrite", "hostname") or by_rewrite
+        for header in dig(each, "requestHeaderModifier", "set") or ():
+            by_header = header["value"] if header["name"].lower() == "host" else by_header
+    return by_rewrite or by_header
+
+
+def path_modifier(filters: Iterable[Object]) -> Object:
+    """Returns how a rewrite or redirect changes the path; nothing where none does."""
+    found = (dig(each, kind, "path") for each in filters for kind in ("urlRewrite", "requestRedirect"))
+    return next((each for each in found if each), {})

@@ -2,30 +2,35 @@
 
 Precedence is that of the Gateway API: an exact host before a wildcard, an exact path before a longer prefix before a
 regular expression, then a method, then more header conditions before fewer, then query parameters, then the older
-object. A VirtualService has its rules tried in their own order, before those of other kinds for the same host.
+object. A VirtualService has its rules tried in their own order, before those of other kinds for the same host, and so
+has an InterceptorRoute: an Ingress leads to what it is for.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.patterns import BadPattern
 from isvc.kube.resource import INGRESSES
 from isvc.local.gateway.names import cluster_name, is_host
-from isvc.local.gateway.routes.http_routes import http_route_rules
+from isvc.local.gateway.routes.http_routes import Refuse, http_route_rules
 from isvc.local.gateway.routes.ingresses import ingress_rules
+from isvc.local.gateway.routes.interceptor_routes import interceptor_route_rules
 from isvc.local.gateway.routes.local_gateway import led_on, sent_on_as
-from isvc.local.gateway.routes.rules import Backend, Match, Rule
+from isvc.local.gateway.routes.rules import Path, Rule, service_rule
 from isvc.local.gateway.routes.virtual_services import virtual_service_rules
-from isvc.serving.thirdparty import HTTP_ROUTES, VIRTUAL_SERVICES
+from isvc.serving.thirdparty import HTTP_ROUTES, INTERCEPTOR_ROUTES, VIRTUAL_SERVICES
 
 log = logging.getLogger("isvc.gateway")
+
+WRONG_TYPES: Final = (AttributeError, KeyError, TypeError, ValueError)
+"""What is raised where an object that no schema checks has a value of another type."""
 
 ANY: Final = ""
 """The host of rules that are for every host."""
@@ -45,6 +50,7 @@ class Entry:
     host: str
     rule: Rule
     place: tuple[object, ...]
+    behind: str | None  # the host under which it leads to the local gateway
 
 
 class RouteTable:
@@ -56,7 +62,10 @@ class RouteTable:
         self.changed: set[str] = set()  # hosts, for whoever keeps what was made of their rules
 
     def put(self, source: Source, obj: Object | None, compiled: Iterable[tuple[str, Rule]] = ()) -> None:
-        """Replaces the rules of an object, which are none for one that is gone."""
+        """Replaces the rules of an object, which are none for one that is gone.
+
+        Nor has one rules with a broken expression or values of wrong types, so that others go on.
+        """
         for entry in self._entries.pop(source, ()):
             rules = self._hosts[entry.host]
             rules.remove(entry)
@@ -66,11 +75,15 @@ class RouteTable:
             self._note(entry.host)
         if obj is None:
             return
-        entries = [
-            Entry(host.lower(), rule, _place(source, obj, rule, number))
-            for number, (host, rule) in enumerate(compiled)
-            if not host or is_host(host.lower())
-        ]
+        try:
+            entries = [
+                Entry(host.lower(), rule, _place(source, obj, rule, number), sent_on_as(rule))
+                for number, (host, rule) in enumerate(compiled)
+                if not host or is_host(host.lower())
+            ]
+        except (*WRONG_TYPES, BadPattern) as error:
+            log.warning("the routes of %s/%s are left out: %s", namespace_of(obj), name_of(obj), error)
+            return
         self._entries[source] = entries
         for entry in entries:
             rules = self._hosts.setdefault(entry.host, [])
@@ -78,24 +91,29 @@ class RouteTable:
             rules.sort(key=lambda each: each.place)
             if entry.host.startswith("*."):
                 self._domains.add(entry.host)
-            if (behind := sent_on_as(entry.rule)) is not None:
-                self._led_from.setdefault(behind, set()).add(entry.host)
+            if entry.behind is not None:
+                self._led_from.setdefault(entry.behind, set()).add(entry.host)
             self._note(entry.host)
 
     def put_ingress(self, key: Key, obj: Object | None) -> None:
-        self.put(Source(INGRESSES.kind, key), obj, _unless_broken(obj, ingress_rules))
+        self.put(Source(INGRESSES.kind, key), obj, ingress_rules(obj or {}))
 
-    def put_http_route(self, key: Key, obj: Object | None, hosts: Collection[str]) -> None:
-        """`hosts` are those that the route is served for."""
-        self.put(Source(HTTP_ROUTES.kind, key), obj, _pairs(obj, hosts))
+    def put_http_route(
+        self, key: Key, obj: Object | None, hosts: Collection[str], refused: Refuse = lambda reference: ""
+    ) -> None:
+        """`hosts` are those that the route is served for; `refused` says which backends it may not name."""
+        self.put(Source(HTTP_ROUTES.kind, key), obj, http_route_rules(obj or {}, hosts, refused))
 
     def put_graph(self, key: Key, obj: Object | None, routes: Iterable[tuple[Object, Collection[str]]]) -> None:
         """`routes` are those by which the gateway leads to a graph, each with its hosts."""
-        pairs = [pair for route, hosts in routes for pair in _pairs(route, hosts)]
+        pairs = (pair for route, hosts in routes for pair in http_route_rules(route, hosts))
         self.put(Source(INFERENCE_GRAPHS.kind, key), obj, pairs)
 
     def put_virtual_service(self, key: Key, obj: Object | None) -> None:
-        self.put(Source(VIRTUAL_SERVICES.kind, key), obj, _unless_broken(obj, virtual_service_rules))
+        self.put(Source(VIRTUAL_SERVICES.kind, key), obj, virtual_service_rules(obj or {}))
+
+    def put_interceptor_route(self, key: Key, obj: Object | None) -> None:
+        self.put(Source(INTERCEPTOR_ROUTES.kind, key), obj, interceptor_route_rules(obj or {}))
 
     @property
     def hosts(self) -> Collection[str]:
@@ -106,6 +124,10 @@ class RouteTable:
         """Whether a route is for this host or its domain, not just for any."""
         return host in self._hosts or any(_is_below(host, domain) for domain in self._domains)
 
+    def rules_for(self, host: str, path: str) -> list[Rule]:
+        """Returns the rules for this host and path, whatever else they ask of a request."""
+        return [rule for each in (host, ANY) for rule in self.rules(each) if Path.of(rule.match).takes(path)]
+
     def rules(self, host: str) -> list[Rule]:
         """Returns the rules for a host or domain, those of wider domains last. The first that matches counts."""
         wider = sorted((domain for domain in self._domains if _is_below(host, domain)), key=len, reverse=True)
@@ -113,49 +135,27 @@ class RouteTable:
 
     def _of(self, host: str) -> Iterable[Rule]:
         for entry in self._hosts.get(host, ()):
-            behind = sent_on_as(entry.rule)
-            if behind is None:
+            if entry.behind is None:
                 yield entry.rule
             else:
-                found = tuple(each.rule for each in self._hosts.get(behind, ()))
-                yield from led_on(entry.rule, behind, found or service_rules(behind))
+                found = tuple(each.rule for each in self._hosts.get(entry.behind, ()))
+                yield from led_on(entry.rule, entry.behind, found or _service_rules(entry.behind))
 
     def _note(self, host: str) -> None:
         self.changed |= {host, *self._led_from.get(host, ())}
 
 
 @lru_cache(maxsize=4096)
-def service_rules(host: str) -> tuple[Rule, ...]:
+def _service_rules(host: str) -> tuple[Rule, ...]:
     """Returns the rule by which a Service is reached under its name in the cluster."""
     service = cluster_name(host)
-    if service is None:
-        return ()
-    name, namespace = service
-    return (Rule(Match(), (Backend(namespace, name, 80),), origin=f"Service {namespace}/{name}"),)
-
-
-def _pairs(route: Object | None, hosts: Collection[str]) -> list[tuple[str, Rule]]:
-    return [(host, rule) for rule in _unless_broken(route, http_route_rules) for host in hosts]
-
-
-_T = TypeVar("_T")
-
-
-def _unless_broken(obj: Object | None, compiled: Callable[[Object], Iterable[_T]]) -> list[_T]:
-    """Returns the rules of an object; none of one whose regular expression is none, which must not end all others."""
-    if obj is None:
-        return []
-    try:
-        return list(compiled(obj))
-    except BadPattern as error:
-        log.warning("the routes of %s/%s are left out: %s", namespace_of(obj), name_of(obj), error)
-        return []
+    return (service_rule(service[1], service[0], 80),) if service is not None else ()
 
 
 def _place(source: Source, obj: Object, rule: Rule, number: int) -> tuple[object, ...]:
     age = (dig(obj, "metadata", "creationTimestamp") or "", namespace_of(obj), name_of(obj))
-    is_ordered = source.kind == VIRTUAL_SERVICES.kind
-    return (0, age, number) if is_ordered else (1, rule.match.rank, age, number)
+    is_ordered = source.kind in (VIRTUAL_SERVICES.kind, INTERCEPTOR_ROUTES.kind)
+    return (0, age, number) if is_ordered else (1, rule.rank, age, number)
 
 
 def _is_below(host: str, domain: str) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from isvc.kube.objects import Object, dig
 from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Gateways
-from isvc.local.gateway.gateway_api.status import gateway_status, route_status
+from isvc.local.gateway.gateway_api.status import gateway_status, listeners_of, route_status
 from isvc.local.install.gateway import at_port, gateway, gateway_class
 
 PORT = 8080
@@ -94,6 +96,31 @@ def test_backends_that_cannot_take_requests_are_reported():
     assert parent["conditions"][1]["reason"] == "InvalidKind"
 
 
+@pytest.mark.parametrize(
+    ("grant", "expected"),
+    [
+        ({}, "ResolvedRefs"),
+        ({"to": [{"group": "", "kind": "Service", "name": "model"}]}, "ResolvedRefs"),
+        ({"to": [{"group": "", "kind": "Service", "name": "other"}]}, "RefNotPermitted"),
+        ({"to": [{"group": "", "kind": "Secret"}]}, "RefNotPermitted"),
+        ({"from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "c"}]}, "RefNotPermitted"),
+        ({"from": [{"group": "gateway.networking.k8s.io", "kind": "GRPCRoute", "namespace": "a"}]}, "RefNotPermitted"),
+        (None, "RefNotPermitted"),
+    ],
+)
+def test_backends_of_another_namespace_need_a_grant_of_theirs(grant, expected):
+    usual = {
+        "from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "a"}],
+        "to": [{"group": "", "kind": "Service"}],
+    }
+    grants = [] if grant is None else [{"metadata": {"name": "g", "namespace": "b"}, "spec": {**usual, **grant}}]
+    obj = route("a")
+    obj["spec"]["rules"][0]["backendRefs"][0]["namespace"] = "b"
+    ours = replace(gateways({"allowedRoutes": {"namespaces": {"from": "All"}}}), grants=tuple(grants))
+    [parent] = route_status(obj, ours, lambda *_: True, NOW)["parents"]
+    assert parent["conditions"][1]["reason"] == expected
+
+
 def test_a_status_that_stays_keeps_its_time():
     first = route_status(route(), gateways(), lambda *_: True, NOW)
     assert route_status({**route(), "status": first}, gateways(), lambda *_: True, LATER) == first
@@ -105,7 +132,9 @@ def test_a_status_that_stays_keeps_its_time():
 def test_a_gateway_says_where_it_listens_and_what_is_attached():
     ours = gateways()
     [installed] = ours.by_key.values()
-    status = gateway_status(installed, ours, [route(), route("team"), route(sectionName="other")], NOW)
+    routes = [route(), route("team"), route(sectionName="other")]
+    attached = [listener for each in routes for listener in listeners_of(installed, ours, each)]
+    status = gateway_status(installed, ours, attached, NOW)
     assert [(c["type"], c["status"]) for c in status["conditions"]] == [("Accepted", "True"), ("Programmed", "True")]
     assert status["addresses"] == [{"type": "Hostname", "value": "localhost"}]
     assert dig(status, "listeners", 0, "attachedRoutes") == 2
@@ -114,7 +143,7 @@ def test_a_gateway_says_where_it_listens_and_what_is_attached():
 def test_a_gateway_on_another_port_is_not_programmed():
     ours = gateways({"port": 80})
     [other] = ours.by_key.values()
-    status = gateway_status(other, ours, [route()], NOW)
+    status = gateway_status(other, ours, [], NOW)
     assert [c["status"] for c in status["conditions"]] == ["False", "False"]
     assert status["conditions"][0]["message"] == "the gateway of this machine listens on port 8080 alone"
     assert [c["reason"] for c in status["listeners"][0]["conditions"]] == ["PortUnavailable", "Invalid", "ResolvedRefs"]

@@ -57,7 +57,7 @@ async def test_a_component_is_reached_by_every_name_of_its_service(gateway, site
 async def test_a_name_that_no_component_has_is_told(gateway):
     await routed(gateway, "other.default.svc.cluster.local")
     answer = await gateway.session.get("/", headers={"Host": "iris-default.localhost"})
-    assert answer.status == 503
+    assert answer.status == 500
     assert (await answer.json())["error"] == "Service default/iris-predictor does not exist"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from isvc.kube.durations import limit
 from isvc.kube.objects import Key
-from isvc.local.durations import limit
 from isvc.local.gateway.names import cluster_name
 from isvc.local.gateway.routes.table import ANY, RouteTable
 
@@ -74,7 +74,7 @@ def test_of_equal_rules_the_older_object_and_the_first_count():
 def test_a_name_that_is_asked_for_twice_counts_once():
     twice = rule("s", headers=[ONE, {"name": "ONE", "value": "2"}])
     [found] = table(http_route(twice)).rules("h.test")
-    assert [condition.value for condition in found.match.headers] == ["1"]
+    assert [condition["value"] for condition in found.match["headers"]] == ["1"]
 
 
 def test_exact_hosts_come_before_wildcards_and_rules_for_any_host_stand_apart():

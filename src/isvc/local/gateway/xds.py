@@ -1,4 +1,4 @@
-"""What Envoy asks for its configuration: xDS, in one stream, which has only what changed and says when it is in use.
+"""The xDS server: one delta stream of all resources, of which Envoy gets those that changed and says if it uses them.
 
 Resources are kept here. An Envoy that comes back after it died is sent all of them, and goes on as before.
 """
@@ -24,8 +24,12 @@ _RENEWAL: Final = 60.0  # seconds between two looks at certificates
 _SUBSCRIBED_AS_A_WHOLE: Final = type_of(Cluster)  # the type whose resources Envoy wants without naming them
 
 
+Name = tuple[str, str]
+"""The type of a resource, and its name."""
+
+
 class Rejected(Exception):
-    """Envoy does not take a resource; says why."""
+    """Envoy does not take a resource (NACK); says why."""
 
 
 class _Stream:
@@ -35,52 +39,53 @@ class _Stream:
         self._context = context
         self._writing = asyncio.Lock()  # gRPC sends one message at a time
         self._nonce = 0
-        self._sent: dict[str, dict[str, int]] = {}  # versions by name, until they are acknowledged
+        self._sent: dict[str, dict[Name, str]] = {}  # versions, by the nonce of a response
         self.subscribed: dict[str, set[str]] = {}
-        self.acknowledged: dict[tuple[str, str], int] = {}
+        self.acknowledged: dict[Name, str] = {}
 
     def subscribes_to(self, kind: str, name: str) -> bool:
         return kind == _SUBSCRIBED_AS_A_WHOLE or name in self.subscribed.get(kind, ())
 
-    async def send(self, kind: str, resources: Collection[Resource], gone: Collection[tuple[str, int]]) -> None:
+    async def send(self, kind: str, resources: Collection[Resource]) -> None:
+        """Sends resources, of which those without content are gone."""
         self._nonce += 1
-        nonce = str(self._nonce)
-        self._sent[nonce] = {each.name: int(each.version) for each in resources} | dict(gone)
-        names = [name for name, _ in gone]
+        self._sent[str(self._nonce)] = {(kind, each.name): each.version for each in resources}
+        response = DeltaDiscoveryResponse(
+            type_url=kind,
+            nonce=str(self._nonce),
+            resources=[each for each in resources if each.HasField("resource")],
+            removed_resources=[each.name for each in resources if not each.HasField("resource")],
+        )
         async with self._writing:
-            await self._context.write(
-                DeltaDiscoveryResponse(type_url=kind, nonce=nonce, resources=resources, removed_resources=names)
-            )
+            await self._context.write(response)
 
-    def versions_sent(self, kind: str, nonce: str) -> dict[str, int]:
-        """Returns the versions that an answer of Envoy's is about."""
+    def versions_sent(self, nonce: str) -> dict[Name, str]:
+        """Returns the versions that an ACK or NACK is about."""
         return self._sent.pop(nonce, {})
 
 
-class Discovery:
+class XdsServer:
     def __init__(self, certificates: Certificates | None = None) -> None:
         """`certificates` are made for names that Envoy asks for."""
         self._certificates = certificates
-        self._resources: dict[str, dict[str, Resource | None]] = {}  # None for one that is gone
-        self._versions: dict[tuple[str, str], int] = {}
-        self._rejected: dict[tuple[str, str], tuple[int, str]] = {}  # version and reason
+        self._resources: dict[Name, Resource] = {}  # without content where they are gone
+        self._rejected: dict[Name, tuple[str, str]] = {}  # version and reason
         self._stream: _Stream | None = None
         self._news = asyncio.Event()
 
-    @property
-    def is_connected(self) -> bool:
-        return self._stream is not None
-
     def names(self, kind: type[Any]) -> list[str]:
         """Returns the resources that there are."""
-        return [name for name, resource in self._resources.get(type_of(kind), {}).items() if resource is not None]
+        known = self._resources.items()
+        return [name for (found, name), each in known if found == type_of(kind) and each.HasField("resource")]
 
     def put(self, kind: type[Any], name: str, message: Any | None) -> None:
         """Replaces a resource, or removes it; `publish` sends it."""
-        version = self._versions.get((type_of(kind), name), 0) + 1
-        self._versions[type_of(kind), name] = version
-        resource = None if message is None else Resource(name=name, version=str(version), resource=pack(message))
-        self._resources.setdefault(type_of(kind), {})[name] = resource
+        version = int(self._resource(type_of(kind), name).version or 0) + 1
+        content = None if message is None else pack(message)
+        self._resources[type_of(kind), name] = Resource(name=name, version=str(version), resource=content)
+
+    def _resource(self, kind: str, name: str) -> Resource:
+        return self._resources.get((kind, name)) or Resource(name=name)
 
     async def publish(self, kind: type[Any], names: Collection[str]) -> None:
         """Returns when Envoy uses these resources as they are now, whichever Envoy that is by then. Raises Rejected."""
@@ -101,18 +106,18 @@ class Discovery:
     def is_acknowledged(self, kind: type[Any], name: str) -> bool:
         """Whether Envoy uses a resource as it is now."""
         resource = type_of(kind), name
-        return self._stream is not None and self._stream.acknowledged.get(resource) == self._versions.get(resource)
+        return (
+            self._stream is not None
+            and self._stream.acknowledged.get(resource, "") == self._resource(*resource).version
+        )
 
     def _reason(self, kind: str, name: str) -> str:
-        version, reason = self._rejected.get((kind, name), (0, ""))
-        return reason if version == self._versions.get((kind, name)) else ""
+        version, reason = self._rejected.get((kind, name), ("", ""))
+        return reason if version == self._resource(kind, name).version else ""
 
     async def _send(self, stream: _Stream, kind: str, names: Collection[str]) -> None:
-        known = self._resources.get(kind, {})
-        resources = [found for name in names if (found := known.get(name)) is not None]
-        gone = [(name, self._versions.get((kind, name), 0)) for name in names if known.get(name) is None]
-        if resources or gone:
-            await stream.send(kind, resources, gone)
+        if names:
+            await stream.send(kind, [self._resource(kind, name) for name in names])
 
     async def serve(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
         """Answers one Envoy for as long as it lives."""
@@ -129,12 +134,12 @@ class Discovery:
     async def _receive(self, stream: _Stream, request: DeltaDiscoveryRequest) -> None:
         kind = request.type_url
         if request.response_nonce:
-            about = stream.versions_sent(kind, request.response_nonce)
+            about = stream.versions_sent(request.response_nonce)
             if reason := request.error_detail.message:
                 log.warning("Envoy refuses its configuration: %s", reason)
-                self._rejected |= {(kind, name): (version, reason) for name, version in about.items()}
+                self._rejected |= {name: (version, reason) for name, version in about.items()}
             else:
-                stream.acknowledged |= {(kind, name): version for name, version in about.items()}
+                stream.acknowledged |= about
             self._changed()
         is_first = kind not in stream.subscribed
         subscribed = stream.subscribed.setdefault(kind, set())
@@ -147,8 +152,8 @@ class Discovery:
         if kind != _SUBSCRIBED_AS_A_WHOLE:
             await self._send(stream, kind, request.resource_names_subscribe)
         elif is_first:  # also where there are none: Envoy waits for that answer
-            known = self._resources.get(kind, {}).values()
-            await stream.send(kind, [resource for resource in known if resource is not None], [])
+            known = [each for (found, _), each in self._resources.items() if found == kind]
+            await stream.send(kind, [each for each in known if each.HasField("resource")])
 
     def _issue(self, names: Iterable[str]) -> None:
         if self._certificates is not None:
