@@ -29,6 +29,7 @@ from isvc.pods.llmserver.protocol import (
     TokenizeRequest,
     decode,
 )
+from isvc.pods.llmserver.responses_api import ResponseRequest
 from isvc.pods.llmserver.scheduler import Scheduler
 
 log = logging.getLogger("isvc.pods.llmserver")
@@ -72,6 +73,7 @@ class App:
                     web.get(f"{prefix}/v1/models/{{name:.+}}", self._model),
                     web.post(f"{prefix}/v1/chat/completions", self._chat),
                     web.post(f"{prefix}/v1/completions", self._completions),
+                    web.post(f"{prefix}/v1/responses", self._responses),
                     web.post(f"{prefix}/v1/embeddings", self._embeddings),
                 ]
             )
@@ -98,6 +100,12 @@ class App:
     async def _completions(self, request: web.Request) -> web.StreamResponse:
         self._refuse_text("Completions")
         return await self._generate(text.completion(await _read(request, CompletionRequest), self._catalogue), request)
+
+    async def _responses(self, request: web.Request) -> web.StreamResponse:
+        self._refuse_text("Responses")
+        job = text.chat((await _read(request, ResponseRequest)).chat(), self._catalogue)
+        await tokens.check_room(job.runs[0].body, self._engine)
+        return await text.respond(job, self._generator, request)
 
     async def _generate(self, job: text.Job, request: web.Request) -> web.StreamResponse:
         for run in job.runs[:: job.answers]:  # the answers to one prompt differ in their seeds alone

@@ -7,6 +7,7 @@ import logging
 import secrets
 import sys
 from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -18,15 +19,17 @@ log = logging.getLogger("isvc.pods.llmserver")
 
 Json = dict[str, Any]
 
-_CHECK_SECONDS = 10.0
-_STUCK_SECONDS = 300.0  # a batch of prompt tokens may take a minute with a large model on a small machine
+_CHECK_SECONDS = 10.0  # without an answer and without any use of the CPU, it hangs
+_STUCK_SECONDS = 300.0  # at work: a batch of prompt tokens may take a minute with a large model on a small machine
 _SMALL = 1 << 18  # bytes
 _BYTES_OF_A_TOKEN = 256
 
 
 class Engine:
-    def __init__(self, settings: Mapping[str, Any], stuck_after: float = _STUCK_SECONDS) -> None:
-        self._stuck_after = stuck_after
+    def __init__(
+        self, settings: Mapping[str, Any], stuck_after: float = _STUCK_SECONDS, check_after: float = _CHECK_SECONDS
+    ) -> None:
+        self._stuck_after, self._check_after = stuck_after, min(check_after, stuck_after)
         self._settings = {**settings, "key": secrets.token_urlsafe(32)}
         self._process: asyncio.subprocess.Process | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -83,15 +86,29 @@ class Engine:
     async def _kill_when_stuck(self, process: asyncio.subprocess.Process) -> None:
         """Kills llama.cpp if it never answers a question that it answers between two steps of its work."""
         while True:
-            await asyncio.sleep(min(_CHECK_SECONDS, self._stuck_after))
+            await asyncio.sleep(self._check_after)
+            question = asyncio.create_task(self.get("/slots"))
             try:
-                async with asyncio.timeout(self._stuck_after):
-                    await self.get("/slots")
-            except TimeoutError:
-                log.error("llama.cpp has not moved for %d s; ending it", self._stuck_after)
-                process.kill()
+                if not await self._is_answered(question, process.pid):
+                    log.error("llama.cpp answers nothing, and does not work on anything; ending it")
+                    process.kill()
             except ApiError:
                 continue  # it died, which is noticed elsewhere
+            finally:
+                question.cancel()
+
+    async def _is_answered(self, question: asyncio.Task[Any], pid: int) -> bool:
+        """Waits for as long as the process computes, and no longer than its longest step might take."""
+        waited = 0.0
+        while waited < self._stuck_after:
+            before = _cpu_ticks(pid)
+            if (await asyncio.wait({question}, timeout=self._check_after))[0]:
+                question.result()
+                return True
+            if before is not None and _cpu_ticks(pid) == before:
+                return False
+            waited += self._check_after
+        return False
 
     async def stop(self) -> None:
         self._stopping = True
@@ -145,6 +162,15 @@ class Engine:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+
+def _cpu_ticks(pid: int) -> int | None:
+    """Returns how much CPU time a process has used; None where nobody knows."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[11]) + int(fields[12])
 
 
 def _failure() -> EngineFailed:

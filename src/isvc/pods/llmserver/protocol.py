@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from isvc.pods.llmserver.errors import BadRequest
+from isvc.pods.llmserver.tool_calls import required_call
 
 Json = dict[str, Any]
 Positive = Annotated[int, Meta(ge=1, le=2**31 - 1)]
@@ -125,6 +126,7 @@ class ChatRequest(Sampling, kw_only=True):
         for message in self.messages:
             _check_message(message)
         _check_size(self.tools, "tools")
+        required = required_call(self.tools, self.tool_choice)
         body: Json = {"messages": self.messages, **self.sampling()}
         if self.max_completion_tokens is not None:
             body["max_tokens"] = self.max_completion_tokens
@@ -133,7 +135,10 @@ class ChatRequest(Sampling, kw_only=True):
         for name in ("tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", *_CONTINUATION):
             if (value := getattr(self, name)) is not None:
                 body[name] = value
-        if (schema := self.schema()) is not None:
+        schema = self.schema()
+        if required is not None:
+            schema, body["tool_choice"] = required.schema, "none"
+        if schema is not None:
             body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
         return body
 

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 from tests.llm import LLMServer, smollm
-from tests.unit.pods.llmserver.gguf_files import adapter
+
+from isvc.local.example_adapter import write_adapter
 
 QUESTION: Any = [{"role": "user", "content": "What is the capital of France? Answer in one word."}]
 
 
 @pytest.fixture
 def server(tmp_path) -> Iterator[LLMServer]:
-    lora = adapter(tmp_path / "noise.gguf")
+    lora = tmp_path / "noise.gguf"
+    write_adapter(lora)
     flags = ("--enable-lora", "--max-lora-rank=8", f"--lora-modules=noise={lora}", "--max-model-len=1024")
     server = LLMServer(tmp_path / "log", str(smollm()), "--served-model-name=smol", *flags)
     yield server.wait_ready()

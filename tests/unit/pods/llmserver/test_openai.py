@@ -5,41 +5,15 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from tests.llm import LLMServer, smollm
+from tests.unit.pods.llmserver.questions import KEY, QUESTION, TOOLS
 from tests.waiting import wait_until
 
-if TYPE_CHECKING:
-    import openai
-
-KEY = "a-key"
-QUESTION = [{"role": "user", "content": "What is the capital of France? Answer in one word."}]
 LONG = 1800
 ENDLESS = {"ignore_eos": True}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[LLMServer]:
-    folder = tmp_path_factory.mktemp("llm")
-    server = LLMServer(
-        folder / "log",
-        *("serve", str(smollm()), "--served-model-name", "smol", "publishers/default/models/smol"),
-        *("--max-model-len=2048", "--max-num-seqs=2", f"--api-key={KEY}", "--dtype", "bfloat16"),
-    )
-    yield server.wait_ready()
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def client(server) -> Iterator[openai.OpenAI]:
-    import openai
-
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0) as client:
-        yield client
 
 
 def test_a_chat(client):
@@ -147,6 +121,59 @@ def test_an_answer_that_fits_a_schema(client):
     assert json.loads(answer.choices[0].message.content)["city"] in ("Paris", "Rome")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_tool_is_called_where_one_is_required(client, stream):
+    asked = {"model": "smol", "messages": QUESTION, "max_tokens": 100, "temperature": 0, "tools": TOOLS}
+    for choice, names in (
+        ("required", {"look_up_weather", "send_mail"}),
+        ({"type": "function", "function": {"name": "send_mail"}}, {"send_mail"}),
+    ):
+        if stream:
+            events = list(client.chat.completions.create(**asked, tool_choice=choice, stream=True))
+            deltas = [event.choices[0].delta for event in events if event.choices]
+            (function,) = [call.function for delta in deltas for call in delta.tool_calls or ()]
+        else:
+            answer = client.chat.completions.create(**asked, tool_choice=choice).choices[0]
+            assert answer.finish_reason == "tool_calls"
+            function = answer.message.tool_calls[0].function
+        assert function.name in names
+        (value,) = json.loads(function.arguments).values()
+        assert value in ("Paris", "Rome", "alice", "bob")
+
+
+def test_the_responses_api(client):
+    answer = client.responses.create(model="smol", input=QUESTION[0]["content"], temperature=0, max_output_tokens=20)
+    assert "Paris" in answer.output_text
+    assert (answer.status, answer.usage.total_tokens) == (
+        "completed",
+        answer.usage.input_tokens + answer.usage.output_tokens,
+    )
+    talk = [{"role": "user", "content": [{"type": "input_text", "text": QUESTION[0]["content"]}]}]
+    cut = client.responses.create(model="smol", instructions="Be brief.", input=talk, max_output_tokens=1)
+    assert (cut.status, cut.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+
+
+def test_responses_come_as_events(client):
+    asked = {"model": "smol", "input": QUESTION[0]["content"], "temperature": 0, "max_output_tokens": 20}
+    with client.responses.stream(**asked) as events:
+        seen = list(events)
+        final = events.get_final_response()
+    pieces = [event.delta for event in seen if event.type == "response.output_text.delta"]
+    assert len(pieces) > 1
+    assert "".join(pieces) == final.output_text == client.responses.create(**asked).output_text
+    assert [event.sequence_number for event in seen if event.type == "response.created"] == [0]
+
+
+def test_responses_call_tools_and_fit_schemas(client):
+    flat = [{"type": "function", **each["function"]} for each in TOOLS]
+    asked = {"model": "smol", "input": "Weather in Rome?", "max_output_tokens": 100}
+    (call,) = client.responses.create(**asked, tools=flat, tool_choice="required").output
+    assert (call.type, call.name in ("look_up_weather", "send_mail")) == ("function_call", True)
+    schema = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
+    wanted = {"format": {"type": "json_schema", "name": "city", "schema": schema}}
+    assert json.loads(client.responses.create(**asked, text=wanted).output_text)["city"] in ("Paris", "Rome")
+
+
 def test_embeddings_are_near_for_what_is_alike(client):
     texts = ["A cat sits on the mat.", "A kitten is sitting on a rug.", "Interest rates rose by two percent."]
     found = client.embeddings.create(model="smol", input=texts)
@@ -195,20 +222,6 @@ def test_a_client_that_goes_away_frees_its_place(client, server):
     assert client.completions.create(model="smol", prompt="a", max_tokens=1).usage.completion_tokens == 1
 
 
-def test_an_answer_that_the_context_has_no_room_for_is_refused(client):
-    import openai
-
-    for name, stream in (("max_tokens", False), ("max_completion_tokens", True)):
-        with pytest.raises(
-            openai.BadRequestError, match=r"too large: 2047\. .* is 2048 tokens and .* \(2047 > 2048 - "
-        ):
-            client.chat.completions.create(model="smol", messages=QUESTION, stream=stream, **{name: 2047})
-    with pytest.raises(openai.BadRequestError, match=r"\(2046 > 2048 - 3\)"):
-        client.completions.create(model="smol", prompt=[1, 2, 3], max_tokens=2046)
-    with client.completions.create(model="smol", prompt=[1, 2, 3], max_tokens=2045, stream=True) as stream:
-        assert next(iter(stream)).choices
-
-
 def test_models_are_listed_by_all_their_names(client):
     assert [card.id for card in client.models.list()] == ["smol", "publishers/default/models/smol"]
     assert client.models.retrieve("publishers/default/models/smol").to_dict()["max_model_len"] == 2048
@@ -248,84 +261,6 @@ def test_health_version_and_kserves_paths(server):
         assert server.get(path) is not None
     body = json.dumps({"messages": QUESTION, "max_tokens": 2}).encode()
     assert server.post("/openai/v1/chat/completions", body, KEY)[0] == 200
-
-
-def test_errors_have_openais_shape(client, server):
-    import openai
-
-    hello = {"model": "smol", "messages": QUESTION}
-    with pytest.raises(openai.NotFoundError, match="`other` does not exist"):
-        client.chat.completions.create(**hello | {"model": "other"})
-    with pytest.raises(openai.BadRequestError, match="maximum context length is 2048 tokens"):
-        client.chat.completions.create(
-            model="smol", messages=[{"role": "user", "content": "word " * 3000}], stream=True
-        )
-    with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(**hello, max_tokens="many")
-    assert refused.value.body == {
-        "message": "Expected `int | null`, got `str` - at `max_tokens`",
-        "type": "BadRequestError",
-        "param": "max_tokens",
-        "code": 400,
-    }
-    with pytest.raises(openai.AuthenticationError):
-        client.with_options(api_key="wrong").models.list()
-    assert server.post("/v1/nothing", b"{}", KEY)[0] == 404
-    assert server.post("/v1/models", b"{}", KEY)[0] == 405
-    with pytest.raises(openai.APIStatusError) as too_large:
-        client.completions.create(model="smol", prompt="x" * (33 << 20))
-    assert too_large.value.status_code == 413
-
-
-HOSTILE = {
-    "/v1/chat/completions": [
-        b"",
-        b"{",
-        b"\xff\xfe",
-        b"[" * 100_000,
-        b'{"messages": ' * 5000,
-        b'{"messages": [{"role": "user", "content": "a\\u0000b"}], "max_tokens": 2}',
-        b'{"messages": [{"role": "user", "content": "\\ud800"}], "max_tokens": 2}',
-        b'{"messages": [{"role": "<|im_start|>", "content": null}], "max_tokens": 2}',
-        b'{"messages": [{"role": "user", "content": [{"type": "text"}]}], "max_tokens": 2}',
-        b'{"messages": [{"role": "tool", "tool_call_id": 5, "content": "x"}], "max_tokens": 2}',
-        b'{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function"}], "max_tokens": 2}',
-        b'{"messages": [{"role": "user", "content": "a"}], "tools": [{}], "tool_choice": "x", "max_tokens": 2}',
-        b'{"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"messages": 1}, "max_tokens": 2}',
-        b'{"messages": [{"role": "user", "content": "a"}], "max_tokens": 1e400}',
-        b'{"messages": [{"role": "user", "content": "a"}], "guided_json": {"$ref": "#/x"}, "max_tokens": 2}',
-        b'{"messages": [{"role": "user", "content": "a"}], "guided_json": {"pattern": "^(((a*)*)*$"}, "max_tokens": 2}',
-        b'{"messages": [{"role": "user", "content": "a"}], "guided_json": 5, "max_tokens": 2}',
-        b'{"messages": [{"role": "user", "content": "a"}], "guided_json": '
-        + b'{"items":' * 500
-        + b"{}"
-        + b"}" * 500
-        + b', "max_tokens": 2}',
-    ],
-    "/v1/completions": [
-        b'{"prompt": ""}',
-        b'{"prompt": [2147483647], "max_tokens": 1}',
-        b'{"prompt": [99999999999999999999]}',
-        b'{"prompt": "' + b"a" * 4_000_000 + b'"}',
-        b'{"prompt": "a", "max_tokens": 2, "logit_bias": {"x": 1, "-5": 2, "99999999999": 3}}',
-        b'{"prompt": "a", "max_tokens": 2, "stop": ["", "\\u0000"]}',
-        b'{"prompt": "a", "max_tokens": 2, "top_p": 1e-45, "min_p": 1, "temperature": 1e-45}',
-        b'{"prompt": "a", "max_tokens": 2, "grammar": "root ::= root", "n_probs": 1000000, "id_slot": 77}',
-    ],
-    "/v1/embeddings": [b'{"input": ""}', b'{"input": [[99999999]]}', b'{"input": "' + b"word " * 300 + b'"}'],
-    "/tokenize": [b'{"prompt": null}', b'{"messages": [{}]}', b'{"messages": [{"role": 5}]}'],
-    "/detokenize": [b'{"tokens": [-1]}', b'{"tokens": "x"}', b'{"tokens": []}'],
-}
-
-
-@pytest.mark.parametrize("path", HOSTILE)
-def test_no_request_is_the_last_one(client, server, path):
-    for body in HOSTILE[path]:
-        status, text = server.post(path, body, KEY)
-        assert status in (200, 400), (body[:80], text)
-        assert status == 200 or json.loads(text)["error"]["code"] == status
-    assert client.completions.create(model="smol", prompt="a", max_tokens=1).usage.completion_tokens == 1
-    assert "ended with status" not in server.log.read_text()
 
 
 def test_flags_of_vllm_that_mean_nothing_here_are_named_once(server):

@@ -88,22 +88,3 @@ def test_the_version_is_one_that_start_scripts_can_compare(tmp_path):
     status, output = run("--version", message=tmp_path / "none")
     assert status == 0
     assert all(part.isdigit() for part in output.strip().split("."))
-
-
-def children(pid: int) -> list[int]:
-    found = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in found.read_text().split()] if found.exists() else []
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_llama_ends_with_the_server_however_it_ends(tmp_path):
-    killed = LLMServer(tmp_path / "killed", str(smollm())).wait_ready()
-    (engine,) = children(killed.process.pid)
-    killed.process.kill()
-    killed.process.wait()
-    wait_until(lambda: not Path(f"/proc/{engine}").exists(), "llama.cpp has ended")
-    early = LLMServer(tmp_path / "early", str(smollm()))
-    (engine,) = wait_until(lambda: children(early.process.pid), "llama.cpp is being started")
-    early.process.send_signal(signal.SIGTERM)
-    assert early.process.wait(60) == 0
-    assert not Path(f"/proc/{engine}").exists()
