@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.commands import run_isvc
 from tests.up.objects import Objects
 from tests.waiting import wait_until
 
@@ -61,7 +62,7 @@ class Machine:
 
     def launch(self, *flags: str, prefix: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
         with self.output.open("wb") as output:
-            command = [*prefix, *ISVC, "up", *ANY_PORTS, *flags]
+            command = [*prefix, *ISVC, "up", *ANY_PORTS, "--no-warm-up", *flags]
             return subprocess.Popen(command, env=self.env, stdout=output, stderr=output)
 
     def start(self, *flags: str, prefix: tuple[str, ...] = ()) -> None:
@@ -85,7 +86,7 @@ class Machine:
                 self.process.wait()
 
     def isvc(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*ISVC, *words], env=self.env, capture_output=True, text=True, timeout=DEADLINE)
+        return run_isvc(*words, env=self.env)
 
     def run(self, *command: str, check: bool = True) -> str:
         done = subprocess.run(

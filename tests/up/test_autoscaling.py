@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from tests.up.load import load
+from tests.up.load import ask_at_once
 from tests.up.machine import EXAMPLES, until
 
 
 def test_kubectl_top_shows_what_pods_and_nodes_use(here):
-    here.kubectl("apply", "-f", "examples/iris.yaml")
+    here.apply(here.example("iris.yaml"))
     here.wait_ready("iris")
     labels = "serving.kserve.io/inferenceservice=iris"
     until(lambda: "kserve-container" in here.kubectl("top", "pods", "--containers", check=False), "figures of the pod")
@@ -30,24 +30,6 @@ def test_kubectl_top_shows_what_pods_and_nodes_use(here):
     assert "not found" in here.kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes/other", check=False)
     assert "No resources found" in here.kubectl("top", "pods", "-l", "app=other", check=False)
     here.kubectl("delete", "-f", "examples/iris.yaml")
-
-
-def test_replicas_follow_the_load(here):
-    here.kubectl("apply", "-f", "examples/hpa.yaml")
-    here.wait_ready("busy-iris")
-    url = here.get("isvc", "busy-iris")["status"]["url"] + "/v1/models/busy-iris:predict"
-    scaler = "hpa/busy-iris-predictor"
-    with load(url):
-        until(lambda: here.get(scaler)["status"].get("desiredReplicas") == 3, "three replicas")
-    status = here.get(scaler)["status"]
-    conditions = {each["type"]: each for each in status["conditions"]}
-    assert conditions["ScalingActive"]["reason"] == "ValidMetricFound"
-    assert conditions["AbleToScale"]["status"] == "True"
-    assert status["currentMetrics"][0]["resource"]["name"] == "cpu"
-    reasons = ("get", "events", "--field-selector=reason=SuccessfulRescale", "-o=jsonpath={..message}")
-    until(lambda: "above target" in here.kubectl(*reasons), "an event that says why")
-    until(lambda: here.get("deploy", "busy-iris-predictor")["status"].get("readyReplicas") == 3, "three ready pods")
-    here.kubectl("delete", "-f", "examples/hpa.yaml")
 
 
 def test_an_autoscaler_says_why_it_cannot_scale(here):
@@ -147,3 +129,35 @@ def test_keda_takes_the_last_replica_and_brings_it_back(here):
     until(lambda: conditions(here.get("so", "seldom"))["Ready"] == "False", "that Prometheus is gone")
     assert replicas() == 2
     here.kubectl("delete", "so/seldom", "isvc/seldom")
+
+
+def test_a_service_in_standard_mode_sleeps_and_a_request_wakes_it(here):
+    here.apply(here.example("scale-to-zero-standard.yaml"))
+    here.wait_ready("dozing-iris")
+    url = here.get("isvc", "dozing-iris")["status"]["url"] + "/v1/models/dozing-iris:predict"
+    labels = "serving.kserve.io/inferenceservice=dozing-iris"
+
+    def reason() -> str:
+        ready = next(
+            each for each in here.get("isvc", "dozing-iris")["status"]["conditions"] if each["type"] == "Ready"
+        )
+        return ready.get("reason", "")
+
+    def times_not_ready() -> int:
+        about = here.get("isvc", "dozing-iris")["metadata"]["uid"]
+        events = [each for each in here.get("events")["items"] if each["involvedObject"].get("uid") == about]
+        return sum(each.get("count", 1) for each in events if each["reason"] == "InferenceServiceNotReady")
+
+    until(lambda: here.get("pods", labels=labels)["items"] == [], "no pods")
+    until(lambda: reason() == "Asleep", "that it sleeps")
+    away = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": []}
+    here.apply({**away, "metadata": {"name": "away", "labels": {"kubernetes.io/service-name": "keda-operator"}}})
+    until(lambda: reason() == "KEDAUnavailable", "that nobody wakes it")
+    told = here.isvc("explain", "dozing-iris").stdout
+    assert "is not ready: no pod of keda-operator is ready" in told
+    assert "to mend it: repair the Deployment keda-operator" in told
+    here.kubectl("delete", "endpointslice", "away")
+    until(lambda: reason() == "Asleep", "that it sleeps again")
+    assert ask_at_once(url, 10) == [(200, b'{"predictions":[1]}')] * 10
+    assert times_not_ready() == 1  # when nobody would have woken it, and not while it woke
+    here.kubectl("delete", "-f", "examples/scale-to-zero-standard.yaml")

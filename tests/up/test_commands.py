@@ -14,6 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.commands import run_isvc
 from tests.up.machine import EXAMPLES, Machine, service, until
 
 ROWS = {"instances": [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5]]}
@@ -118,9 +119,9 @@ def test_secrets_in_an_address_are_shown_nowhere(here: Machine, tmp_path):
     manifest = tmp_path / "private.json"
     manifest.write_text(json.dumps(service("private", "https://me:hunter2@127.0.0.1:9/model.joblib?sig=hunter2")))
     planned = here.isvc("diff", "-f", str(manifest))
-    here.kubectl("apply", "-f", str(manifest))
-    until(lambda: "cannot be downloaded" in here.isvc("explain", "private").stdout, "the download to fail")
+    here.kubectl("create", "-f", str(manifest))
     until(lambda: "private is not ready: model https://" in here.output.read_text(), "the terminal to say it")
+    until(lambda: "cannot be downloaded" in here.isvc("explain", "private").stdout, "the download to fail")
     status = json.dumps(here.get("isvc", "private")["status"])
     texts = {
         "diff": planned.stdout,
@@ -278,8 +279,7 @@ def test_shells_complete_the_names_of_services_and_namespaces(here: Machine):
 def completed(here: Machine, *words: str) -> list[str]:
     environment = {**here.env, "_ISVC_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(("isvc", *words))}
     environment["COMP_CWORD"] = str(len(words))
-    program = [sys.executable, "-c", "from isvc.cli import main; main(prog_name='isvc')"]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60)
+    done = run_isvc(env=environment)
     assert done.stderr == ""
     return done.stdout.split()
 
@@ -327,3 +327,22 @@ def test_get_lists_every_kind_as_kubectl_would(here: Machine):
     assert json.loads(here.isvc("get", "iris", "-o", "json").stdout)["metadata"]["name"] == "iris"
     assert here.isvc("get", "isvc", "-A").stdout.startswith("NAMESPACE ")
     assert "REASON" in here.kubectl("get", "isvc", "-o", "wide")
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a" * 64, "модель", "iris\u202eevil", "-x", "iris..x"], ids=ascii)
+def test_names_that_are_none_get_a_sentence(here: Machine, name: str) -> None:
+    manifest = {**service("x", MODEL), "metadata": {"name": name}}
+    asked = subprocess.run(
+        ["kubectl", "create", "-f", "-"],
+        env=here.env,
+        input=json.dumps(manifest),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert asked.returncode == 1
+    assert "metadata.name: " in asked.stderr
+    for words in (("explain", "--", name), ("logs", "--", name), ("predict", "-d", json.dumps(ROWS), "--", name)):
+        done = here.isvc(*words)
+        assert done.returncode, words
+        assert "Traceback" not in done.stderr

@@ -97,6 +97,21 @@ def test_changes_arrive_as_they_happen(here, visitor):
         assert _read_until(events, b"None of")
 
 
+def test_a_cache_of_the_cluster_has_pages_that_are_kept_current(here, visitor):
+    name = f"cache-{here.namespace}"
+    spec = {"sourceModelUri": "hf://a/b", "modelSize": "1Mi", "nodeGroups": ["nowhere"]}
+    manifest = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "LocalModelCache", "metadata": {"name": name}}
+    here.apply({**manifest, "spec": spec})
+    path = f"/services/lmc/-/{name}"
+    with visitor.open(f"/live?q={name}") as overview:
+        assert _read_until(overview, f'href="{path}"'.encode())
+        assert _read_until(overview, b"nowhere does not exist")
+    with visitor.open(f"{path}/live") as page:
+        assert _read_until(page, b"nowhere does not exist")
+        here.kubectl("delete", "localmodelcache", name)
+        assert _read_until(page, b"event: gone")
+
+
 def test_pages_of_a_service_that_is_deleted_say_so(here, visitor):
     here.apply(service("passing", "pvc://models/iris"))
     here.wait_ready("passing")
@@ -117,6 +132,14 @@ def test_what_servers_measure_comes_through_the_api_server(here, visitor):
         return {chart["title"] for chart in visitor.json(f"{visitor.services}/iris/metrics")}
 
     until(lambda: {"Requests a second", "Latency", "Replicas"} <= titles(), "two scrapes with requests between")
+
+
+def test_the_form_begins_with_a_request_that_fits_the_model_and_goes_on_with_what_worked(here, visitor):
+    form = f"{visitor.services}/iris/try"
+    assert visitor.json(form)["request"] == {"instances": [[1.0, 1.0, 1.0, 1.0]]}
+    answered = visitor.post(form, request='{"instances": [[5.1, 3.5, 1.4, 0.2]]}')
+    assert not answered["answer"]["failed"], answered
+    assert visitor.json(form)["request"] == {"instances": [[5.1, 3.5, 1.4, 0.2]]}
 
 
 def _read_until(events: HTTPResponse, text: bytes) -> bool:
@@ -258,6 +281,28 @@ def test_others_get_in_with_the_password_alone(here, tmp_path):
         assert cookie
         assert visitor.status("/", Cookie=cookie[1]) == 200
         assert visitor.status(f"{visitor.services}/iris/edit", Cookie=cookie[1]) == 404  # read-only by default
+
+
+def test_what_a_model_answers_through_the_api_server_is_its_answer(here):
+    here.kubectl("create", "serviceaccount", "asker")
+    for role, verbs, resource in (
+        ("asker", "get,list,watch", "inferenceservices.serving.kserve.io"),
+        ("proxy", "create", "services/proxy"),
+    ):
+        here.kubectl("create", "role", role, f"--verb={verbs}", f"--resource={resource}")
+        here.kubectl("create", "rolebinding", role, f"--role={role}", f"--serviceaccount={here.namespace}:asker")
+    with dashboard(here, "--user-tokens") as visitor:
+        visitor.token = here.kubectl("create", "token", "asker").strip()
+        refused = visitor.post(f"{visitor.services}/iris/try", request='{"instances": "none"}')["answer"]
+        assert (refused["failed"], refused["status"]) == (True, 400), refused
+        assert 'Expected "instances" to be a list' in refused["text"].replace("\\", "")
+        here.kubectl("delete", "rolebinding", "proxy")
+
+        def is_forbidden() -> bool:
+            answer = visitor.post(f"{visitor.services}/iris/try", request='{"instances": [[1, 2, 3, 4]]}')["answer"]
+            return answer["failed"] and answer["status"] == 0 and "forbidden" in answer["text"]
+
+        until(is_forbidden, "the API server itself to refuse, which is no answer of the model")
 
 
 def test_users_see_what_the_cluster_lets_them_see(here):

@@ -15,7 +15,7 @@ def post(here, url: str, document: object) -> dict:
 
 
 def test_a_request_goes_through_every_kind_of_node(here):
-    here.kubectl("apply", "-f", "examples/graph.yaml")
+    here.apply(here.example("graph.yaml"))
     here.kubectl("wait", "--for=condition=Ready", "ig/flowers-graph", "--timeout=120s")
     url = here.get("ig", "flowers-graph")["status"]["url"]
     port = url.rpartition(":")[2]

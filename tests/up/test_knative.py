@@ -32,7 +32,7 @@ def service(name: str, **predictor: object) -> dict:
 
 
 def test_to_zero_and_back_without_losing_a_request(here, record_property):
-    here.kubectl("apply", "-f", "examples/scale-to-zero.yaml")
+    here.apply(here.example("scale-to-zero.yaml"))
     here.wait_ready("sleepy-iris")
     url = predict_url(here, "sleepy-iris")
     until(lambda: pods(here, "sleepy-iris") == [], "no pods")
@@ -87,7 +87,7 @@ def test_a_stopped_service_has_nothing_and_comes_back(here):
     assert conditions["Stopped"] == "True"
     here.kubectl("annotate", "isvc", "halted", "serving.kserve.io/stop-")
     here.wait_ready("halted")
-    until(lambda: ask(predict_url(here, "halted")) == ANSWER, "Envoy to know the route again")
+    assert ask(predict_url(here, "halted")) == ANSWER
     here.kubectl("delete", "isvc", "halted")
 
 

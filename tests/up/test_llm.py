@@ -34,7 +34,7 @@ def test_the_example_answers_and_streams_token_by_token(here):
     import httpx2
     import openai
 
-    here.kubectl("apply", "-f", "examples/llm-inferenceservice.yaml")
+    here.apply(here.example("llm-inferenceservice.yaml"))
     here.wait_ready(LLM)
     with client(here, LLM, "/openai/v1") as llm:
         asked: dict[str, Any] = {"model": LLM, "messages": QUESTION, "temperature": 0, "max_tokens": 60}

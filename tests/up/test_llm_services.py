@@ -1,16 +1,12 @@
-"""The examples of LLMInferenceServices on `isvc up`: chat, replicas with prefix affinity, LoRA, prefill and decode."""
+"""The examples of LLMInferenceServices on `isvc up`: chat, LoRA, one that sleeps."""
 
 from __future__ import annotations
 
-import json
-import re
-import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
-from tests.unit.pods.llmserver.gguf_files import adapter
-from tests.up.machine import DEADLINE, EXAMPLES, Machine
+from tests.up.machine import DEADLINE, Machine, until
 
 if TYPE_CHECKING:
     import openai
@@ -18,18 +14,16 @@ if TYPE_CHECKING:
 QUESTION = [{"role": "user", "content": "What is the capital of France? Answer in one word."}]
 
 
-@pytest.fixture(scope="module")
-def here(here: Machine) -> Machine:
-    (here.claim / "smollm2-lora").mkdir()
-    adapter(here.claim / "smollm2-lora" / "style.gguf")
-    return here
-
-
 def apply(here: Machine, example: str, name: str) -> openai.OpenAI:
-    """A client of the example, at its status.url as it stands, once it is ready."""
+    """A client of the example, once it is ready."""
+    here.apply(here.example(f"{example}.yaml"))
+    return client_of(here, name)
+
+
+def client_of(here: Machine, name: str) -> openai.OpenAI:
+    """A client of a service, at its status.url as it stands, once it is ready."""
     import openai
 
-    here.kubectl("apply", "-f", f"examples/{example}.yaml")
     ready = here.kubectl("wait", "--for=condition=Ready", f"llmisvc/{name}", f"--timeout={DEADLINE:.0f}s", check=False)
     assert "condition met" in ready, here.kubectl("describe", "llmisvc,pods")
     url = here.get("llmisvc", name)["status"]["url"]
@@ -86,45 +80,27 @@ def test_a_chat_streams_token_by_token(here):
     remove(here, "smollm2")
 
 
-def figures(here: Machine, name: str, metric: str) -> dict[str, float]:
-    """A metric of each of a service's model servers, by pod."""
-    selector = f"app.kubernetes.io/name={name},kserve.io/component=workload"
-    found = {}
-    for pod in here.get("pods", labels=selector)["items"]:
-        port = json.loads(pod["metadata"]["annotations"]["local.isvc.dev/ports"])["8000"]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-            values = re.findall(rf"^{metric}{{[^}}]*}} (\S+)", answer.read().decode(), re.MULTILINE)
-        found[pod["metadata"]["name"]] = sum(map(float, values))
-    return found
+def test_an_llm_sleeps_and_a_request_wakes_it(here):
+    example = here.example("scale-to-zero-llm.yaml").replace("ooldownPeriod: 6", "ooldownPeriod: 1")
+    here.apply(example)
+    servers = "app.kubernetes.io/name=dozing-llm,kserve.io/component=workload"
 
+    def sleeps() -> bool:
+        conditions = here.get("llmisvc", "dozing-llm")["status"]["conditions"]
+        ready = next(each for each in conditions if each["type"] == "Ready")
+        return ready.get("reason") == "Asleep" and here.get("pods", labels=servers)["items"] == []
 
-def conversation(topic: str, question: str) -> list[Any]:
-    return [
-        {"role": "system", "content": f"You know everything about {topic}, and nothing else. " * 20},
-        {"role": "user", "content": question},
-    ]
-
-
-def test_requests_that_begin_alike_go_to_the_same_of_two_replicas(here):
-    with apply(here, "llm-replicas", "smollm2-twice") as llm:
-
-        def ask(topic: str, question: str, **more: Any) -> Any:
-            messages = conversation(topic, question)
-            return llm.chat.completions.create(model="smollm2", messages=messages, max_tokens=4, **more)
-
-        first = ask("Paris", "Where is it?", stream=True, extra_body={"ignore_eos": True, "max_tokens": 200})
-        next(first)
-        ask("mushrooms", "Where are they?")  # while the one server is busy with Paris
-        assert len(list(first)) > 100
-        for number in range(4):
-            ask("Paris", f"Question {number}?")
-            ask("mushrooms", f"Question {number}?")
-    assert list(figures(here, "smollm2-twice", "vllm:request_success_total").values()) == [5, 5]
-    looked_up = figures(here, "smollm2-twice", "vllm:prefix_cache_queries_total")
-    hits = figures(here, "smollm2-twice", "vllm:prefix_cache_hits_total")
-    assert len(hits) == 2
-    assert all(hits[pod] > 0.7 * looked_up[pod] for pod in hits), (hits, looked_up)  # all but the first of each
-    remove(here, "smollm2-twice")
+    with client_of(here, "dozing-llm") as llm, ThreadPoolExecutor(3) as clients:
+        until(sleeps, "that it sleeps")
+        asked: dict[str, Any] = {"model": "dozing-smollm2", "messages": QUESTION, "temperature": 0, "max_tokens": 3}
+        answers = list(clients.map(lambda _: llm.chat.completions.create(**asked), range(3)))
+        assert [answer.usage.completion_tokens for answer in answers] == [3, 3, 3]
+        until(sleeps, "that it sleeps again")
+    about = f"involvedObject.uid={here.get('llmisvc', 'dozing-llm')['metadata']['uid']}"
+    told = here.kubectl("get", "events", f"--field-selector={about}", "-o=jsonpath={.items[*].reason}").split()
+    assert "LLMInferenceServiceReady" in told
+    assert "LLMInferenceServiceNotReady" not in told
+    remove(here, "dozing-llm")
 
 
 def test_an_adapter_answers_under_its_own_name(here):
@@ -138,30 +114,3 @@ def test_an_adapter_answers_under_its_own_name(here):
         texts = [answer.choices[0].message.content for answer in answers]
         assert texts[0] == texts[2] != texts[1]
     remove(here, "smollm2-lora")
-
-
-def test_prefill_and_decode_run_as_one_and_say_so(here):
-    with apply(here, "llm-prefill", "smollm2-apart") as llm:
-        answer = llm.completions.create(model="smollm2", prompt="The capital of France is", temperature=0, max_tokens=1)
-        assert answer.choices[0].text == " Paris"
-    pool = here.kubectl(
-        "get", "inferencepools.inference.networking.x-k8s.io", "smollm2-apart-inference-pool", "-o=yaml"
-    )
-    sidecar = here.kubectl("logs", "deploy/smollm2-apart-kserve", "-c", "llm-d-routing-sidecar")
-    for said in (" ".join(pool.split()), sidecar):
-        assert "prefill and decode run as one" in said
-    remove(here, "smollm2-apart")
-
-
-def test_of_a_group_of_pods_the_leader_runs_alone_and_says_so(here):
-    """A model that would be spread over two nodes."""
-    manifest = yaml.safe_load((EXAMPLES / "llm.yaml").read_text())
-    manifest["metadata"]["name"] = "spread"
-    manifest["spec"] |= {"parallelism": {"data": 2, "dataLocal": 1}, "worker": {"containers": [{"name": "main"}]}}
-    here.apply(manifest)
-    here.kubectl("wait", "--for=condition=Ready", "llmisvc/spread", f"--timeout={DEADLINE:.0f}s")
-    assert "runs alone" in json.dumps(here.get("lws", "spread-kserve-mn")["status"])
-    asked = json.dumps({"model": "smollm2", "prompt": "The capital of France is", "temperature": 0, "max_tokens": 1})
-    url = here.get("llmisvc", "spread")["status"]["url"]
-    assert " Paris" in here.run("curl", "-sS", f"{url}/v1/completions", "-d", asked)
-    remove(here, "spread")

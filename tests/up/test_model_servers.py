@@ -38,7 +38,7 @@ def of_format(name: str, model_format: str, uri: str) -> Object:
 
 
 def test_an_explainer_beside_a_model(here: Machine) -> None:
-    here.kubectl("apply", "-f", "examples/iris-explainer.yaml")
+    here.apply(here.example("iris-explainer.yaml"))
     here.wait_ready("iris-explained")
     assert here.predict("iris-explained", INPUT) == {"predictions": [0, 1, 2]}
     url = here.get("isvc", "iris-explained")["status"]["url"]

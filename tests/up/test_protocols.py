@@ -14,7 +14,7 @@ from isvc.pods.modelserver.open_inference import SERVICE, message
 
 
 def test_http2_reaches_a_model_as_http1_does(here):
-    here.kubectl("apply", "-f", "examples/iris.yaml")
+    here.apply(here.example("iris.yaml"))
     here.wait_ready("iris")
     url = here.get("isvc", "iris")["status"]["url"] + "/v1/models/iris:predict"
     flags = ("-sS", "-w", " %{http_version}", "-d", "@examples/iris-input.json")
@@ -36,7 +36,7 @@ def test_http2_reaches_a_model_as_http1_does(here):
 
 
 def test_a_server_that_speaks_websocket(here):
-    here.kubectl("apply", "-f", "examples/websocket.yaml")
+    here.apply(here.example("websocket.yaml"))
     here.wait_ready("echo")
     url = here.get("isvc", "echo")["status"]["url"].replace("http://", "ws://")
     with connect(url, proxy=None) as socket:
@@ -94,7 +94,7 @@ def test_routes_of_both_kinds_are_served(here):
 
 
 def test_a_model_over_grpc(here):
-    here.kubectl("apply", "-f", "examples/grpc.yaml")
+    here.apply(here.example("grpc.yaml"))
     here.wait_ready("iris-grpc")
     gateway = here.gateway.removeprefix("http://")
     options = (("grpc.default_authority", f"iris-grpc-{here.namespace}.{gateway}"), ("grpc.enable_http_proxy", 0))

@@ -54,7 +54,7 @@ def test_logs(here):
 
 
 def test_a_transformer_in_front_of_a_model(here):
-    here.kubectl("apply", "-f", "examples/iris-transformer.yaml")
+    here.apply(here.example("iris-transformer.yaml"))
     here.wait_ready("flowers")
     millimetres = (EXAMPLES / "iris-input-millimetres.json").read_text()
     assert here.predict("flowers", millimetres) == {"predictions": ["setosa", "versicolor", "virginica"]}

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
-import socket
-from functools import partial
 
 import pytest
-from tests.up.machine import Machine, machine, service, strange_pod, until
+from tests.up.machine import Machine, machine, service, until
 
 ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2]]})
 LLM_V1ALPHA1, LLM_V1ALPHA2 = (
@@ -82,42 +79,6 @@ def apply_llm_service(here: Machine) -> None:
     until(lambda: here.get(LLM_V1ALPHA2, "chat").get("status", {}).get("conditions"), "the controller's word on it")
     worker = ("patch", "llminferenceservice", "chat", "--type=merge", "-p", '{"spec":{"worker":{}}}')
     assert "worker" in here.kubectl(*worker, check=False), "it was not refused"
-
-
-def test_ports_and_a_memory_that_forgets(here):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        gateway, dashboard = (
-            here.isvc("up", flag, str(taken.getsockname()[1])) for flag in ("--port", "--dashboard-port")
-        )
-    assert (gateway.returncode, dashboard.returncode) == (1, 1)
-    assert "cannot use port" in gateway.stderr
-    assert dashboard.stderr.startswith("Error: cannot use port")
-    assert dashboard.stdout == ""  # before anything is started
-    here.start("--ephemeral", "--simulate")
-    here.apply(strange_pod())
-    here.kubectl("wait", "--for=condition=Ready", "pod/strange", "--timeout=60s")
-    here.stop()
-    here.start("--ephemeral")
-    assert "NotFound" in here.kubectl("get", "pod", "strange", check=False)
-
-
-def test_it_can_be_stopped_while_it_starts(here):
-    for part in ("programs", "API server", "kinds"):
-        here.process = here.launch()
-        until(partial(has_printed, here, part), part)
-        here.process.send_signal(signal.SIGINT)
-        until(partial(has_printed, here, "stopping"), "it to stop")
-        here.process.send_signal(signal.SIGINT)  # pressed again while it stops
-        assert here.process.wait(60) == 0
-        until(lambda: here.processes() == [], "all processes to end")
-        assert not has_printed(here, "Traceback")
-    here.start()
-
-
-def has_printed(here: Machine, text: str) -> bool:
-    return text in here.output.read_text()
 
 
 def test_files_that_cannot_be_used_are_told(here):

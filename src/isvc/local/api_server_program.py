@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
-from isvc.apiserver.run import CANNOT_RUN, Options, run
-
 
 def main(folder: str, kubeconfig: str, port: str, *flags: str) -> None:
+    gc.disable()  # while it is imported; the server turns it on
+    from isvc.apiserver.run import CANNOT_RUN, Options, run
+
     options = Options(
         Path(folder),
         Path(kubeconfig),

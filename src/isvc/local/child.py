@@ -84,6 +84,11 @@ class Child:
             said = _tail(self._log) or f"{self._log} says nothing, as when the disk is full"
             raise DidNotStart(f"{self._title} ended ({_end(self._process)}):\n{said}")
 
+    async def ended(self) -> None:
+        """Returns when the process that runs now has ended."""
+        if self._process is not None:
+            await _ended(self._process)
+
     async def keep_running(self) -> None:
         """Starts it again whenever it ends; raises DidNotStart when that does not help, or cannot."""
         failures = 0

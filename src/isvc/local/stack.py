@@ -59,7 +59,8 @@ class Stack:
         self.causes: Causes  # likewise
         self._began = self._mark = time.perf_counter()
 
-    async def start(self) -> Running:
+    async def start(self, dashboard: str = "") -> Running:
+        """`dashboard` is where one will be."""
         strays = self._reaper.kill_strays()
         if strays:
             log.info("ended %d processes of an earlier start", len(strays))
@@ -81,27 +82,28 @@ class Stack:
         self.client = client = await self._stack.enter_async_context(parts.connect(self.home.kubeconfig))
         authority = parts.certificate(self.home.certificates)
         ports = self._webhook_ports(parts.PROGRAMS, spare)
-        await parts.install(client, gateway_port, parts.conversions(ports, authority))
-        self._report_progress("kinds, runtimes, configuration")
         local_ports = parts.Ports(gateway_port, pods_port, tls_port)
         local = parts.Local(client, self.home, self._reaper, local_ports, self._choices)
         self._stack.push_async_callback(local.stop)
-        await local.start()
+        await local.start()  # Envoy starts on another core, while this one installs
+        await parts.install(client, gateway_port, parts.conversions(ports, authority))
+        self._report_progress("kinds, runtimes, configuration")
         self.causes = local.causes
         self._children.append(local.gateway.envoy.child)
         local.gateway.envoy.child.on_restart = self._report_restart
         self._managers = [
-            parts.manager(program, client.config, port, self.home.certificates) for program, port in ports.items()
+            parts.manager(program, local.cache, client.config, port, self.home.certificates)
+            for program, port in ports.items()
         ]
+        self._managers.append(parts.model_keeper(local.cache, client.config, self.home))
         self._run_managers(local.manager)
         await self._unless_broken(parts.ready(*self._managers, local.manager))
-        await self._unless_broken(local.gateway.live())
-        self._report_progress("controllers, node, gateway")
-        await parts.install_webhooks(client, ports, authority)
-        self._report_progress("webhooks")
+        self._report_progress("controllers, node")
+        await self._unless_broken(_both(local.gateway.live(), parts.install_webhooks(client, ports, authority)))
+        self._report_progress("gateway, webhooks")
         warming = asyncio.create_task(parts.warm_up(client))
         self._stack.push_async_callback(_finish, warming)
-        running = self._describe_running(client, gateway_port, tls_port)
+        running = replace(self._describe_running(client, gateway_port, tls_port), dashboard=dashboard)
         self.home.report(running)
         local.open()
         return running
@@ -130,8 +132,7 @@ class Stack:
         from isvc.api.kinds import SERVICES
 
         for row in SERVICES:
-            owner = next(manager for manager in self._managers if manager.cache.serves(row.resource))
-            owner.cache.subscribe(row.resource, handler)
+            self._managers[0].cache.subscribe(row.resource, handler)
 
     def on_stop(self, callback: Callable[[], Awaitable[None]]) -> None:
         """Calls it before everything else is stopped."""
@@ -175,6 +176,10 @@ class Stack:
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self._began
+
+
+async def _both(one: Awaitable[None], other: Awaitable[None]) -> None:
+    await asyncio.gather(one, other)
 
 
 async def _finish(task: asyncio.Task[None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -12,9 +13,11 @@ from isvc.kube.objects import Key, Object, dig
 from isvc.kube.readiness import is_observed, is_ready
 from isvc.toolkit.clock import Clock
 
-FIRST_LOOK: Final = 3.0  # seconds after which a service that is not ready is looked into
+FIRST_LOOK: Final = 3.0  # seconds without a change after which a service that is not ready is looked into
+LATEST_LOOK: Final = 15.0  # seconds, however much it changes
 LONGEST_PAUSE: Final = 30.0
-_AT_ONCE: Final = 5  # looks in one turn; the machine has models to start
+_MANY: Final = 5  # services that are not ready: they are being created, and each look reads a whole namespace
+_TURNS_BETWEEN_LOOKS: Final = 5  # then
 _TURN: Final = 1.0
 
 Describe = Callable[[Object], Awaitable[str]]
@@ -24,6 +27,7 @@ Describe = Callable[[Object], Awaitable[str]]
 class _Unready:
     service: Object
     due: float
+    latest: float
     pause: float = FIRST_LOOK
 
 
@@ -48,18 +52,21 @@ class StatusPrinter:
             self._print(name, state(after, ()))
             return
         known = self._unready.get(name)
-        due = self._clock.monotonic() + FIRST_LOOK
-        self._unready[name] = _Unready(after, min(known.due, due) if known else due)
+        now = self._clock.monotonic()
+        latest = known.latest if known else now + LATEST_LOOK
+        self._unready[name] = _Unready(after, max(now, min(latest, now + FIRST_LOOK)), latest)
         if is_observed(after) and dig(after, "status", "conditions") and (known is None or name not in self._printed):
             self._print(name, state(after, ()))
 
     async def run(self) -> None:
         """Looks into services that stay unready, for ever."""
-        while True:
+        for turn in itertools.count():
             await self._clock.sleep(_TURN)
             now = self._clock.monotonic()
-            due = [name for name, unready in self._unready.items() if unready.due <= now]
-            for name in due[:_AT_ONCE]:
+            due = sorted((unready.due, name) for name, unready in self._unready.items() if unready.due <= now)
+            if len(due) > _MANY:  # whoever has waited longest is next, so that each has its turn
+                due = due[: 0 if turn % _TURNS_BETWEEN_LOOKS else 1]
+            for _, name in due:
                 await self._look_into(name)
 
     async def _look_into(self, name: str) -> None:
@@ -70,7 +77,7 @@ class StatusPrinter:
         if self._unready.get(name) is unready:  # it has not changed meanwhile
             self._print(name, text)
             unready.pause = min(2 * unready.pause, LONGEST_PAUSE)
-            unready.due = self._clock.monotonic() + unready.pause
+            unready.due = unready.latest = self._clock.monotonic() + unready.pause
 
     def _print_gone(self, service: Object | None) -> None:
         if service is not None:

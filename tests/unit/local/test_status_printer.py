@@ -7,7 +7,7 @@ from typing import Any
 from tests.manual_clock import ManualClock
 
 from isvc.kube.objects import Object
-from isvc.local.status_printer import LONGEST_PAUSE, StatusPrinter
+from isvc.local.status_printer import LATEST_LOOK, LONGEST_PAUSE, StatusPrinter
 
 
 def service(ready: str = "", **status: Any) -> Object:
@@ -64,4 +64,39 @@ async def test_what_stays_unready_is_looked_into_less_and_less_often():
     clock.advance(100)
     await settled()
     assert len(asked) == count
+    running.cancel()
+
+
+async def test_what_goes_on_changing_is_looked_into_late_and_many_rarely_but_each_of_them():
+    clock, asked = ManualClock(), list[str]()
+
+    async def describe(service: Object) -> str:
+        asked.append(service["metadata"]["name"])
+        return "is not ready"
+
+    printer = StatusPrinter(lambda text: None, describe, clock)
+    running = asyncio.create_task(printer.run())
+    await settled()
+
+    async def pass_seconds(seconds: int, names: list[str]) -> None:
+        for _ in range(seconds):
+            for name in names:
+                unready = service("False")
+                printer.changed(None, {**unready, "metadata": {**unready["metadata"], "name": name}})
+            clock.advance(1)
+            await settled()
+
+    await pass_seconds(int(LATEST_LOOK) - 1, ["iris"])
+    assert asked == []
+    await pass_seconds(2, ["iris"])
+    assert asked == ["iris"]
+    asked.clear()
+    printer.changed(None, service("True", url="http://iris"))
+    await pass_seconds(60, [f"many-{number}" for number in range(100)])
+    assert 0 < len(asked) <= 12
+    for number in range(92):
+        printer.changed(service() | {"metadata": {"name": f"many-{number}", "namespace": "default"}}, None)
+    asked.clear()
+    await pass_seconds(60, [])  # in which those that are left stay as they are
+    assert set(asked) == {f"many-{number}" for number in range(92, 100)}
     running.cancel()

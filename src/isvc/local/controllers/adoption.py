@@ -15,14 +15,19 @@ from isvc.kube.owners import controller_of, controller_ref, owner_refs
 from isvc.kube.resource import Resource
 from isvc.kube.selectors import LabelSelector
 from isvc.local.controllers.pods import is_active
-from isvc.toolkit.cache import Reader
+from isvc.local.controllers.selection import orphans
+from isvc.toolkit.cache import OWNER, Reader
 from isvc.toolkit.context import Context
 
 
 async def claim(context: Context, resource: Resource, owner: Object) -> None:
-    """Adopts and releases objects of the owner's namespace; what changes meanwhile is left for the next look."""
+    """Adopts and releases objects of the owner's namespace; what changes meanwhile is left for the next look.
+
+    The resource has to be read with the index ORPHANS.
+    """
     selector = LabelSelector.from_spec(dig(owner, "spec", "selector") or {})
-    for item in context.cache.list(resource, namespace_of(owner)):
+    own = context.cache.by_index(resource, OWNER, uid_of(owner))
+    for item in (*own, *orphans(context.cache, resource, namespace_of(owner))):
         references = _wanted_references(item, owner, fits=selector.matches(labels_of(item)))
         if references is None or not is_active(item):
             continue

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, uid_of
+from isvc.kube.objects import Key, Object, dig, generation_of, is_being_deleted, labels_of, name_of, uid_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
 from isvc.local.controllers.pod_writes import create_pod, delete_pod, pod_of
 from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
 from isvc.local.controllers.replicasets import first_to_go
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions
+from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.reads import Read
 
 
 def controller(context: Context) -> Controller:
@@ -28,7 +30,8 @@ def controller(context: Context) -> Controller:
         Watch(CONTROLLER_REVISIONS, to=owner_of(DAEMON_SETS)),
         Watch(NODES, to=lambda node: map(Key.of, context.cache.list(DAEMON_SETS)), when=_labels_changed),
     ]
-    return Controller("daemonset", DaemonSets(context).reconcile, watches, clock=context.clock)
+    reads = [Read(PODS, indexers=ORPHANS)]
+    return Controller("daemonset", DaemonSets(context).reconcile, watches, clock=context.clock, reads=reads)
 
 
 def _labels_changed(before: Object | None, after: Object | None) -> bool:
@@ -109,7 +112,7 @@ def daemon_set_status(daemon_set: Object, pods: Sequence[Object], nodes: int, re
         "numberUnavailable": max(0, nodes - available),
     }
     return {
-        "observedGeneration": dig(daemon_set, "metadata", "generation") or 0,
+        "observedGeneration": generation_of(daemon_set),
         "desiredNumberScheduled": nodes,
         "currentNumberScheduled": min(nodes, len(active)),
         "numberReady": sum(is_ready(pod) for pod in active),

@@ -15,28 +15,27 @@ from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, nam
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL, SERVICES
 from isvc.local.controllers.pods import is_ready
+from isvc.local.controllers.selection import LABELS, SELECTOR, services_selecting, with_labels
 from isvc.local.node.pods.ports import local_ports
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.reads import Read
 
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 
 
 def controller(context: Context) -> Controller:
     def services_of(pod: Object) -> Iterable[Key]:
-        labels = labels_of(pod)
-        for service in context.cache.list(SERVICES, namespace_of(pod)):
-            selector = dig(service, "spec", "selector")
-            if selector and selector.items() <= labels.items():
-                yield Key.of(service)
+        return map(Key.of, services_selecting(context.cache, SERVICES, pod))
 
     watches = [
         Watch(SERVICES),
         Watch(PODS, to=services_of, when=_matters),
         Watch(ENDPOINT_SLICES, to=owner_of(SERVICES)),
     ]
-    return Controller("endpointslice", EndpointSlices(context).reconcile, watches, workers=4)
+    reads = [Read(SERVICES, indexers=SELECTOR), Read(PODS, indexers=LABELS)]
+    return Controller("endpointslice", EndpointSlices(context).reconcile, watches, workers=4, reads=reads)
 
 
 def _matters(before: Object | None, after: Object | None) -> bool:
@@ -58,8 +57,7 @@ class EndpointSlices:
         service = self._cache.get(SERVICES, key.name, key.namespace)
         if service is None or not dig(service, "spec", "selector") or is_being_deleted(service):
             return
-        selector = dig(service, "spec", "selector")
-        pods = [p for p in self._cache.list(PODS, key.namespace) if selector.items() <= labels_of(p).items()]
+        pods = with_labels(self._cache, PODS, key.namespace, dig(service, "spec", "selector"))
         wanted = {name_of(item): item for pod in pods if (item := slice_of(service, pod)) is not None}
         existing = {name_of(s): s for s in self._cache.by_index(ENDPOINT_SLICES, OWNER, uid_of(service))}
         for name, item in sorted(wanted.items(), key=lambda pair: not _is_ready(pair[1])):

@@ -5,22 +5,25 @@ A route is reported when the gateway serves it: Envoy has acknowledged it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, namespace_of
 from isvc.kube.resource import NAMESPACES, SERVICES, Resource
 from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP
-from isvc.local.gateway.gateway_api.attachment import CONTROLLER, parent_key
-from isvc.local.gateway.gateway_api.status import class_status, gateway_status, route_status
+from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Gateways, parent_key
+from isvc.local.gateway.gateway_api.status import class_status, gateway_status, listeners_of, route_status
 from isvc.local.gateway.watching import PARENT_OF_ROUTE, observed_gateways
-from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES
+from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES, REFERENCE_GRANTS
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 BACKEND_OF_ROUTE = "backend"
+_COUNTING: Final = 2.0  # seconds: routes of a Gateway are counted once for all that come within
+_AT_A_TIME: Final = 50
 _WORKERS: Final = 32  # most of them wait for the gateway
 
 
@@ -54,15 +57,25 @@ def _gateways(context: Context, port: int) -> Controller:
         ours = observed_gateways(cache, port)
         gateway = ours.by_key.get(key)
         if gateway is not None and not is_being_deleted(gateway):
-            routes = cache.by_index(HTTP_ROUTES, PARENT_OF_ROUTE, str(key))
+            attached = await count(gateway, ours)
             await context.write_status(
-                GATEWAYS, gateway, gateway_status(gateway, ours, routes, timestamp(context.clock.now()))
+                GATEWAYS, gateway, gateway_status(gateway, ours, attached, timestamp(context.clock.now()))
             )
+
+    async def count(gateway: Object, ours: Gateways) -> list[str]:
+        """There may be thousands of routes: whatever else is due comes in between."""
+        attached: list[str] = []
+        for number, key in enumerate(cache.keys(HTTP_ROUTES, PARENT_OF_ROUTE, str(Key.of(gateway)))):
+            if route := cache.get(HTTP_ROUTES, key.name, key.namespace):
+                attached += listeners_of(gateway, ours, route)
+            if number % _AT_A_TIME == _AT_A_TIME - 1:
+                await asyncio.sleep(0)
+        return attached
 
     watches = [
         Watch(GATEWAYS, when=spec_changed),
         Watch(GATEWAY_CLASSES, to=lambda _: map(Key.of, cache.list(GATEWAYS)), when=spec_changed),
-        Watch(HTTP_ROUTES, to=_parents, when=spec_changed),
+        Watch(HTTP_ROUTES, to=_parents, when=spec_changed, delay=_COUNTING),
     ]
     return Controller("gateway", reconcile, watches)
 
@@ -86,10 +99,11 @@ def _routes(context: Context, port: int, published: Published) -> Controller:
     def of_backend(backend: Object) -> Iterable[Key]:
         return cache.keys(HTTP_ROUTES, BACKEND_OF_ROUTE, str(Key.of(backend)))
 
+    decisive = (GATEWAY_CLASSES, REFERENCE_GRANTS)
     watches = [
         Watch(HTTP_ROUTES, when=spec_changed),
         Watch(GATEWAYS, to=of_gateway, when=spec_changed),
-        Watch(GATEWAY_CLASSES, to=lambda _: map(Key.of, cache.list(HTTP_ROUTES)), when=spec_changed),
+        *(Watch(each, to=lambda _: map(Key.of, cache.list(HTTP_ROUTES)), when=spec_changed) for each in decisive),
         *(Watch(resource, to=of_backend, when=came_or_went) for resource in (SERVICES, *POOLS_BY_GROUP.values())),
         Watch(NAMESPACES, to=lambda space: map(Key.of, cache.list(HTTP_ROUTES, space["metadata"]["name"]))),
     ]

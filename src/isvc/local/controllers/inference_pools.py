@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isvc.kube.objects import Key, Object, is_being_deleted, labels_of, namespace_of
-from isvc.kube.resource import PODS, Resource
+from isvc.kube.resource import PODS, SERVICES, Resource
 from isvc.local.controllers.gateways import BACKEND_OF_ROUTE, backends_of_route, came_or_went
-from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP, selected
+from isvc.local.gateway.endpoints.pools import PICKER_OF_POOL, POOLS_BY_GROUP, picker_of, selected
 from isvc.local.gateway.gateway_api.pool_status import pool_status
 from isvc.local.gateway.watching import observed_gateways
 from isvc.serving.llm.labels import ROLE
@@ -32,7 +32,8 @@ def _controller(context: Context, resource: Resource, port: int) -> Controller:
         roles = {labels_of(pod).get(ROLE) for pod in selected(cache.list(PODS, key.namespace), pool)}
         now = timestamp(context.clock.now())
         ours = observed_gateways(cache, port)
-        status = pool_status(resource, pool, routes, ours, has_prefill="prefill" in roles, now=now)
+        picker = picker_of(pool, cache)
+        status = pool_status(resource, pool, routes, ours, picker=picker, has_prefill="prefill" in roles, now=now)
         await context.write_status(resource, pool, status)
 
     def named_by(route: Object) -> Iterable[Key]:
@@ -43,6 +44,9 @@ def _controller(context: Context, resource: Resource, port: int) -> Controller:
             return ()
         return (Key.of(pool) for pool in cache.list(resource, namespace_of(pod)) if selected([pod], pool))
 
+    def picked_by(service: Object) -> Iterable[Key]:
+        return cache.keys(resource, PICKER_OF_POOL, str(Key.of(service)))
+
     def every(_: Object) -> Iterable[Key]:
         return map(Key.of, cache.list(resource))
 
@@ -50,6 +54,7 @@ def _controller(context: Context, resource: Resource, port: int) -> Controller:
         Watch(resource, when=spec_changed),
         Watch(HTTP_ROUTES, to=named_by, when=spec_changed),
         Watch(PODS, to=of_pod, when=came_or_went),
+        Watch(SERVICES, to=picked_by, when=came_or_went),
         Watch(GATEWAYS, to=every, when=spec_changed),
     ]
     return Controller(f"{resource.plural}.{resource.group}", reconcile, watches)

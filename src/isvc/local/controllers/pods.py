@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from isvc.kube.conditions import conditions_of, find, is_true
 from isvc.kube.objects import Object, dig, is_being_deleted
+from isvc.kube.readiness import READY
 from isvc.toolkit.clock import parse_timestamp
 
 
@@ -18,12 +20,11 @@ def has_ended(pod: Object) -> bool:
 
 
 def ready_condition(pod: Object) -> Object | None:
-    return next((c for c in dig(pod, "status", "conditions") or [] if c.get("type") == "Ready"), None)
+    return find(conditions_of(pod), READY)
 
 
 def is_ready(pod: Object) -> bool:
-    condition = ready_condition(pod)
-    return condition is not None and condition.get("status") == "True"
+    return is_true(conditions_of(pod), READY)
 
 
 def seconds_until_available(pod: Object, min_ready_seconds: int, now: datetime) -> float | None:

@@ -7,15 +7,17 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from isvc.kube.errors import ApiError
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, uid_of
+from isvc.kube.objects import Key, Object, dig, generation_of, is_being_deleted, labels_of, uid_of
 from isvc.kube.resource import PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
 from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, pod_of
 from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
+from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.reads import Read
 
 
 def controller(context: Context) -> Controller:
@@ -27,7 +29,10 @@ def controller(context: Context) -> Controller:
         Watch(PODS, to=owner_of(REPLICA_SETS)),
         Watch(PODS, to=possible_sets, when=is_orphan_now),
     ]
-    return Controller("replicaset", ReplicaSets(context).reconcile, watches, workers=4, clock=context.clock)
+    reads = [Read(PODS, indexers=ORPHANS)]
+    return Controller(
+        "replicaset", ReplicaSets(context).reconcile, watches, workers=4, clock=context.clock, reads=reads
+    )
 
 
 class ReplicaSets:
@@ -94,7 +99,7 @@ def replica_set_status(replica_set: Object, pods: Sequence[Object], failure: Api
         "fullyLabeledReplicas": sum(wanted_labels.items() <= labels_of(pod).items() for pod in pods),
         "readyReplicas": sum(is_ready(pod) for pod in pods),
         "availableReplicas": sum(seconds_until_available(pod, seconds, now) == 0 for pod in pods),
-        "observedGeneration": dig(replica_set, "metadata", "generation") or 0,
+        "observedGeneration": generation_of(replica_set),
     }
     status: Object = {key: value for key, value in counts.items() if value or key == "replicas"}
     if failure is not None:

@@ -8,16 +8,29 @@ from datetime import datetime
 from typing import Final
 
 from isvc.kube.errors import AlreadyExists
-from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import (
+    Key,
+    Object,
+    deep_copy,
+    dig,
+    generation_of,
+    is_being_deleted,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from isvc.kube.resource import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
 from isvc.local.controllers.pod_writes import create_pod, delete_pod, pod_of
 from isvc.local.controllers.pods import has_ended, is_active, is_ready, seconds_until_available
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions, revisions, template_of
 from isvc.local.controllers.rollout import replicas_of
+from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.reads import Read
 
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"
@@ -33,7 +46,10 @@ def controller(context: Context) -> Controller:
         Watch(PODS, to=possible_sets, when=is_orphan_now),
         Watch(CONTROLLER_REVISIONS, to=owner_of(STATEFUL_SETS)),
     ]
-    return Controller("statefulset", StatefulSets(context).reconcile, watches, workers=2, clock=context.clock)
+    reads = [Read(PODS, indexers=ORPHANS)]
+    return Controller(
+        "statefulset", StatefulSets(context).reconcile, watches, workers=2, clock=context.clock, reads=reads
+    )
 
 
 class StatefulSets:
@@ -166,7 +182,7 @@ def stateful_set_status(
         "updatedReplicas": count_revision(update),
     }
     return {
-        "observedGeneration": dig(stateful_set, "metadata", "generation") or 0,
+        "observedGeneration": generation_of(stateful_set),
         "replicas": len(pods),
         "availableReplicas": sum(_is_available(stateful_set, pod, now) for pod in active),
         **{key: value for key, value in counts.items() if value},

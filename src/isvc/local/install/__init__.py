@@ -11,6 +11,7 @@ import base64
 import hashlib
 import importlib.metadata
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 
 import orjson
 
@@ -31,9 +32,11 @@ from isvc.kube.resource import (
     NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
     POD_METRICS,
+    SERVICES,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
+from isvc.local.gateway.routes.local_gateway import INTERCEPTOR
 from isvc.local.install.config import config_map, knative_objects, with_port
 from isvc.local.install.gateway import at_port, gateway, gateway_class
 from isvc.local.install.shipped import local_presets, local_runtimes
@@ -42,7 +45,8 @@ from isvc.programs import registration
 from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.program import Program
 from isvc.programs.registration import ClientConfig, Webhook
-from isvc.serving.environment import SYSTEM_NAMESPACE
+from isvc.serving.environment import MODEL_JOBS, SYSTEM_NAMESPACE
+from isvc.serving.shipped import shipped_files
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
 from isvc.toolkit.client import Client
 
@@ -56,13 +60,13 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
     `conversions` has the `spec.conversion` of CRDs by their names. Storing a large CRD takes the API server a while, so
     that is done once, and again only if it differs.
     """
-    await _ensure(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
+    await _ensure(client, NAMESPACES, _namespace(SYSTEM_NAMESPACE))
     mark = await _get(client, CONFIG_MAPS, _MARK, SYSTEM_NAMESPACE)
-    objects = [*local_runtimes(), *local_presets(SYSTEM_NAMESPACE)]
     installed = (mark or {}).get("data") or {}
-    wanted = {"digest": _digest(objects), "conversions": _hash(orjson.dumps(conversions))}
+    wanted = {"digest": _digest(), "conversions": _hash(orjson.dumps(conversions))}
     if installed.get("digest") != wanted["digest"]:
         await _remove_webhooks(client)  # those of an earlier start would be asked about the runtimes
+        objects = [*local_runtimes(), *local_presets(SYSTEM_NAMESPACE)]
         kinds = [*(_with_conversion(crd, conversions) for crd in crds(described=True)), *third_party_crds()]
         await asyncio.gather(*(_ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True) for crd in kinds))
         await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in objects))
@@ -72,19 +76,21 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
             await client.patch(CUSTOM_RESOURCE_DEFINITIONS, name, {"spec": {"conversion": conversion}})
     if installed != wanted:
         await _ensure(client, CONFIG_MAPS, _mark(wanted), renew=True)
-    await _ensure(client, API_SERVICES, _resource_metrics())
-    for resource, obj in knative_objects():
-        await _ensure(client, resource, obj)
-    await _configure(client, gateway_port)
-    await _ensure(client, GATEWAY_CLASSES, gateway_class())
-    await _ensure_gateway(client, gateway_port)
+    await asyncio.gather(
+        _ensure(client, API_SERVICES, _resource_metrics()),
+        _ensure(client, NAMESPACES, _namespace(MODEL_JOBS)),
+        _install_interceptor(client),
+        _install_knative(client),
+        _configure(client, gateway_port),
+        _ensure(client, GATEWAY_CLASSES, gateway_class()),
+        _ensure_gateway(client, gateway_port),
+    )
 
 
 async def install_webhooks(client: Client, ports: Mapping[Program, int], authority: bytes) -> None:
     """Has the API server ask each program's webhooks, on the port where it serves them."""
-    for program, port in ports.items():
-        for obj in webhook_configurations(program.webhooks, _url(port), authority):
-            await _ensure(client, _resource(obj), obj, renew=True)
+    wanted = (obj for program, port in ports.items() for obj in _webhooks_of(program, port, authority))
+    await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in wanted))
 
 
 def conversions(ports: Mapping[Program, int], authority: bytes) -> dict[str, Object]:
@@ -94,6 +100,10 @@ def conversions(ports: Mapping[Program, int], authority: bytes) -> dict[str, Obj
         for program, port in ports.items()
         for name, conversion in registration.conversions(program.webhooks, _server(_url(port), authority)).items()
     }
+
+
+def _webhooks_of(program: Program, port: int, authority: bytes) -> list[Object]:
+    return webhook_configurations(program.webhooks, _url(port), authority)
 
 
 def webhook_configurations(webhooks: Iterable[Webhook], url: str, authority: bytes) -> list[Object]:
@@ -108,6 +118,19 @@ def _server(url: str, authority: bytes) -> ClientConfig:
 
 def _url(port: int) -> str:
     return f"https://127.0.0.1:{port}"
+
+
+async def _install_knative(client: Client) -> None:
+    for resource, obj in knative_objects():
+        await _ensure(client, resource, obj)
+
+
+async def _install_interceptor(client: Client) -> None:
+    """KEDA's HTTP add-on is known by the Service of its interceptor, whose requests the gateway takes."""
+    await _ensure(client, NAMESPACES, _namespace(INTERCEPTOR.namespace))
+    metadata = {"name": INTERCEPTOR.name, "namespace": INTERCEPTOR.namespace}
+    spec = {"ports": [{"name": "proxy", "port": INTERCEPTOR.port}]}
+    await _ensure(client, SERVICES, {"metadata": metadata, "spec": spec})
 
 
 async def _configure(client: Client, gateway_port: int) -> None:
@@ -155,11 +178,13 @@ async def _remove_webhooks(client: Client) -> None:
             continue
 
 
-def _digest(objects: list[Object]) -> str:
-    """Returns a text that changes with what is to be installed."""
+def _digest() -> str:
+    """Returns a text that changes with what is to be installed. Files are not parsed for it: that takes a while."""
     kinds = " ".join(str(row.resource) for row in KINDS)
-    others = orjson.dumps([*third_party_crds(), *objects])
-    return _hash(f"{importlib.metadata.version('isvc')} {kinds} ".encode() + others)
+    own = (path for path in files(__name__).iterdir() if path.name.endswith((".py", ".yaml")))
+    sources = [*sorted(own, key=lambda path: path.name), *shipped_files("runtimes", "presets")]
+    version = f"{importlib.metadata.version('isvc')} {kinds} "
+    return _hash(b"".join([version.encode(), *(path.read_bytes() for path in sources)]))
 
 
 def _hash(text: bytes) -> str:
@@ -201,6 +226,10 @@ def _resource_metrics() -> Object:
         "metadata": {"name": f"{version}.{group}"},
         "spec": {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 100},
     }
+
+
+def _namespace(name: str) -> Object:
+    return {"apiVersion": NAMESPACES.api_version, "kind": NAMESPACES.kind, "metadata": {"name": name}}
 
 
 def _claim() -> Object:

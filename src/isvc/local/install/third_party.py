@@ -21,8 +21,10 @@ from isvc.serving.thirdparty import (
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INFERENCE_POOLS_V1ALPHA2,
+    INTERCEPTOR_ROUTES,
     KNATIVE_SERVICES,
     LEADER_WORKER_SETS,
+    REFERENCE_GRANTS,
     SCALED_OBJECTS,
     VIRTUAL_SERVICES,
 )
@@ -92,6 +94,14 @@ _SCALED: Final = _object(
     pollingInterval=_COUNT,
     cooldownPeriod=_COUNT,
 )
+_INTERCEPTED: Final = _object(
+    ["target", "scalingMetric"],
+    target=_object(["service"], service=_TEXT, port=_COUNT),
+    rules={"type": "array", "items": _object(hosts={"type": "array", "items": _TEXT})},
+    scalingMetric=_object(concurrency=_object(targetValue=_COUNT), requestRate=_object(targetValue=_COUNT)),
+)
+_REFERENCES: Final[Schema] = {"type": "array", "minItems": 1, "items": _object(["group", "kind"])}
+_GRANT: Final = _object(["from", "to"], **{"from": _REFERENCES, "to": _REFERENCES})
 _POD: Final = _object(["spec"], spec=_object(["containers"]))
 _GROUPS: Final = _object(
     ["leaderWorkerTemplate"],
@@ -139,6 +149,7 @@ _KINDS: Final = (
         ),
         other_versions=("v1beta1",),
     ),
+    _Kind(REFERENCE_GRANTS, short_names=("refgrant",), columns=(_AGE,), checked=_GRANT, other_versions=("v1",)),
     _Kind(
         INFERENCE_POOLS,
         short_names=("infpool",),
@@ -163,6 +174,11 @@ _KINDS: Final = (
             _AGE,
         ),
         checked=_SCALED,
+    ),
+    _Kind(
+        INTERCEPTOR_ROUTES,
+        columns=(("TargetService", "string", ".spec.target.service"), _AGE),
+        checked=_INTERCEPTED,
     ),
     _Kind(
         KNATIVE_SERVICES,

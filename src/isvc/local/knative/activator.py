@@ -8,7 +8,7 @@ longer than the Revision's timeout, or finds the line full, is answered 503 with
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -16,8 +16,10 @@ from typing import Final
 from isvc.kube.objects import Key, Object, dig
 from isvc.local.gateway.backends import service_cluster
 from isvc.local.gateway.endpoints.endpoint import Endpoint
+from isvc.local.gateway.endpoints.running import Running
 from isvc.local.gateway.gateway import Gateway
 from isvc.local.gateway.processor.lines import Unavailable
+from isvc.local.gateway.routes.rules import Target
 from isvc.local.gateway.traffic import Traffic
 from isvc.local.knative.demand import Demand
 from isvc.local.knative.kinds import REVISIONS
@@ -51,7 +53,7 @@ class Line:
         self._wake = wake
         self._longest = longest
         self._waiting: deque[asyncio.Future[Endpoint]] = deque()
-        self._running: Counter[Endpoint] = Counter()
+        self._running = Running()
         self._seen = Traffic()
 
     @property
@@ -78,10 +80,14 @@ class Line:
             try:
                 yield endpoint
             finally:
-                self._end(endpoint)
+                self._running.end(endpoint)
                 self.advance()
         finally:
             self.demand.end(self._clock.monotonic())
+
+    def under_way(self) -> float:
+        """Returns the requests under way, or those of the last second: who asks now and then misses short ones."""
+        return max(float(self.demand.under_way), self.demand.concurrency(self._clock.monotonic(), LOOK_SECONDS))
 
     def advance(self) -> None:
         """Lets those go who wait and for whom there is an endpoint now."""
@@ -105,14 +111,9 @@ class Line:
             return None
         return least_busy
 
-    def _end(self, endpoint: Endpoint) -> None:
-        self._running[endpoint] -= 1
-        if not self._running[endpoint]:
-            del self._running[endpoint]
-
     async def _wait(self) -> Endpoint:
         if len(self._waiting) >= self._longest:
-            raise Unavailable(f"{len(self._waiting)} requests wait for revision {self.key} already")
+            raise Unavailable(f"{len(self._waiting)} requests wait for {self.key} already")
         place: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
         self._wake(self.key)
@@ -121,20 +122,20 @@ class Line:
                 return await place
         except BaseException as error:
             if place.done() and not place.cancelled():  # it was let go in the moment in which it gave up
-                self._end(place.result())
+                self._running.end(place.result())
             elif place in self._waiting:
                 self._waiting.remove(place)
             self.advance()
             if isinstance(error, TimeoutError):
-                raise Unavailable(f"no pod of revision {self.key} took the request within {self.timeout:g} s") from None
+                raise Unavailable(f"no pod of {self.key} took the request within {self.timeout:g} s") from None
             raise
 
 
 class Activator:
-    """The lines of all Revisions in a cache."""
+    """The lines of all Revisions in a cache, and of others who may have no pods."""
 
     def __init__(self, cache: Cache, gateway: Gateway, clock: Clock) -> None:
-        self._lines: dict[Key, Line] = {}
+        self._lines: dict[Target, Line] = {}
         self._gateway = gateway
         self._clock = clock
         self._looking: asyncio.Task[None] | None = None
@@ -145,9 +146,9 @@ class Activator:
         gateway.backends.is_limited = self._is_limited
         gateway.publisher.on_endpoints = self._endpoints_changed
 
-    def line(self, key: Key) -> Line | None:
-        """Returns where requests for a Service line up; None for one that is not of a Revision."""
-        return self._lines.get(key)
+    def line(self, target: Target) -> Line | None:
+        """Returns where requests line up; None for those for whom none was opened."""
+        return self._lines.get(target)
 
     async def start(self) -> None:
         self._looking = asyncio.create_task(self._look())
@@ -165,25 +166,40 @@ class Activator:
                 self._observe(await self._gateway.traffic())
 
     def _observe(self, traffic: Mapping[Key, Traffic]) -> None:
-        for key, line in self._lines.items():
-            line.observe(traffic.get(key, Traffic()))
+        for target, line in self._lines.items():
+            line.observe(Traffic() if target.pool else traffic.get(target.key, Traffic()))
+            line.advance()
 
     def _is_limited(self, key: Key) -> bool:
-        line = self._lines.get(key)
+        line = self._lines.get(Target(key))
         return line is not None and line.is_limited
 
     def _revision_changed(self, before: Object | None, after: Object | None) -> None:
         if after is None:
-            self._lines.pop(Key.of(before or {"metadata": {}}), None)
+            self.close_line(Target(Key.of(before or {"metadata": {}})))
             return
         key = Key.of(after)
-        if key not in self._lines:
-            cluster = service_cluster(key, PORT)
-            ready = lambda: self._gateway.backends.members(cluster).ready  # noqa: E731
-            self._lines[key] = Line(key, ready, self._clock, lambda key: self.wake(key))
-        self._lines[key].update(after)
+        line = self._lines.get(Target(key)) or self.open_line(key, PORT, lambda key: self.wake(key))
+        line.update(after)
 
-    def _endpoints_changed(self, services: Collection[Key]) -> None:
-        for key in services:
-            if line := self._lines.get(key):
+    def open_line(self, service: Key, port: int, wake: Callable[[Key], None]) -> Line:
+        """Has requests for a Service wait while it has no endpoints at this port; `wake` is called when one does."""
+        cluster = service_cluster(service, port)
+        ready = lambda: self._gateway.backends.members(cluster).ready  # noqa: E731
+        return self._add(Target(service), ready, wake)
+
+    def open_pool(self, pool: Target, wake: Callable[[Key], None]) -> Line:
+        """Has requests for an InferencePool wait while it has no members; `wake` is called when one does."""
+        return self._add(pool, lambda: self._gateway.pools.endpoints(pool), wake)
+
+    def _add(self, target: Target, ready: Callable[[], Sequence[Endpoint]], wake: Callable[[Key], None]) -> Line:
+        self._lines[target] = Line(target.key, ready, self._clock, wake)
+        return self._lines[target]
+
+    def close_line(self, target: Target) -> None:
+        self._lines.pop(target, None)
+
+    def _endpoints_changed(self, targets: Collection[Target]) -> None:
+        for target in targets:
+            if line := self._lines.get(target):
                 line.advance()

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from isvc.kube.conditions import Conditions, ConditionSet, find
 from isvc.kube.errors import ApiError
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import (
+    Key,
+    Object,
+    dig,
+    generation_of,
+    is_being_deleted,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.knative.kinds import (
     CONFIGURATION,
@@ -32,7 +42,7 @@ def controller(context: Context) -> Controller:
         before = configuration.get("status") or {}
         status = CONDITIONS.edit(before.get("conditions") or (), timestamp(context.clock.now()))
         status.initialize()
-        fields: Object = {"observedGeneration": dig(configuration, "metadata", "generation") or 0}
+        fields: Object = {"observedGeneration": generation_of(configuration)}
         if ready := before.get("latestReadyRevisionName"):
             fields["latestReadyRevisionName"] = ready
         try:

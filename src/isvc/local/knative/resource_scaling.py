@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from isvc.kube.durations import seconds
 from isvc.kube.objects import Object, annotations_of, labels_of, name_of, namespace_of
 from isvc.kube.quantity import Notation, Quantity
 from isvc.kube.resource import DEPLOYMENTS
-from isvc.local.durations import seconds
 from isvc.local.knative.kinds import deployment_name
 from isvc.local.knative.settings import Scaling
 

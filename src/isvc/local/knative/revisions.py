@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from isvc.kube.conditions import Conditions, ConditionSet, find
-from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, labels_of, name_of
+from isvc.kube.objects import Key, Object, annotations_of, dig, generation_of, is_being_deleted, labels_of, name_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.rollout import replicas_of
+from isvc.local.controllers.selection import LABELS, with_labels
 from isvc.local.knative.kinds import REVISION, REVISION_UID, REVISIONS, deployment_name
 from isvc.local.knative.resource_scaling import hpa_of, is_scaled_by_resources
 from isvc.local.knative.scaling import scaling_of
@@ -14,6 +15,7 @@ from isvc.local.knative.workload import deployment_of, service_of
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of, spec_changed
+from isvc.toolkit.reads import Read
 
 CONDITIONS = ConditionSet(("ContainerHealthy", "ResourcesAvailable"))
 _DEPLOYING = "Deploying"
@@ -30,7 +32,7 @@ def controller(context: Context) -> Controller:
             return
         status = CONDITIONS.edit(dig(revision, "status", "conditions") or (), timestamp(context.clock.now()))
         status.initialize()
-        fields: Object = {"observedGeneration": dig(revision, "metadata", "generation") or 0}
+        fields: Object = {"observedGeneration": generation_of(revision)}
         try:
             await ensure(context, SERVICES, service_of(revision), REVISIONS.typed(revision))
             deployment = await _deployment(context, revision)
@@ -50,7 +52,7 @@ def controller(context: Context) -> Controller:
         Watch(PODS, to=revision_of),
         Watch(HORIZONTAL_POD_AUTOSCALERS, to=owner_of(REVISIONS), when=spec_changed),
     ]
-    return Controller("knative-revision", reconcile, watches)
+    return Controller("knative-revision", reconcile, watches, reads=[Read(PODS, indexers=LABELS)])
 
 
 async def _deployment(context: Context, revision: Object) -> Object:
@@ -69,7 +71,7 @@ async def _deployment(context: Context, revision: Object) -> Object:
 
 def _pods(context: Context, revision: Object) -> list[Object]:
     namespace, uid = revision["metadata"]["namespace"], revision["metadata"]["uid"]
-    return [pod for pod in context.cache.list(PODS, namespace) if labels_of(pod).get(REVISION_UID) == uid]
+    return with_labels(context.cache, PODS, namespace, {REVISION_UID: uid})
 
 
 def _follow(status: Conditions, revision: Object, deployment: Object, pods: list[Object]) -> Object:

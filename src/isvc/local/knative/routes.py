@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from isvc.kube.conditions import ConditionSet
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, dig, generation_of, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.knative.kinds import CONFIGURATIONS, REVISIONS, ROUTES
 from isvc.local.knative.traffic import Addresses, Target, Unassigned, assign, http_routes
@@ -58,7 +58,7 @@ class Routes:
         status.mark_true("CertificateProvisioned", "TLSNotEnabled", "autoTLS is not enabled")
         addresses = Addresses.of(route, self._port)
         fields: Object = {
-            "observedGeneration": dig(route, "metadata", "generation") or 0,
+            "observedGeneration": generation_of(route),
             "url": addresses.url,
             "address": {"url": addresses.address},
         }

@@ -9,6 +9,7 @@ from isvc.kube.conditions import is_true
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from isvc.local.controllers.rollout import replicas_of
+from isvc.local.gateway.routes.rules import Target
 from isvc.local.knative.activator import Activator
 from isvc.local.knative.decider import Decider, Pods
 from isvc.local.knative.kinds import (
@@ -61,7 +62,7 @@ class RevisionScalers:
         cache = self._context.cache
         revision = cache.get(REVISIONS, key.name, key.namespace)
         deployment = cache.get(DEPLOYMENTS, deployment_name(key.name), key.namespace)
-        line = self._activator.line(key)
+        line = self._activator.line(Target(key))
         if revision is None or is_being_deleted(revision):
             self._deciders.pop(key, None)
             return None

@@ -9,6 +9,7 @@ from isvc.kube.objects import (
     Object,
     annotations_of,
     dig,
+    generation_of,
     is_being_deleted,
     labels_of,
     name_of,
@@ -45,7 +46,7 @@ def controller(context: Context) -> Controller:
             fields |= _route_fields(status, route, fields)
         except NotOwned as error:
             status.mark_false("RoutesReady", "NotOwned", str(error))
-        fields |= {"conditions": status.result(), "observedGeneration": dig(service, "metadata", "generation") or 0}
+        fields |= {"conditions": status.result(), "observedGeneration": generation_of(service)}
         await context.write_status(KNATIVE_SERVICES, service, fields)
 
     watches = [

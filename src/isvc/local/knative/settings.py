@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from isvc.kube.durations import seconds
 from isvc.kube.objects import Object, annotations_of, dig
-from isvc.local.durations import seconds
 
 CONFIG_NAME: Final = "config-autoscaler"
 _PREFIX: Final = "autoscaling.knative.dev"

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from isvc.kube.errors import AlreadyExists, ApiError
-from isvc.kube.objects import Object, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, NODES, PODS, SECRETS, Resource
 from isvc.local.node.capacity import architecture, capacity, node_labels
 from isvc.local.node.containers.sandbox import Sandbox
@@ -42,6 +42,7 @@ log = logging.getLogger("isvc.node")
 
 NODE_NAME = "local"
 _GRACE_AT_STOP = 3.0
+MIRROR = "kubernetes.io/config.mirror"  # the annotation of a pod that shows what runs already
 _NOT_READY = "node.kubernetes.io/not-ready"
 
 
@@ -63,8 +64,11 @@ class Node:
         drain: Drain = _no_drain,
         simulate: bool = False,
         sandbox: Sandbox | None = None,
+        warm_up: bool = False,
+        own_logs: Mapping[tuple[str, str], Path] | None = None,
         clock: Clock | None = None,
     ) -> None:
+        """`own_logs` are files that are shown as the logs of mirror pods, by namespace and name."""
         self._client = client
         self._cache = cache
         self._home = home
@@ -72,6 +76,7 @@ class Node:
         self._ending: set[asyncio.Task[None]] = set()
         self._clock = clock or SystemClock()
         self._warm = WarmServers(reaper)
+        self._warm_up = warm_up
         self._services = NodeServices(
             name=NODE_NAME,
             home=home,
@@ -90,7 +95,7 @@ class Node:
         )
         self._meter = UsageMeter(self._first_processes)
         self.kubelet = Kubelet(
-            self.find, self._find_log, lambda: summary(NODE_NAME, self._workers.values(), self._meter), pki
+            self.find, self._find_log, lambda: summary(NODE_NAME, self._workers.values(), self._meter), pki, own_logs
         )
         cache.declare("node", Read(PODS), Read(CONFIG_MAPS), Read(SECRETS))
         cache.subscribe(PODS, self._on_pod_change)
@@ -136,6 +141,8 @@ class Node:
         """Lets pods start, now that all else has: fifty model servers at once leave it no time."""
         self._forget_folders()
         self._services.opened.set()
+        if self._warm_up:
+            self._warm.prepare()
 
     def _forget_folders(self) -> None:
         """Removes folders of pods that no longer exist, which only a cache in step with the API server shows."""
@@ -174,6 +181,8 @@ class Node:
                 self._keep(asyncio.create_task(worker.renew_volumes()))
 
     def _is_ours(self, pod: Object) -> bool:
+        if MIRROR in annotations_of(pod):
+            return False
         if dig(pod, "status", "phase") in ("Succeeded", "Failed"):
             return is_being_deleted(pod) and dig(pod, "spec", "nodeName") == NODE_NAME
         return (dig(pod, "spec", "nodeName") or NODE_NAME) == NODE_NAME

@@ -71,7 +71,7 @@ async def test_a_full_line_takes_nobody():
 
     waiting = asyncio.create_task(request())
     await asyncio.sleep(0)
-    with pytest.raises(Unavailable, match="1 requests wait for revision ns/rev already"):
+    with pytest.raises(Unavailable, match="1 requests wait for ns/rev already"):
         await request()
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
@@ -81,7 +81,7 @@ async def test_a_full_line_takes_nobody():
 async def test_who_waits_too_long_is_told_so():
     line, _ = new_line([])
     line.timeout = 0.01
-    with pytest.raises(Unavailable, match=r"no pod of revision ns/rev took the request within 0.01 s"):
+    with pytest.raises(Unavailable, match=r"no pod of ns/rev took the request within 0.01 s"):
         async with line.admitted():
             pass
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from isvc.kube.durations import seconds
 from isvc.kube.objects import Object
-from isvc.local.durations import seconds
 from isvc.local.knative.decider import Decider, Pods
 from isvc.local.knative.demand import Demand
 from isvc.local.knative.settings import Scaling

@@ -7,6 +7,7 @@ import pytest
 from isvc.kube.objects import Object
 from isvc.local.gateway.routes.graphs import graph_routes
 from isvc.local.knative.configurations import revision_of
+from isvc.local.knative.kinds import ROUTE
 from isvc.local.knative.resource_scaling import hpa_of
 from isvc.local.knative.settings import Scaling
 from isvc.local.knative.traffic import Addresses, Target, Unassigned, assign, http_routes
@@ -119,9 +120,16 @@ def test_a_revision_may_be_scaled_by_what_it_uses():
 
 def test_a_graph_is_reached_through_its_knative_service():
     graph: Object = {"metadata": {"name": "g", "namespace": "ns"}}
-    ((made, hosts),) = graph_routes(graph, is_knative=True)
+    knative_route: Object = {"metadata": {"labels": {ROUTE: "g"}}}
+    ((made, hosts),) = graph_routes(graph, knative_route, None)
     assert hosts == ["localhost"]
     rule = made["spec"]["rules"][0]
     assert rule["filters"][0]["urlRewrite"]["hostname"] == "g.ns.svc.cluster.local"
     assert rule["backendRefs"][0]["name"] == "knative-local-gateway"
-    assert [hosts for _, hosts in graph_routes(graph, is_knative=False)] == [["g-ns.localhost"], ["localhost"]]
+
+
+def test_a_graph_is_reached_through_its_router_once_that_is_there():
+    graph: Object = {"metadata": {"name": "g", "namespace": "ns"}}
+    assert graph_routes(graph, None, None) == []  # it may be one of Knative's
+    routes = graph_routes(graph, None, {"metadata": {"name": "g"}})
+    assert [hosts for _, hosts in routes] == [["g-ns.localhost"], ["localhost"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from isvc.kube.conditions import find
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
@@ -25,9 +26,11 @@ from isvc.local.controllers.rollout import (
     revision_of,
     scale_annotations,
 )
+from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.reads import Read
 
 _HISTORY = 10
 
@@ -49,7 +52,10 @@ def controller(context: Context) -> Controller:
         Watch(REPLICA_SETS, to=owner_of(DEPLOYMENTS)),
         Watch(REPLICA_SETS, to=possible_deployments, when=is_orphan_now),
     ]
-    return Controller("deployment", Deployments(context).reconcile, watches, workers=4, clock=context.clock)
+    reads = [Read(REPLICA_SETS, indexers=ORPHANS)]
+    return Controller(
+        "deployment", Deployments(context).reconcile, watches, workers=4, clock=context.clock, reads=reads
+    )
 
 
 class Deployments:
@@ -70,7 +76,7 @@ class Deployments:
         now = self._context.clock.now()
         status = deployment_status(deployment, new, replica_sets, created, now)
         await self._context.write_status(DEPLOYMENTS, deployment, status)
-        progressing: Object = next((c for c in status["conditions"] if c["type"] == "Progressing"), {})
+        progressing = find(status["conditions"], "Progressing") or {}
         left = seconds_left(deployment, progressing, now)
         return Result(requeue_after=max(left, 0.0) + 1) if left is not None else None
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.conditions import conditions_of, find
+from isvc.kube.objects import Object, dig, generation_of, name_of
 from isvc.local.controllers.rollout import Limits, replicas_of, sum_status
 from isvc.toolkit.clock import parse_timestamp, timestamp
 
@@ -17,7 +18,7 @@ def deployment_status(
     replicas = sum_status(replica_sets, "replicas")
     available = sum_status(replica_sets, "availableReplicas")
     status: Object = {
-        "observedGeneration": dig(deployment, "metadata", "generation") or 0,
+        "observedGeneration": generation_of(deployment),
         "replicas": replicas,
         "updatedReplicas": sum_status([new] if new else [], "replicas"),
         "readyReplicas": sum_status(replica_sets, "readyReplicas"),
@@ -51,7 +52,7 @@ def is_complete(deployment: Object, status: Object) -> bool:
 def _progressing_condition(
     deployment: Object, new: Object | None, status: Object, created: bool, now: datetime
 ) -> Object | None:
-    before: Object = next((c for c in dig(deployment, "status", "conditions") or [] if c["type"] == "Progressing"), {})
+    before = find(conditions_of(deployment), "Progressing") or {}
     if dig(deployment, "spec", "paused") and before.get("reason") != "ProgressDeadlineExceeded":
         return _condition("Progressing", None, "DeploymentPaused", "Deployment is paused")
     title = f'ReplicaSet "{name_of(new)}"' if new else f'Deployment "{name_of(deployment)}"'

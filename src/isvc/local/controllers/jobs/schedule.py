@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 
-from isvc.local.durations import seconds
+from isvc.kube.durations import seconds
 
 _NAMED: Final = {
     "@yearly": "0 0 1 1 *",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
+from isvc.kube.objects import Object, annotations_of, dig, generation_of, labels_of, name_of, namespace_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.local.controllers.pod_writes import pod_of
@@ -127,4 +127,4 @@ def is_outdated(deployment: Object, group: Object) -> bool:
 
 
 def _generation(group: Object) -> str:
-    return str(dig(group, "metadata", "generation") or 0)
+    return str(generation_of(group))

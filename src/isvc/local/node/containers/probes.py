@@ -97,9 +97,11 @@ def over_http(probe: Object, container: Object, path: str) -> Object:
     names = {each.get("containerPort"): str(each.get("name") or "") for each in container.get("ports") or ()}
     if not path or port is None or names.get(port, str(port)).startswith(("h2c", "grpc")):
         return probe
+    words = (*(container.get("command") or ()), *(container.get("args") or ()))
+    secure = {"scheme": "HTTPS"} if any(word.startswith("--ssl-") for word in words) else {}
     return {
         **{key: value for key, value in probe.items() if key != "tcpSocket"},
-        "httpGet": {"path": path, "port": port},
+        "httpGet": {"path": path, "port": port, **secure},
     }
 
 

@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import logging
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ import orjson
 from isvc.kube.objects import Object
 from isvc.local.node.containers.container import Container, NotRunning
 from isvc.local.node.pods.pod import PodWorker
-from isvc.local.node.processes.logs import LogOptions, read
+from isvc.local.node.processes.logs import LogOptions, read, read_plain
 from isvc.local.node.processes.process import CannotStart, Exit
 from isvc.local.node.streams import command_streams, port_forward
 from isvc.local.node.streams.command_streams import Streams, UpgradeRefused, Wanted
@@ -57,7 +57,15 @@ class _Refused(Exception):
 class Kubelet(Handler[Request]):
     request_type = Request
 
-    def __init__(self, find: Find, written_log: WrittenLog, summary: Callable[[], Object], pki: Path) -> None:
+    def __init__(
+        self,
+        find: Find,
+        written_log: WrittenLog,
+        summary: Callable[[], Object],
+        pki: Path,
+        own_logs: Mapping[tuple[str, str], Path] | None = None,
+    ) -> None:
+        self._own_logs = own_logs or {}
         self._find = find
         self._written_log = written_log
         self._summary = summary
@@ -159,6 +167,8 @@ class Kubelet(Handler[Request]):
         return Upgrade({"Upgrade": "tcp"}, lambda tunnel: tunnel.relay(reader, writer))
 
     def _logs(self, namespace: str, pod: str, name: str, query: Query) -> Response:
+        if (own := self._own_logs.get((namespace, pod))) is not None:
+            return _stream(read_plain(own, _log_options(query)))
         worker, live = self._find(namespace, pod), None
         container, path = worker.container(name) if worker else None, None
         previous = query.get("previous") == ["true"]
@@ -177,14 +187,18 @@ class Kubelet(Handler[Request]):
             reason = waiting.get("reason", "ContainerCreating")
             raise _Refused(f'container "{name}" in pod is waiting to start: {reason}')
 
-        async def produce(writer: Writer) -> None:
-            async for chunk in read(path, _log_options(query), live):
-                writer.write(chunk)
-                await writer.drain()
-                if writer.gone.done():
-                    return
+        return _stream(read(path, _log_options(query), live))
 
-        return Stream(produce, _TEXT)
+
+def _stream(chunks: AsyncIterator[bytes]) -> Response:
+    async def produce(writer: Writer) -> None:
+        async for chunk in chunks:
+            writer.write(chunk)
+            await writer.drain()
+            if writer.gone.done():
+                return
+
+    return Stream(produce, _TEXT)
 
 
 async def _connect_to(worker: PodWorker, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from isvc.kube.objects import Object, name_of, namespace_of, uid_of
+from isvc.kube.objects import Object, dig, name_of, namespace_of, uid_of
 from isvc.local.node.pods.pod import PodWorker
-from isvc.local.node.processes.usage import Usage, UsageMeter
+from isvc.local.node.processes.usage import PERIOD, Usage, UsageMeter
 
 
 def summary(node: str, workers: Iterable[PodWorker], meter: UsageMeter) -> Object:
-    """Lists pods of which every running container has been measured."""
+    """Lists pods of which every running container has been measured; those that are simulated use nothing."""
+    meter.look()
     machine = meter.of_machine()
     pods = [_pod(worker, meter) for worker in workers]
     return {
@@ -21,12 +23,18 @@ def summary(node: str, workers: Iterable[PodWorker], meter: UsageMeter) -> Objec
 
 
 def _pod(worker: PodWorker, meter: UsageMeter) -> Object | None:
+    pod = worker.pod
+    reference = {"name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)}
+    if worker.is_pretended() and dig(pod, "status", "phase") == "Running":
+        nothing = _figures(Usage(0.0, 0, PERIOD, time.time()))
+        return {
+            "podRef": reference,
+            "containers": [{"name": each["name"], **nothing} for each in pod["spec"]["containers"]],
+        }
     running = [(container.name, meter.of(container.pid)) for container in worker.containers if container.pid]
     containers = [{"name": name, **_figures(usage)} for name, usage in running if usage is not None]
     if not containers or len(containers) < len(running):
         return None
-    pod = worker.pod
-    reference = {"name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)}
     return {"podRef": reference, "containers": containers}
 
 

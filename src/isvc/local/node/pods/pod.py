@@ -146,7 +146,7 @@ class PodWorker:
         if not self.containers:
             return
         try:
-            files = await files_of(self.pod, self._node.client)
+            files = await files_of(self.pod, self._node.client, self._node.home / "disk", self._node.name)
             folders.prepare(self.pod, files, self.folder, self._node.home / "volumes")
             self._renew_tokens(files)
         except (Missing, OSError, ApiError, ClusterError) as error:
@@ -192,7 +192,7 @@ class PodWorker:
         await self._node.opened.wait()
         await self._claim()
         await self._warn()
-        if self._is_pretended():
+        if self.is_pretended():
             pretend(self._init_states, self._main_states, self._now())
             self._touch()
             return
@@ -213,7 +213,7 @@ class PodWorker:
         await self._stop_containers(self._grace())  # the sidecars, which have nobody left to serve
         self._touch()
 
-    def _is_pretended(self) -> bool:
+    def is_pretended(self) -> bool:
         """Returns whether --simulate pretends the pod as a whole, because a container of it cannot run here."""
         images = [state.image for state in (*self._init_states, *self._main_states)]
         return self._node.simulate and any(self._node.images.find(image) is None for image in images)
@@ -237,7 +237,7 @@ class PodWorker:
         """Fills volumes and looks everything up, again until what is missing is there."""
         while True:
             try:
-                files = await files_of(self.pod, self._node.client)
+                files = await files_of(self.pod, self._node.client, self._node.home / "disk", self._node.name)
                 await require_claims(self.pod, self._node.client, self._node.home / "volumes")
                 await fetch_images(self.pod, self.folder / "volumes", self._node.reaper)
                 mounted = folders.prepare(self.pod, files, self.folder, self._node.home / "volumes")
@@ -270,6 +270,7 @@ class PodWorker:
     async def _run_init(self, context: PodContext, policy: str) -> bool:
         """Runs init containers one after the other; a sidecar keeps running. Returns False if one failed for good."""
         specs = dig(self.pod, "spec", "initContainers") or []
+        context.warm.prepare_for(self.pod, context.images)
         for spec, state in zip(specs, self._init_states, strict=True):
             container = Container(spec, state, context)
             self.containers.append(container)

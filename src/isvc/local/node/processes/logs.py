@@ -23,6 +23,7 @@ from isvc.wire.private_files import open_private
 _STAMP = 31
 _ROTATE_AT = 10 * 1024 * 1024
 _MAX_BEHIND = 1 << 20
+_LOOK = 0.5  # seconds between looks at a file that another program writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,18 @@ async def read(path: Path, options: LogOptions, live: Log | None = None) -> Asyn
                 return
             else:
                 await growth.wait()
+
+
+async def read_plain(path: Path, options: LogOptions) -> AsyncIterator[bytes]:
+    """Yields the last lines of a log whose lines have times of their own, or none; with `follow` for ever."""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
+        shown = b"".join(stream if options.tail_lines is None else deque(stream, maxlen=options.tail_lines))
+        yield shown if options.limit_bytes is None else shown[: options.limit_bytes]
+        while options.follow:
+            if new := stream.read():
+                yield new
+            else:
+                await asyncio.sleep(_LOOK)
 
 
 def _is_rotated(stream: IO[bytes], path: Path) -> bool:

@@ -7,6 +7,7 @@ them lives, so that the CPU time of a container only grows. Measured from /proc:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections import deque
@@ -14,7 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-PERIOD: Final = 2.5
+PERIOD: Final = 2.5  # seconds between samples while somebody looks
+PERIOD_AT_REST: Final = 15.0
+AT_REST: Final = 60.0  # seconds since somebody looked
 WINDOW: Final = 10.0
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -52,6 +55,8 @@ class UsageMeter:
         self._roots = roots
         self._samples: dict[int, deque[Sample]] = {}
         self._sampled_at = time.time()
+        self._asked = asyncio.Event()
+        self._asked_at = time.monotonic()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -67,6 +72,16 @@ class UsageMeter:
             roots = list(self._roots())
             self.add(await asyncio.to_thread(measure, roots))
             await asyncio.sleep(PERIOD)
+            if time.monotonic() - self._asked_at > AT_REST:
+                self._asked.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(PERIOD_AT_REST - PERIOD):
+                        await self._asked.wait()
+
+    def look(self) -> None:
+        """Says that somebody reads figures: they are soon fresh, and stay so for a while."""
+        self._asked_at = time.monotonic()
+        self._asked.set()
 
     def add(self, measured: Mapping[int, Sample]) -> None:
         self._sampled_at = time.time()
@@ -92,7 +107,8 @@ class UsageMeter:
 
 def measure(roots: Iterable[int]) -> dict[int, Sample]:
     """Returns a sample of each container that still runs, and one of the whole machine."""
-    at, stats = time.monotonic(), _process_table()
+    roots, at = list(roots), time.monotonic()
+    stats = _process_table() if roots else {}
     children: dict[int, list[int]] = {}
     for pid, stat in stats.items():
         children.setdefault(stat.parent, []).append(pid)
@@ -107,7 +123,7 @@ def measure(roots: Iterable[int]) -> dict[int, Sample]:
         if root in stats:
             family = list(tree(root))
             found[root] = Sample(at, sum(each.cpu for each in family), sum(each.memory for each in family))
-    if stats:
+    if Path("/proc/stat").exists():
         found[_MACHINE] = Sample(at, *_machine())
     return found
 

@@ -15,7 +15,7 @@ where a command says so, is the interpreter that isvc runs with, unless the tabl
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -41,13 +41,26 @@ class ImageTableError(Exception):
     """The user's table cannot be read; says where and why."""
 
 
+_HEALTH_PATHS = {"isvc.pods.modelserver": "/v2/health/ready", "isvc.pods.llmserver": "/health"}
+
+
 def _model_server(*flags: str) -> Program:
     command = (sys.executable, "-m", "isvc.pods.modelserver", "--host=127.0.0.1", *flags)
-    return Program(command, health="/v2/health/ready")
+    return Program(command, health=_health_path(command))
+
+
+def _health_path(command: Sequence[str]) -> str:
+    """Returns where our own servers say whether they are ready, whichever interpreter runs them."""
+    return next((path for module, path in _HEALTH_PATHS.items() if module in command), "")
 
 
 STORAGE_INITIALIZER = Program((sys.executable, "-m", "isvc.pods.storage_initializer"))
-_VLLM = Program((sys.executable, "-m", "isvc.pods.llmserver"), {"ISVC_MODEL_DIR": "/mnt/models"}, stands_for="vllm")
+_VLLM = Program(
+    (sys.executable, "-m", "isvc.pods.llmserver"),
+    {"ISVC_MODEL_DIR": "/mnt/models"},
+    health=_HEALTH_PATHS["isvc.pods.llmserver"],
+    stands_for="vllm",
+)
 # The gateway knows at once that a pod ends: there is no load balancer to wait for.
 _ROUTER = Program((sys.executable, "-m", "isvc.pods.router", "--host=127.0.0.1", "--port={port}", "--drain-seconds=0"))
 _PICKER = Program((sys.executable, "-m", "isvc.local.pod_programs.endpoint_picker"), stands_for="epp")
@@ -172,4 +185,5 @@ def _program(where: str, value: Any) -> Program:
         raise ImageTableError(f"{where}.command: expected a list of strings")
     env = {str(name): str(text) for name, text in (value.get("env") or {}).items()}
     working_dir, python = str(value.get("workingDir") or ""), str(value.get("python") or "")
-    return Program(tuple(str(part) for part in command), env, working_dir, python)
+    words = tuple(str(part) for part in command)
+    return Program(words, env, working_dir, python, health=_health_path(words))

@@ -1,7 +1,8 @@
 """Model servers that are forked from a process in which their framework is imported already, one for each framework.
 
-That process, a zygote, is started with the first server of its framework, and again when it has died; servers that it
-forked live on. Where forking does not work, or would not be the same as a fresh start, the node starts a program.
+That process, a zygote, is started with the first server of its framework or ahead of it, and again when it has died;
+servers that it forked live on. Where forking does not work, or would not be the same as a fresh start, the node starts
+a program.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ from typing import Any, Final
 
 import orjson
 
+from isvc.kube.objects import Object, dig
 from isvc.local.node import python_path
 from isvc.local.node.environment import inherited_variables
 from isvc.local.node.processes.process import Reaper, die_with_parent
 from isvc.local.node.processes.reaper import MARK
+from isvc.local.node.programs.images import ImageTable, ImageTableError, UnknownImage
 from isvc.local.node.programs.zygote import MESSAGE
 from isvc.local.node.sandbox.policy import Policy
 
 log = logging.getLogger("isvc.node")
 
+LIKELY: Final = ("--framework=sklearn",)  # what most people start with
 _PROGRAM: Final = (sys.executable, "-m", "isvc.pods.modelserver")
 _FRAMEWORKS: Final = frozenset({"sklearn", "xgboost", "lightgbm"})
 # Variables that are read by the interpreter or when a module is imported, which a fork has behind it.
@@ -39,6 +43,7 @@ _OURS: Final = frozenset({"PYTHONUNBUFFERED", "OPENBLAS_NUM_THREADS"})
 _PYTHON_PATH: Final = str(python_path.FOLDER)
 _PATIENCE_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 600.0
+_ROOM: Final = 1 << 30  # bytes that have to be available before anything is imported ahead of need
 _UNKNOWN: Final = 255  # of a server whose zygote died before it
 
 
@@ -50,12 +55,24 @@ def framework_of(command: Sequence[str], env: Mapping[str, str]) -> str | None:
     """Returns the framework whose zygote can fork this server; None for one that has to be a program of its own."""
     if sys.platform != "linux" or tuple(command[:3]) != _PROGRAM:
         return None
+    return None if any(_matters_at_import(name, value) for name, value in env.items()) else named_framework(command)
+
+
+def named_framework(command: Sequence[str]) -> str | None:
+    """Returns the framework that a command names, if it is worth a zygote."""
     chosen = {word.removeprefix("--framework=") for word in command if word.startswith("--framework=")}
     is_custom = any(word.startswith("--model_class") for word in command)
-    if len(chosen) != 1 or is_custom or any(_matters_at_import(name, value) for name, value in env.items()):
-        return None
-    (framework,) = chosen
-    return framework if framework in _FRAMEWORKS else None
+    return chosen.pop() if len(chosen) == 1 and not is_custom and chosen <= _FRAMEWORKS else None
+
+
+def _has_room() -> bool:
+    """Returns whether there is memory for what may never be needed."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        available = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, IndexError):
+        return False
+    return int(available) * 1024 >= _ROOM
 
 
 def _matters_at_import(name: str, value: str) -> bool:
@@ -198,7 +215,7 @@ class WarmServers:
         self._zygotes: dict[str, Zygote] = {}
         self._starting = asyncio.Lock()
         self._look: asyncio.TimerHandle | None = None
-        self._ending: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
 
     async def fork(
         self, command: Sequence[str], env: Mapping[str, str], folder: Path, output: int, policy: Policy | None
@@ -218,6 +235,25 @@ class WarmServers:
         except (Unavailable, OSError) as error:
             log.warning("the server of %s is started as a program: %s", framework, error)
             return None
+
+    def prepare_for(self, pod: Object, images: ImageTable) -> None:
+        """Imports what the servers of a pod will need while init containers fetch the models for them."""
+        for spec in dig(pod, "spec", "containers"):
+            with contextlib.suppress(UnknownImage, ImageTableError, OSError):  # reported when the container is to start
+                self.prepare([*images.get(spec.get("image", "")).command, *(spec.get("args") or ())])
+
+    def prepare(self, command: Sequence[str] = LIKELY) -> None:
+        """Imports what a server of this command will need, in the background."""
+        framework = named_framework(command)
+        if framework is None or sys.platform != "linux" or framework in self._zygotes or not _has_room():
+            return
+        preparing = asyncio.create_task(self._prepare(framework))
+        self._background.add(preparing)
+        preparing.add_done_callback(self._background.discard)
+
+    async def _prepare(self, framework: str) -> None:
+        with contextlib.suppress(OSError):  # reported when a server is asked for
+            await self._zygote(framework)
 
     async def _zygote(self, framework: str) -> Zygote:
         async with self._starting:
@@ -249,8 +285,8 @@ class WarmServers:
             if zygote.idle_for() >= self._idle_seconds:
                 del self._zygotes[framework]
                 ending = asyncio.create_task(self._end(zygote))
-                self._ending.add(ending)
-                ending.add_done_callback(self._ending.discard)
+                self._background.add(ending)
+                ending.add_done_callback(self._background.discard)
         if self._zygotes:
             self._look_later()
 
@@ -262,4 +298,4 @@ class WarmServers:
     async def close(self) -> None:
         if self._look is not None:
             self._look.cancel()
-        await asyncio.gather(*self._ending, *map(self._end, self._zygotes.values()))
+        await asyncio.gather(*self._background, *map(self._end, self._zygotes.values()))

@@ -17,11 +17,15 @@ _EMPTY = ("emptyDir", "ephemeral", "image")  # images are fetched by `image_volu
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Contents of the ConfigMaps and Secrets of a namespace, as bytes, None for one that does not exist; and tokens."""
+    """Contents of the ConfigMaps and Secrets of a namespace, as bytes, None for one that does not exist; and tokens.
+
+    `volumes` are the folders of claims that name a PersistentVolume.
+    """
 
     config_maps: Mapping[str, Mapping[str, bytes] | None] = field(default_factory=dict)
     secrets: Mapping[str, Mapping[str, bytes] | None] = field(default_factory=dict)
     tokens: Mapping[Wanted, Token] = field(default_factory=dict)
+    volumes: Mapping[str, Path] = field(default_factory=dict)
 
     def as_text(self) -> Sources:
         return Sources(
@@ -85,7 +89,7 @@ def _prepare(pod: Object, volume: Object, files: Files, folder: Path, claims: Pa
     if claim := dig(volume, "persistentVolumeClaim", "claimName"):
         if "/" in claim or claim in (".", ".."):
             raise Missing(f"{claim!r} is no name of a claim")
-        folder = claims / namespace_of(pod) / claim
+        folder = files.volumes.get(claim) or claims / namespace_of(pod) / claim
         folder.mkdir(parents=True, exist_ok=True)
         return folder
     folder.mkdir(parents=True, exist_ok=True)

@@ -31,4 +31,6 @@ def test_a_server_is_asked_itself_where_it_has_an_answer():
     assert over_http(probe, {}, "/ready") == asked
     assert over_http(probe, {}, "") is probe
     assert over_http(asked, {}, "/other") is asked
+    with_tls = over_http(probe, {"args": ["--ssl-certfile=/tls/crt"]}, "/ready")
+    assert with_tls["httpGet"] == {"path": "/ready", "port": 8080, "scheme": "HTTPS"}
     assert over_http(probe, {"ports": [{"containerPort": 8080, "name": "h2c"}]}, "/ready") is probe

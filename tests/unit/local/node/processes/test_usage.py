@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.waiting import wait_until
+from tests.waiting import until, wait_until
 
+from isvc.local.node.processes import usage
 from isvc.local.node.processes.usage import WINDOW, Sample, UsageMeter, measure
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -55,9 +56,9 @@ def test_rates_are_of_the_last_seconds():
     assert meter.of(7) is None
     for second in range(0, 60, 2):  # idle for half a minute, then at two cores
         meter.add({7: Sample(now + second, max(0, second - 30) * 2.0, 1000 + second)})
-    usage = meter.of(7)
-    assert usage is not None
-    assert (usage.cores, usage.memory, usage.window) == (2.0, 1058, WINDOW)
+    used = meter.of(7)
+    assert used is not None
+    assert (used.cores, used.memory, used.window) == (2.0, 1058, WINDOW)
 
 
 def test_what_is_gone_is_forgotten():
@@ -67,3 +68,19 @@ def test_what_is_gone_is_forgotten():
     meter.add({8: Sample(3, 1.0, 1)})
     assert meter.of(7) is None
     assert meter.of(8) is not None
+
+
+def test_without_containers_no_process_is_looked_at():
+    assert list(measure([])) == list(measure([2**22 + 1]))  # the machine alone
+
+
+async def test_who_looks_ends_the_rest(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(usage, "PERIOD", 0.0)
+    monkeypatch.setattr(usage, "AT_REST", -1.0)  # it rests at once
+    monkeypatch.setattr(usage, "PERIOD_AT_REST", 3600.0)
+    samples: list[int] = []
+    meter = UsageMeter(lambda: samples.append(1) or [])  # type: ignore[func-returns-value]
+    meter.start()
+    await until(lambda: len(samples) == 1, "the first sample")
+    await until(lambda: meter.look() or len(samples) > 1, "a sample for who looks")  # type: ignore[func-returns-value]
+    await meter.stop()

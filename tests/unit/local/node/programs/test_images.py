@@ -94,3 +94,15 @@ def test_a_file_that_was_seen_half_written_is_read_again(tmp_path):
     program = table.find("example.com/mine:1")
     assert program is not None
     assert program.command == ("echo",)
+
+
+def test_our_servers_say_where_they_are_asked_whether_they_are_ready(tmp_path):
+    made = tmp_path / "runtimes" / "own" / "images.yaml"
+    made.parent.mkdir(parents=True)
+    made.write_text(
+        "images: {own/sklearn: {python: /venv/bin/python, command: [python, -m, isvc.pods.modelserver]},"
+        " own/other: {command: [python, serve.py]}}"
+    )
+    table = ImageTable(tmp_path / "images.yaml")
+    health = {image: table.get(image).health for image in ("own/sklearn", "own/other", "vllm/vllm-openai")}
+    assert health == {"own/sklearn": "/v2/health/ready", "own/other": "", "vllm/vllm-openai": "/health"}

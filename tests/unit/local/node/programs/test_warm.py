@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -13,6 +12,8 @@ from tests.ports import free_port
 
 from isvc.local.node.processes.logs import Log
 from isvc.local.node.processes.process import Process, Reaper, is_alive
+from isvc.local.node.programs import warm
+from isvc.local.node.programs.images import ImageTable
 from isvc.local.node.programs.warm import ForkedServer, WarmServers, framework_of
 
 SERVER = [sys.executable, "-m", "isvc.pods.modelserver", "--host=127.0.0.1"]
@@ -89,13 +90,36 @@ async def test_a_fork_is_a_process_of_its_own(node, tmp_path):
     assert (await server.wait()).code == 0
 
 
+def command_of(pid: int) -> list[bytes]:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+
+
 def control_socket(pid: int) -> str:
-    number = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2].decode()
+    number = command_of(pid)[-2].decode()
     return os.readlink(f"/proc/{pid}/fd/{number}")
 
 
 def files(pid: int) -> set[str]:
     return {os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()}
+
+
+async def test_frameworks_are_imported_ahead_of_need_and_let_go_again(node, tmp_path):
+    node.warm = WarmServers(node.reaper, idle_seconds=0.05)
+    pod = {"spec": {"containers": [{"image": "kserve/sklearnserver:v1"}, {"image": "nobody/knows"}]}}
+    node.warm.prepare_for(pod, ImageTable(tmp_path / "images.yaml"))
+    async with asyncio.timeout(60):
+        while not list((tmp_path / "reaper").iterdir()):
+            await asyncio.sleep(0.01)
+        [ahead] = [int(path.name) for path in (tmp_path / "reaper").iterdir()]
+        assert command_of(ahead)[4] == b"sklearn"
+        while is_alive(ahead):
+            await asyncio.sleep(0.01)
+
+
+async def test_nothing_is_imported_ahead_where_memory_is_short(node, tmp_path, monkeypatch):
+    monkeypatch.setattr(warm, "_ROOM", 1 << 60)
+    node.warm.prepare()
+    assert not node.warm._background
 
 
 async def test_a_fork_that_fails_says_why_and_how_it_ended(node, tmp_path):
@@ -105,44 +129,3 @@ async def test_a_fork_that_fails_says_why_and_how_it_ended(node, tmp_path):
     assert (await server.wait()).code == 1
     assert "nothing" in last_words.read_text()
     assert last_words.read_text() in (tmp_path / "log").read_text()
-
-
-async def test_a_zygote_ends_when_nothing_has_used_it_for_a_while(node, tmp_path):
-    node.warm = WarmServers(node.reaper, idle_seconds=0.05)
-    server = await node.start(tmp_path)
-    zygote = await node.zygote()
-    await node.says("serving model")
-    assert is_alive(zygote), "it ended before its server"
-    server.terminate()
-    assert (await server.wait()).code == 0
-    async with asyncio.timeout(60):
-        while is_alive(zygote) or any((tmp_path / "reaper").iterdir()):
-            await asyncio.sleep(0.01)
-
-
-async def test_servers_outlive_the_zygote_and_the_next_one_starts_all_the_same(node, tmp_path):
-    first = await node.start(tmp_path)
-    await node.says("serving model")
-    os.kill(await node.zygote(), signal.SIGKILL)
-    second = await node.start(tmp_path)
-    assert first.memory() > 0
-    for server in (first, second):
-        server.kill()
-        await server.wait()
-    third = await node.start(tmp_path)
-    assert isinstance(third._process, ForkedServer)
-    await third.end()
-
-
-async def test_memory_of_the_framework_is_shared(node, tmp_path):
-    servers = [await node.start(tmp_path) for _ in range(3)]
-    await node.says("serving model")
-    resident, proportional = memory(servers[-1].pid)
-    assert proportional < resident / 2
-    await asyncio.gather(*(server.end() for server in servers))
-
-
-def memory(pid: int) -> tuple[int, int]:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    found = {line.split(":")[0]: int(line.split()[1]) for line in lines[1:]}
-    return found["Rss"], found["Pss"]
