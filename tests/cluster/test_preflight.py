@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner, Result
 from tests import definitions
-from tests.cluster.lifecycles.stage import Platform, foreign_crd, running, set_up
-from tests.cluster.test_lifecycles import service
+from tests.cluster.lifecycles.stage import Platform, foreign_crd, running, service, set_up
 from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.cli import main
 from isvc.insight.preflight.finding import Level
 from isvc.insight.preflight.kinds import check_projects, check_version
+from isvc.insight.preflight.others import check_local_models, check_managers
 from isvc.insight.preflight.pod_programs import check_metric_aggregation
 from isvc.kube.conditions import is_true
 from isvc.kube.errors import NotFound
@@ -163,3 +163,35 @@ async def test_take_over(cluster, client, namespace):
     assert after.exit_code == 1
     assert f"InferenceService {namespace}/life" in after.output
     assert "Deployment life-predictor would be changed; 1 pod would restart" in after.output
+    planned = await preflight(cluster, namespace, "--takeover", "-o", "json")
+    assert planned.exit_code == 1
+    said = json.loads(planned.stdout)
+    assert {each["check"] for each in said["findings"]} >= {"kubernetes", "permissions"}
+    [life] = [each for each in said["takeover"] if each["namespace"] == namespace]
+    assert (life["kind"], life["name"], life["podsToRestart"]) == ("InferenceService", "life", 1)
+    assert ("Deployment", "life-predictor") in {(child["kind"], child["name"]) for child in life["children"]}
+    assert isinstance(said["withPodPrograms"], list)
+
+
+def workload(kind: str, plane: str, **spec: object) -> dict:
+    metadata = {"name": plane, "namespace": "kserve", "labels": {"control-plane": plane}}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def test_caches_that_nobody_takes_care_of_are_named() -> None:
+    config = Config.parse({"localModel": '{"enabled": true, "jobNamespace": "jobs"}'})
+    manager, agent = (
+        workload("Deployment", "kserve-localmodel-controller-manager", replicas=1),
+        workload("DaemonSet", "kserve-localmodelnode-agent"),
+    )
+    assert [*check_local_models(Config(), [])] == []
+    assert [*check_local_models(config, [manager, agent])] == []
+    (missing,) = check_local_models(config, [agent, {**manager, "spec": {"replicas": 0}}])
+    assert (missing.level, "claims that nobody makes" in missing.message) == (Level.ERROR, True)
+    (missing,) = check_local_models(config, [manager])
+    assert "kserve-localmodelnode-agent" in missing.message
+
+
+def test_agents_of_nodes_are_among_the_programs_that_still_run() -> None:
+    (found,) = check_managers([workload("DaemonSet", "kserve-localmodelnode-agent")])
+    assert (found.level, "download to the same folder" in found.remedy) == (Level.WARNING, True)

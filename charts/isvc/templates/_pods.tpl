@@ -1,4 +1,5 @@
-{{- /* The pod of a manager. Takes root, values, command, plane, account, secret, metrics, namespaces, and both: whether it runs both managers. */ -}}
+{{- /* The pod of a manager. Takes root, values, command, plane, account, secret, metrics, namespaces,
+both: whether it runs both managers, and secure: whether metrics are served over TLS by a manager that would not otherwise. */ -}}
 {{- define "isvc.pod" }}
     spec:
       serviceAccountName: {{ .account }}
@@ -11,12 +12,7 @@
       {{- if .root.Values.imagePullSecrets }}
       imagePullSecrets: {{ toJson .root.Values.imagePullSecrets }}
       {{- end }}
-      securityContext:
-        runAsNonRoot: true
-        runAsUser: 1000
-        runAsGroup: 1000
-        fsGroup: 1000
-        seccompProfile: {type: RuntimeDefault}
+      securityContext: {{ toJson .root.Values.podSecurityContext }}
       topologySpreadConstraints:
         {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
         - topologyKey: {{ $key }}
@@ -36,7 +32,7 @@
       {{- end }}
       containers:
         - name: manager
-          image: {{ printf "%s:%s" .root.Values.image.repository (default .root.Chart.AppVersion .root.Values.image.tag) | quote }}
+          image: {{ print .root.Values.image.repository (default (print ":" (default .root.Chart.AppVersion .root.Values.image.tag)) (regexReplaceAll "^(.+)$" .root.Values.image.digest "@${1}")) | quote }}
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
           command: [{{ .command }}]
           args:
@@ -48,8 +44,21 @@
             {{- end }}
             {{- if .both }}
             - --with-llmisvc
+            {{- if .secure }}
+            - --llmisvc-metrics-addr=:8444
+            {{- end }}
             {{- if ne .root.Values.certificates.source "self" }}
             - --llmisvc-webhook-cert-dir=/tmp/k8s-webhook-server/llmisvc-serving-certs
+            {{- end }}
+            {{- end }}
+            {{- if .secure }}
+            - --metrics-secure
+            - --metrics-addr=:8443
+            {{- end }}
+            {{- if .root.Values.webhooks.clients.configMap }}
+            - --webhook-client-ca-file=/etc/webhook-clients/{{ .root.Values.webhooks.clients.key }}
+            {{- if .root.Values.webhooks.clients.names }}
+            - --webhook-client-names={{ join "," .root.Values.webhooks.clients.names }}
             {{- end }}
             {{- end }}
             {{- range .values.extraArgs }}
@@ -58,13 +67,16 @@
           env:
             - name: POD_NAMESPACE
               valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+            {{- range .values.extraEnv }}
+            - {{ toJson . }}
+            {{- end }}
           ports:
             - {name: webhook-server, containerPort: 9443}
             - {name: metrics, containerPort: {{ .metrics }}}
             - {name: probes, containerPort: 8081}
             {{- if .both }}
             - {name: llmisvc-webhook, containerPort: 9444}
-            - {name: llmisvc-metrics, containerPort: 8443}
+            - {name: llmisvc-metrics, containerPort: {{ if .secure }}8444{{ else }}8443{{ end }}}
             {{- end }}
           startupProbe:
             httpGet: {path: /healthz, port: probes}
@@ -79,13 +91,12 @@
             periodSeconds: 5
             timeoutSeconds: 5
           resources: {{ toJson .values.resources }}
-          securityContext:
-            allowPrivilegeEscalation: false
-            readOnlyRootFilesystem: true
-            runAsNonRoot: true
-            capabilities: {drop: [ALL]}
+          securityContext: {{ toJson .root.Values.securityContext }}
           volumeMounts:
             - {name: tmp, mountPath: /tmp}
+            {{- if .root.Values.webhooks.clients.configMap }}
+            - {name: webhook-clients, mountPath: /etc/webhook-clients, readOnly: true}
+            {{- end }}
             {{- if ne .root.Values.certificates.source "self" }}
             - {name: cert, mountPath: /tmp/k8s-webhook-server/serving-certs, readOnly: true}
             {{- if .both }}
@@ -95,6 +106,10 @@
       volumes:
         - name: tmp
           emptyDir: {}
+        {{- if .root.Values.webhooks.clients.configMap }}
+        - name: webhook-clients
+          configMap: {name: {{ .root.Values.webhooks.clients.configMap }}}
+        {{- end }}
         {{- if ne .root.Values.certificates.source "self" }}
         - name: cert
           secret: {secretName: {{ .secret }}}
@@ -103,4 +118,11 @@
           secret: {secretName: llmisvc-webhook-server-cert}
         {{- end }}
         {{- end }}
+{{- end }}
+{{- /* Labels of every object that the chart makes for managers, beside those by which it is found. */ -}}
+{{- define "isvc.labels" }}
+    app.kubernetes.io/instance: {{ .Release.Name }}
+    app.kubernetes.io/part-of: isvc
+    app.kubernetes.io/version: {{ quote .Chart.AppVersion }}
+    helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}

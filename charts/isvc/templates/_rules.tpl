@@ -11,7 +11,10 @@
     resources: [horizontalpodautoscalers]
     verbs: [get, list, watch, create, update, delete]
   - apiGroups: [gateway.networking.k8s.io]
-    resources: [httproutes]
+    resources: [httproutes, referencegrants]
+    verbs: [get, list, watch, create, update, delete]
+  - apiGroups: [http.keda.sh]
+    resources: [interceptorroutes]
     verbs: [get, list, watch, create, update, delete]
   - apiGroups: [keda.sh]
     resources: [scaledobjects]
@@ -24,6 +27,9 @@
     verbs: [get, list, watch, create, update, delete]
   - apiGroups: [opentelemetry.io]
     resources: [opentelemetrycollectors]
+    verbs: [get, list, watch, create, update, delete]
+  - apiGroups: [policy]
+    resources: [poddisruptionbudgets]
     verbs: [get, list, watch, create, update, delete]
   - apiGroups: [serving.knative.dev]
     resources: [services]
@@ -44,8 +50,12 @@
 {{- define "isvc.manager-cluster-rules" }}
   # Likewise; our own webhooks and CRDs, by name.
   - apiGroups: [admissionregistration.k8s.io]
-    resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
-    resourceNames: [inferenceservice.serving.kserve.io, trainedmodel.serving.kserve.io, inferencegraph.serving.kserve.io, clusterservingruntime.serving.kserve.io, servingruntime.serving.kserve.io, localmodelcache.serving.kserve.io, localmodelnamespacecache.serving.kserve.io]
+    resources: [mutatingwebhookconfigurations]
+    resourceNames: [inferenceservice.serving.kserve.io]
+    verbs: [get, patch]
+  - apiGroups: [admissionregistration.k8s.io]
+    resources: [validatingwebhookconfigurations]
+    resourceNames: [inferenceservice.serving.kserve.io, trainedmodel.serving.kserve.io, inferencegraph.serving.kserve.io, clusterservingruntime.serving.kserve.io, servingruntime.serving.kserve.io]
     verbs: [get, patch]
 {{- end }}
 {{- define "isvc.llmisvc-namespace-rules" }}
@@ -74,6 +84,9 @@
   - apiGroups: [leaderworkerset.x-k8s.io]
     resources: [leaderworkersets]
     verbs: [get, list, watch, create, update, delete]
+  - apiGroups: [policy]
+    resources: [poddisruptionbudgets]
+    verbs: [get, list, watch, create, update, delete]
   - apiGroups: [rbac.authorization.k8s.io]
     resources: [rolebindings, roles]
     verbs: [get, list, watch, create, update, delete]
@@ -96,7 +109,11 @@
 {{- define "isvc.llmisvc-cluster-rules" }}
   # Likewise; our own webhooks and CRDs, by name.
   - apiGroups: [admissionregistration.k8s.io]
-    resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+    resources: [mutatingwebhookconfigurations]
+    resourceNames: [llminferenceservice.serving.kserve.io]
+    verbs: [get, patch]
+  - apiGroups: [admissionregistration.k8s.io]
+    resources: [validatingwebhookconfigurations]
     resourceNames: [llminferenceservice.serving.kserve.io, llminferenceserviceconfig.serving.kserve.io]
     verbs: [get, patch]
   - apiGroups: [apiextensions.k8s.io]
@@ -107,4 +124,81 @@
     resources: [customresourcedefinitions/status]
     resourceNames: [llminferenceservices.serving.kserve.io, llminferenceserviceconfigs.serving.kserve.io]
     verbs: [patch]
+{{- end }}
+{{- define "isvc.localmodel-namespace-rules" }}
+  # Our own kinds, and what they own.
+  - apiGroups: ['']
+    resources: [persistentvolumeclaims]
+    verbs: [get, list, watch, create, delete]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelnamespacecaches]
+    verbs: [list, watch]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelnamespacecaches]
+    verbs: [patch]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelnamespacecaches/status]
+    verbs: [update]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelnamespacecaches/finalizers]
+    verbs: [update]
+{{- end }}
+{{- define "isvc.localmodel-cluster-rules" }}
+  # Likewise; our own webhooks and CRDs, by name.
+  - apiGroups: ['']
+    resources: [persistentvolumes]
+    verbs: [get, list, watch, create, update, delete]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelcaches, localmodelnodes]
+    verbs: [list, watch]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelcaches]
+    verbs: [patch]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelcaches/status]
+    verbs: [update]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelcaches/finalizers]
+    verbs: [update]
+  - apiGroups: [admissionregistration.k8s.io]
+    resources: [validatingwebhookconfigurations]
+    resourceNames: [localmodelcache.serving.kserve.io, localmodelnamespacecache.serving.kserve.io]
+    verbs: [get, patch]
+{{- end }}
+{{- define "isvc.localmodelnode-cluster-rules" }}
+  # The program of a node that keeps models.
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelnodes]
+    verbs: [list, watch, patch]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelnodes/status, localmodelnodes/finalizers]
+    verbs: [update]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelnodegroups, clusterstoragecontainers]
+    verbs: [list, watch]
+  - apiGroups: [serving.kserve.io]
+    resources: [localmodelcaches, localmodelnamespacecaches]
+    verbs: [get]
+  - apiGroups: ['']
+    resources: [events]
+    verbs: [create, patch]
+{{- end }}
+{{- define "isvc.localmodelnode-jobs-rules" }}
+  # The program of a node that keeps models.
+  - apiGroups: [batch]
+    resources: [jobs]
+    verbs: [get, list, watch, create, delete]
+  - apiGroups: ['']
+    resources: [pods]
+    verbs: [list, watch]
+  - apiGroups: ['']
+    resources: [secrets, serviceaccounts]
+    verbs: [get]
+{{- end }}
+{{- define "isvc.localmodelnode-configuration-rules" }}
+  # The program of a node that keeps models.
+  - apiGroups: ['']
+    resources: [configmaps]
+    resourceNames: [inferenceservice-config]
+    verbs: [get, list, watch]
 {{- end }}

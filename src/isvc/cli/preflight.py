@@ -13,6 +13,7 @@ from isvc.serving.environment import SYSTEM_NAMESPACE
 if TYPE_CHECKING:
     from isvc.insight.preflight.finding import Finding
     from isvc.insight.rendering.differences import Differences
+    from isvc.kube.objects import Object
     from isvc.toolkit.client import Client
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "error": ("✗", "red")}
@@ -30,35 +31,51 @@ def command(cluster: Cluster, takeover: bool, output: str | None) -> None:
     """
     from isvc.insight.preflight.checks import preflight
     from isvc.insight.preflight.finding import Level
+    from isvc.insight.rendering.differences import Differences
 
     findings = cluster.run(lambda client: preflight(client, cluster.namespace or SYSTEM_NAMESPACE))
+    compared = _take_over(cluster) if takeover else None
     if output:
-        print_value([finding._asdict() for finding in findings], output)
+        found = [finding._asdict() for finding in findings]
+        print_value(found if compared is None else {"findings": found, **_plan(compared)}, output)
     else:
         for finding in findings:
             _print(finding)
-    restarts = takeover and _take_over(cluster, quiet=output is not None)
+        if compared is not None:
+            _print_plan(compared)
+    restarts = compared is not None and Differences(found=compared.pending).restarts
     if restarts or any(finding.level is Level.ERROR for finding in findings):
         raise click.exceptions.Exit(1)
 
 
-def _take_over(cluster: Cluster, *, quiet: bool) -> int:
-    """Prints which children the managers would write if they started now; returns how many pods would restart.
+def _take_over(cluster: Cluster) -> Differences:
+    """Returns, as pending, which children the managers would write if they started now.
 
-    Beyond that it says what the chart's programs in pods would change, if the configuration named them.
+    What it found beyond that the chart's programs in pods would change, if the configuration named them.
     """
+    compared = cluster.run(lambda client: _compare_with_programs(client, cluster.namespace or SYSTEM_NAMESPACE))
+    for warning in compared.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    return compared
+
+
+def _plan(compared: Differences) -> Object:
+    from isvc.cli.diff import values_of
+    from isvc.insight.rendering.differences import Differences
+
+    return {
+        "takeover": [*values_of(Differences(found=compared.pending))],
+        "withPodPrograms": [*values_of(compared)],
+    }
+
+
+def _print_plan(compared: Differences) -> None:
     from isvc.cli.diff import print_differences
     from isvc.insight.rendering.differences import Differences
     from isvc.insight.rendering.text import summary
 
-    compared = cluster.run(lambda client: _compare_with_programs(client, cluster.namespace or SYSTEM_NAMESPACE))
-    taken = Differences(found=compared.pending)
-    for warning in compared.warnings:
-        click.echo(f"Warning: {warning}", err=True)
-    if not quiet:
-        print_differences(taken, brief=True)
-        click.echo(f"with the agent, router and storage initializer of isvc (podPrograms): {summary(compared)}")
-    return taken.restarts
+    print_differences(Differences(found=compared.pending), brief=True)
+    click.echo(f"with the agent, router and storage initializer of isvc (podPrograms): {summary(compared)}")
 
 
 async def _compare_with_programs(client: Client, namespace: str) -> Differences:

@@ -16,11 +16,12 @@ from isvc.kube.errors import ApiError, Conflict
 from isvc.kube.objects import Key, Object, resource_version_of
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import Cache
-from isvc.toolkit.cache.cache import OwnWrites
+from isvc.toolkit.cache.cache import record_own_writes
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError, NotLeader
 from isvc.toolkit.queue import FIRST_BACKOFF, Closed, Queue, QueueMeter
 from isvc.toolkit.reads import Read
+from isvc.toolkit.reconciling import CURRENT, Reconciling
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Watch:
     """Reconcile `to(obj)` (the object itself, if not given) when an object changes and `when(before, after)` agrees.
 
     `on_change` takes the place of both where the keys depend on what changed. With `delay`, changes that come within
-    so many seconds are reconciled together.
+    so many seconds are reconciled together. Without `past`, `to` is asked about an object as it is now alone.
     """
 
     resource: Resource
@@ -77,13 +78,14 @@ class Watch:
     optional: bool = False
     on_change: ChangeMapper | None = None
     delay: float = 0.0
+    past: bool = True
 
     @property
     def needs_before(self) -> bool:
         """Whether it looks at the state before an update."""
         if self.when is not None or self.on_change is not None:
             return True
-        return self.to is not None and not isinstance(self.to, OwnerOf)
+        return self.past and self.to is not None and not isinstance(self.to, OwnerOf)
 
     def keys(self, before: Object | None, after: Object | None) -> Iterable[Key]:
         if self.on_change is not None:
@@ -94,6 +96,10 @@ class Watch:
         for obj in (after, before) if self.needs_before or after is None else (after,):
             if obj is not None:
                 yield from (Key.of(obj),) if self.to is None else self.to(obj)
+
+
+class Tracer(Protocol):
+    def record(self, reconciling: Reconciling, seconds: float, outcome: str) -> None: ...
 
 
 class Meter(QueueMeter, Protocol):
@@ -129,17 +135,23 @@ class Controller:
         self.workers = workers
         self.reconcile = reconcile
         self._kind = ignore_own_writes_for.kind if ignore_own_writes_for else ""
-        self._own_writes = OwnWrites()
         self._heard: dict[Key, set[str]] = {}  # versions that events brought while their key was being reconciled
         self._clock = clock or SystemClock()
         self._meter: Meter | None = None
         self._allowed: Callable[[], bool] = lambda: True
+        self._tracer: Tracer | None = None
         self.queue: Queue[Key] = Queue(self._clock)
 
-    def connect(self, cache: Cache, meter: Meter | None = None, allowed: Callable[[], bool] | None = None) -> None:
+    def connect(
+        self,
+        cache: Cache,
+        meter: Meter | None = None,
+        allowed: Callable[[], bool] | None = None,
+        tracer: Tracer | None = None,
+    ) -> None:
         """Watches through this cache, and reconciles only while `allowed` says so."""
+        self._tracer = tracer
         self._meter = meter
-        self._own_writes = cache.own_writes
         self._allowed = allowed or self._allowed
         self.queue = Queue(self._clock, meter)
         for watch in self.watches:
@@ -182,7 +194,7 @@ class Controller:
     async def _reconcile_ignoring_own_writes(self, key: Key) -> None:
         """Reconcile; events that come meanwhile bring the key back only if others caused them."""
         self._heard[key] = set()
-        with self._own_writes.record(self._kind, key) as own:
+        with record_own_writes(self._kind, key) as own:
             try:
                 await self._reconcile_once(key)
             finally:
@@ -192,7 +204,21 @@ class Controller:
     async def _reconcile_once(self, key: Key) -> None:
         if not self._allowed():
             return
-        started = self._clock.monotonic()
+        reconciling = Reconciling(self.name, key, [] if self._tracer else None)
+        token = CURRENT.set(reconciling)
+        try:
+            started = self._clock.monotonic()
+            outcome, crashed = await self._try(key)
+            seconds = self._clock.monotonic() - started
+        finally:
+            CURRENT.reset(token)
+        if self._meter:
+            self._meter.observe_reconcile(outcome, seconds, crashed=crashed)
+        if self._tracer:
+            self._tracer.record(reconciling, seconds, outcome)
+
+    async def _try(self, key: Key) -> tuple[str, bool]:
+        """Returns what became of a reconcile, and whether it crashed."""
         crashed, result = False, None
         try:
             result = await self.reconcile(key)
@@ -211,8 +237,7 @@ class Controller:
             if result is not None and result.requeue_after is not None:
                 self.queue.add_after(key, max(result.requeue_after, FIRST_BACKOFF))
                 outcome = "requeue_after"
-        if self._meter:
-            self._meter.observe_reconcile(outcome, self._clock.monotonic() - started, crashed=crashed)
+        return outcome, crashed
 
     def _retry(self, key: Key, error: Exception, level: int) -> str:
         seconds = self.queue.retry(key)

@@ -1,4 +1,7 @@
-"""Logs: one JSON object a line for machines, aligned and coloured lines on a terminal. Secrets never reach them."""
+"""Logs: one JSON object a line for machines, aligned and coloured lines on a terminal. Secrets never reach them.
+
+Lines of a reconcile carry controller, namespace, name and reconcileID, as those of controller-runtime do.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import TextIO
 import orjson
 
 from isvc.kube.masking import mask_text
+from isvc.toolkit.reconciling import CURRENT
 
 _COLOURS = {"DEBUG": "\x1b[2m", "INFO": "\x1b[36m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31m"}
 
@@ -22,6 +26,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "msg": mask_text(record.getMessage()),
         }
+        if (reconciling := CURRENT.get()) is not None:
+            line |= reconciling.fields()
         if record.exc_info:
             line["stacktrace"] = mask_text(self.formatException(record.exc_info))
         return orjson.dumps(line, default=str).decode()

@@ -20,11 +20,14 @@ from typing import Protocol
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
+from isvc.toolkit.client.transport import Answered, Observer
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.election import Election
 from isvc.toolkit.metrics import ControllerMeter, Metrics
 from isvc.toolkit.probes import Probes, Protection
+from isvc.toolkit.reconciling import note_answer
+from isvc.toolkit.tracing import Tracer
 from isvc.toolkit.waiting import retry
 from isvc.toolkit.webhook.server import WebhookServer
 
@@ -60,6 +63,7 @@ class Manager:
         metrics_address: Address | None = None,
         metrics_protection: Protection | None = None,
         metrics: Metrics | None = None,
+        tracer: Tracer | None = None,
         prepare: Callable[[], None] = lambda: None,
         shutdown_delay: float = 0.0,
         clock: Clock | None = None,
@@ -79,7 +83,8 @@ class Manager:
         self.companions: Sequence[Manager] = ()  # managers in the same process, for which its probes answer, too
         self.metrics = metrics or Metrics()
         self._webhooks = webhooks
-        self._services = tuple(services)
+        self._tracer = tracer
+        self._services = (*services, *([tracer] if tracer else []))
         self._tasks = tuple(tasks)
         self._health_probes, self._metrics_address = health_probes, metrics_address
         self._metrics_protection = metrics_protection
@@ -106,7 +111,8 @@ class Manager:
             stack.push_async_callback(self.cache.stop)
             if not await self._unless_stopped(self._start(stack)):
                 return
-            _settle_memory()
+            if gc.isenabled():  # else whoever starts more than this will see to it
+                settle_memory()
             if self._webhooks:
                 self._webhooks.open()
             self.ready = True
@@ -116,6 +122,8 @@ class Manager:
                 self.ready = False
                 if self._shutdown_delay:
                     log.info("answering for another %.0f s", self._shutdown_delay)
+                    if self._webhooks:
+                        self._webhooks.give_up_connections()
                     await self._clock.sleep(self._shutdown_delay)
 
     async def _start(self, stack: AsyncExitStack) -> None:
@@ -163,7 +171,8 @@ class Manager:
             await asyncio.gather(*watched, return_exceptions=True)
 
     def _wire(self) -> None:
-        self.client.observe(self.metrics.request_observer(self.client.config.server.partition("://")[2]))
+        meter = self.metrics.request_observer(self.client.config.server.partition("://")[2])
+        self.client.observe(meter if self._tracer is None else _both(meter, note_answer))
         if self.election is not None:
             gauge = self.metrics.leading.labels(self.election.name)
             gauge.set(0)
@@ -171,10 +180,13 @@ class Manager:
             self.client.guard(self.election.check)
         if self._webhooks is not None:
             self._webhooks.meter = self.metrics
+            self.metrics.certificate_expires.set_function(self._webhooks.certificate_expires)
         allowed = self.election.holds if self.election else None
         for controller in self.controllers:
-            meter = ControllerMeter(self.metrics, controller.name, controller.workers, controller.running_seconds)
-            controller.connect(self.cache, meter, allowed)
+            of_controller = ControllerMeter(
+                self.metrics, controller.name, controller.workers, controller.running_seconds
+            )
+            controller.connect(self.cache, of_controller, allowed, self._tracer)
 
     async def _serve_probes(self, probes: Probes) -> None:
         checks = {"/healthz": lambda: True, "/readyz": lambda: all(each.ready for each in (self, *self.companions))}
@@ -201,15 +213,24 @@ class Manager:
             await asyncio.gather(work, stopping, return_exceptions=True)
 
 
+def _both(first: Observer, second: Observer) -> Observer:
+    def observe(answer: Answered) -> None:
+        first(answer)
+        second(answer)
+
+    return observe
+
+
 async def _once(task: Task) -> None:
     await task()
     await asyncio.Event().wait()  # that it is done is no reason to stop
 
 
-def _settle_memory() -> None:
+def settle_memory() -> None:
     """Exempts what was loaded at the start from garbage collection, and returns freed memory to the system."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20, 50)  # objects here are trees, which need no collector: let it look less often
     if sys.platform == "linux":
         with suppress(AttributeError):  # not glibc

@@ -9,10 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
+    from prometheus_client import CollectorRegistry, Counter, Histogram
+
+    from isvc.toolkit.client.transport import Answered
 
 _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _QUEUE_BUCKETS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000)
+_REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)  # client-go's
 RESULTS = ("success", "error", "requeue", "requeue_after")
 
 
@@ -68,10 +71,13 @@ class Metrics:
             "workqueue_longest_running_processor_seconds", "The longest work under way.", "name", "controller"
         )
         self.requests = counter("rest_client_requests_total", "API requests.", "code", "method", "host")
-        self.events_dropped = counter("isvc_events_dropped_total", "Kubernetes events that were not written.", "reason")
-        self.configuration_valid = gauge(
-            "isvc_configuration_valid", "1 while the ConfigMap inferenceservice-config can be read, 0 while it cannot."
+        self.request_seconds = histogram(
+            "rest_client_request_duration_seconds", "Length of API requests.", _REQUEST_BUCKETS, "verb", "host"
         )
+        self.events_dropped = counter("isvc_events_dropped_total", "Kubernetes events that were not written.", "reason")
+        self.configuration_valid = gauge("isvc_configuration_valid", "1 while inferenceservice-config can be read.")
+        certificate = "isvc_webhook_certificate_expiration_timestamp_seconds"
+        self.certificate_expires = gauge(certificate, "When the webhooks' certificate ends, in seconds since 1970.")
         self.leading = gauge("leader_election_master_status", "1 on the leader.", "name")
 
     def answered(self, path: str, code: int, seconds: float) -> None:
@@ -96,13 +102,16 @@ class RequestMeter:
 
     def __init__(self, metrics: Metrics, host: str) -> None:
         self._metrics, self._host = metrics, host
-        self._known: dict[tuple[str, int], object] = {}
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
-    def __call__(self, method: str, status: int) -> None:
-        counter = self._known.get((method, status))
-        if counter is None:
-            counter = self._known[method, status] = self._metrics.requests.labels(str(status), method, self._host)
-        counter.inc()  # type: ignore[attr-defined]
+    def __call__(self, answer: Answered) -> None:
+        method, status = answer.method, answer.status
+        known = self._known.get((method, status))
+        if known is None:
+            counter = self._metrics.requests.labels(str(status), method, self._host)
+            known = self._known[method, status] = counter, self._metrics.request_seconds.labels(method, self._host)
+        known[0].inc()
+        known[1].observe(answer.seconds)
 
 
 class ControllerMeter:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from isvc.kube.objects import Object, labels_of, namespace_of
@@ -64,35 +65,19 @@ def merge(declarations: Sequence[Declaration]) -> tuple[Read, ...]:
     """Returns the selections that serve all declarations of one kind.
 
     A selection that others include is dropped; what remains is watched side by side and read as one. A kind is optional
-    if it is so for all. All have to agree on how much of an object is kept and on what an index means.
+    if it is so for all. Objects are kept whole unless all reduce them alike. All have to agree on what an index means.
     """
-    for declaration in declarations[1:]:
-        _refuse_conflict(declarations[0], declaration)
     indexers = _indexers(declarations)
     optional = all(declaration.read.optional for declaration in declarations)
+    metadata_only = all(declaration.read.metadata_only for declaration in declarations)
+    transforms = {declaration.read.transform for declaration in declarations}
+    transform = transforms.pop() if len(transforms) == 1 else None
     widest: list[Read] = []
     for _, read in declarations:
         if not any(other.includes(read) for other in widest):
             widest = [other for other in widest if not read.includes(other)] + [read]
-    return tuple(replace(read, optional=optional, indexers=indexers) for read in widest)
-
-
-def _refuse_conflict(first: Declaration, other: Declaration) -> None:
-    if _content(first.read) != _content(other.read):
-        raise ConflictingReads(
-            f"{first.read.resource}: {first.part} reads {_describe(first.read)}, "
-            f"but {other.part} reads {_describe(other.read)}"
-        )
-
-
-def _content(read: Read) -> tuple[bool, Transform | None]:
-    return read.metadata_only, read.transform
-
-
-def _describe(read: Read) -> str:
-    extent = "metadata" if read.metadata_only else "whole objects"
-    reduced = getattr(read.transform, "__name__", repr(read.transform))
-    return extent if read.transform is None else f"{extent} reduced by {reduced}"
+    common = partial(replace, optional=optional, indexers=indexers, metadata_only=metadata_only, transform=transform)
+    return tuple(common(read) for read in widest)
 
 
 def _indexers(declarations: Iterable[Declaration]) -> dict[str, Indexer]:

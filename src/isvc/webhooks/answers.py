@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from isvc.api import DecodeError
 from isvc.api.validation import Verdict
 from isvc.kube.objects import Object
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny
 
+A = TypeVar("A")
 Handler: TypeAlias = Callable[[AdmissionRequest], AdmissionResponse]
 
 
@@ -23,10 +24,10 @@ def answer(request: AdmissionRequest, verdict: Verdict, code: int = 403) -> Admi
     return deny(verdict.message, code, {**asked, "causes": causes})
 
 
-def refusing_malformed(handler: Handler) -> Handler:
+def refusing_malformed(handler: Callable[[AdmissionRequest], A]) -> Callable[[AdmissionRequest], A | AdmissionResponse]:
     """Returns the handler, with objects that are not of their types refused as bad requests."""
 
-    def handled(request: AdmissionRequest) -> AdmissionResponse:
+    def handled(request: AdmissionRequest) -> A | AdmissionResponse:
         try:
             obj, old = _without_nulls(request.object), _without_nulls(request.old_object)
             if obj is not request.object or old is not request.old_object:
@@ -42,8 +43,12 @@ def _without_nulls(obj: Object) -> Object:
     """Returns the object without its null fields, which mean the same as absent ones."""
     if not isinstance(obj, dict):
         raise DecodeError("", "expected an object")
-    if not isinstance(obj.get("metadata"), dict | None):
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict | None):
         raise DecodeError("metadata", "expected an object")
+    for field in ("labels", "annotations"):  # which are read before an object is decoded
+        if metadata is not None and not isinstance(metadata.get(field), dict | None):
+            raise DecodeError(f"metadata.{field}", "expected an object")
     return {name: part for name, part in obj.items() if part is not None} if None in obj.values() else obj
 
 

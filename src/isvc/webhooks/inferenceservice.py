@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Sequence
 
-from isvc.api import InferenceService, LocalModelCache, LocalModelNamespaceCache
-from isvc.api.annotations import FINALIZER, wants_local_model
+from isvc.api import InferenceService
+from isvc.api.annotations import FINALIZER
 from isvc.api.defaults.inferenceservice import ServiceDefaults, default_service
 from isvc.api.defaults.localmodel import Cache
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
-from isvc.api.resources import LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES
 from isvc.api.validation import Verdict, changes_nothing
 from isvc.api.validation.inferenceservice import validate_service
 from isvc.kube.objects import Object, annotations_of, dig
 from isvc.serving import admission
 from isvc.serving.config import Config
 from isvc.toolkit.cache import Reader
-from isvc.toolkit.reads import Read
-from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, patched
-from isvc.webhooks.answers import Handler, refusing_malformed, validator
+from isvc.toolkit.webhook import AdmissionRequest
+from isvc.toolkit.webhook.admission import AdmissionHandler
+from isvc.webhooks.answers import Handler, validator
+from isvc.webhooks.model_caches import Lister, marking_defaulter
 
-MODEL_CACHES: Final = (Read(LOCAL_MODEL_CACHES, optional=True), Read(LOCAL_MODEL_NAMESPACE_CACHES, optional=True))
 
-
-def defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:
-    def default(request: AdmissionRequest) -> AdmissionResponse:
-        config = configuration()
-        caches = caches_for(reader, config, request.object, request.namespace)
+def defaulter(reader: Reader, client: Lister, configuration: Callable[[], Config]) -> AdmissionHandler:
+    def default(request: AdmissionRequest, config: Config, caches: Sequence[Cache]) -> Object:
         service = default_service(request.object, service_defaults(config), caches)
-        return patched(request.object, add_finalizer(service) if request.operation == "CREATE" else service)
+        return add_finalizer(service) if request.operation == "CREATE" else service
 
-    return refusing_malformed(default)
+    return marking_defaulter(reader, client, configuration, default)
 
 
 def add_finalizer(service: Object) -> Object:
@@ -82,13 +77,3 @@ def service_defaults(config: Config) -> ServiceDefaults:
 
 def _without_empty(**quantities: str) -> dict[str, str]:
     return {name: quantity for name, quantity in quantities.items() if quantity}
-
-
-def caches_for(reader: Reader, config: Config, service: Object, namespace: str) -> Iterator[Cache]:
-    """Yields the caches that the service may use: those of its namespace first."""
-    if not config.local_model.enabled or not wants_local_model(service):
-        return
-    if reader.serves(LOCAL_MODEL_NAMESPACE_CACHES):
-        yield from map(LocalModelNamespaceCache.decode, reader.list(LOCAL_MODEL_NAMESPACE_CACHES, namespace))
-    if reader.serves(LOCAL_MODEL_CACHES):
-        yield from map(LocalModelCache.decode, reader.list(LOCAL_MODEL_CACHES))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Self
 
 from isvc.api.annotations import LLM_FINALIZER
 from isvc.api.defaults.llm import default_llm_service
+from isvc.api.defaults.localmodel import Cache
 from isvc.api.llm.conversion import OLD, to_v1alpha2
 from isvc.api.llm.v1alpha2 import LLMInferenceService
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
@@ -19,11 +20,10 @@ from isvc.serving.llm.gojson import rewrite_spec
 from isvc.serving.llm.presets import PresetError, Settings, preset_names, render_preset
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit.cache import Reader
-from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny, patched
+from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny
+from isvc.toolkit.webhook.admission import AdmissionHandler
 from isvc.webhooks.answers import Handler, answer, object_validator, refusing_malformed
-from isvc.webhooks.inferenceservice import MODEL_CACHES, caches_for
-
-READS: Final = MODEL_CACHES
+from isvc.webhooks.model_caches import Lister, marking_defaulter
 
 _INVALID = 422
 
@@ -50,13 +50,12 @@ class Presets:
         return allow(f"{self.namespace}/{name} is a preset: services may need it")
 
 
-def llm_defaulter(reader: Reader, configuration: Callable[[], Config]) -> Handler:
-    def default(request: AdmissionRequest) -> AdmissionResponse:
-        caches = caches_for(reader, configuration(), request.object, request.namespace)
+def llm_defaulter(reader: Reader, client: Lister, configuration: Callable[[], Config]) -> AdmissionHandler:
+    def default(request: AdmissionRequest, _: Config, caches: Sequence[Cache]) -> Object:
         service = default_llm_service(request.object, caches)
-        return patched(request.object, _as_first_written(service) if request.operation == "CREATE" else service)
+        return _as_first_written(service) if request.operation == "CREATE" else service
 
-    return refusing_malformed(default)
+    return marking_defaulter(reader, client, configuration, default)
 
 
 def _as_first_written(service: Object) -> Object:

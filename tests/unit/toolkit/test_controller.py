@@ -9,7 +9,6 @@ from tests.manual_clock import ManualClock
 from isvc.kube.errors import Conflict
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import DEPLOYMENTS, SERVICES, Resource
-from isvc.toolkit.cache.cache import OwnWrites
 from isvc.toolkit.cache.informer import Handler
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
@@ -53,7 +52,6 @@ class Changes:
     """The part of a cache that tells of changes; a test makes them."""
 
     def __init__(self) -> None:
-        self.own_writes = OwnWrites()
         self.handlers: list[Handler] = []
 
     def subscribe(self, resource: Resource, handler: Handler, *, before: bool) -> None:

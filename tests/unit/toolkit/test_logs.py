@@ -6,7 +6,9 @@ import logging
 import orjson
 import pytest
 
+from isvc.kube.objects import Key
 from isvc.toolkit import logs
+from isvc.toolkit.reconciling import CURRENT, Reconciling
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +36,22 @@ def test_machines_get_one_json_object_a_line():
         ("error", "isvc.test", "failed"),
     ]
     assert lines[1]["stacktrace"].endswith("ValueError: oops")
+
+
+def test_lines_of_a_reconcile_name_it():
+    stream = io.StringIO()
+    logs.set_up("info", stream=stream)
+    token = CURRENT.set(Reconciling("inferenceservice", Key("models", "iris")))
+    try:
+        logging.getLogger("isvc.test").info("one")
+        logging.getLogger("isvc.test").info("two")
+    finally:
+        CURRENT.reset(token)
+    logging.getLogger("isvc.test").info("three")
+    one, two, three = (orjson.loads(line) for line in stream.getvalue().splitlines())
+    assert (one["controller"], one["namespace"], one["name"]) == ("inferenceservice", "models", "iris")
+    assert one["reconcileID"] == two["reconcileID"]
+    assert "reconcileID" not in three
 
 
 def test_people_get_lines_they_can_read():

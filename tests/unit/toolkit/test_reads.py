@@ -59,8 +59,6 @@ def test_every_index_is_kept():
 @pytest.mark.parametrize(
     ("one", "other", "message"),
     [
-        (Read(PODS), Read(PODS, transform=small), "whole objects reduced by small"),
-        (Read(PODS), Read(PODS, metadata_only=True), "reads metadata"),
         (Read(PODS, indexers={"x": by_name}), Read(PODS, indexers={"x": by_node}), "index 'x'"),
     ],
 )
@@ -70,6 +68,13 @@ def test_reads_that_cannot_be_served_together_are_refused_by_name(one, other, me
     with pytest.raises(ConflictingReads, match=message) as refused:
         cache.declare("webhooks", other)
     assert all(word in str(refused.value) for word in ("pods", "node", "webhooks"))
+
+
+def test_objects_are_reduced_where_all_reduce_them_alike():
+    assert merged(Read(PODS, labels="a", transform=small), Read(PODS, transform=small)) == [Read(PODS, transform=small)]
+    assert merged(Read(PODS, labels="a", transform=small), Read(PODS)) == [Read(PODS)]
+    (one, other) = merged(Read(PODS, labels="a", transform=small), Read(PODS, labels="b", transform=by_name))
+    assert one.transform is other.transform is None
 
 
 def test_what_nobody_declared_cannot_be_read():

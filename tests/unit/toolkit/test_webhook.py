@@ -6,6 +6,7 @@ import asyncio
 import base64
 import ssl
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import aiohttp
@@ -14,13 +15,20 @@ import pytest
 
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK
+from isvc.programs.tls import trust_clients
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
-from isvc.toolkit.webhook import WebhookServer, allow, conversion, deny, mutating, patched, validating
+from isvc.toolkit.webhook import ClientNames, WebhookServer, allow, conversion, deny, mutating, patched, validating
 from isvc.toolkit.webhook import server as server_module
 from isvc.wire.http1 import connection as http_connection
 from isvc.wire.http1.connection import MAX_HEAD
-from isvc.wire.x509.issue import issue_authority, issue_serving
+from isvc.wire.x509.issue import SERVING_LIFE, issue_authority, issue_client, issue_serving
+
+CONVERSION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "ConversionReview",
+    "request": {"uid": "u-2", "desiredAPIVersion": "g/v2", "objects": [{"apiVersion": "g/v1", "kind": "K"}]},
+}
 
 
 def write_pair(folder, authority) -> None:
@@ -98,6 +106,13 @@ def review(version: str = "v1", **request: object) -> dict:
     return {"apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview", "request": asked}
 
 
+async def test_it_knows_when_its_certificate_ends(server, tmp_path):
+    left = server.certificate_expires() - SystemClock().now().timestamp()
+    assert abs(left - SERVING_LIFE.total_seconds()) < 3600
+    (tmp_path / "tls.crt").write_text("nothing")
+    assert server.certificate_expires() == 0
+
+
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
 async def test_a_review_is_answered_in_its_own_version(ask, seen, version):
     status, answer = await ask("/look?timeout=10s", review(version, dryRun=True, oldObject={"a": 1}))
@@ -157,9 +172,7 @@ async def test_unknown_paths_are_not_found(ask):
 
 
 async def test_conversion(ask):
-    request = {"uid": "u-2", "desiredAPIVersion": "g/v2", "objects": [{"apiVersion": "g/v1", "kind": "K"}]}
-    asked = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
-    status, answer = await ask("/convert", asked)
+    status, answer = await ask("/convert", CONVERSION)
     assert status == 200
     assert answer["response"] == {
         "uid": "u-2",
@@ -302,3 +315,56 @@ async def test_what_was_asked_is_answered_before_the_end(tmp_path, authority):
         with pytest.raises(OSError, match=r".*"):
             await asyncio.open_connection("127.0.0.1", running.port)
     writer.close()
+
+
+@pytest.mark.parametrize(
+    ("shown", "names", "path", "code"),
+    [
+        ("apiserver", (), "/look", 200),
+        ("apiserver", ("apiserver",), "/look", 200),
+        ("kubelet", ("apiserver",), "/look", 401),
+        ("", (), "/look", 401),
+        ("", (), "/convert", 200),  # an API server shows no certificate to whom it asks to convert
+    ],
+)
+async def test_admission_is_for_clients_that_show_a_certificate(tmp_path, authority, shown, names, path, code):
+    write_pair(tmp_path, authority)
+    clients, now = issue_authority("clients", SystemClock().now()), SystemClock().now()
+    (tmp_path / "clients.crt").write_bytes(clients.certificate)
+    routes = {"/look": mutating(lambda request: allow()), "/convert": conversion(lambda objects, version: objects)}
+    server = WebhookServer(0, tmp_path, routes, host="127.0.0.1", clients=ClientNames(names))
+    trust_clients(server.tls, tmp_path / "clients.crt")
+    context = ssl.create_default_context(cadata=authority.certificate.decode())
+    if shown:
+        pair = issue_client(clients, shown, ["system:masters"], now, timedelta(days=1))
+        (tmp_path / "client.pem").write_bytes(pair.certificate + pair.key)
+        context.load_cert_chain(tmp_path / "client.pem")
+    body = review() if path == "/look" else CONVERSION
+    await server.start()
+    server.open()
+    try:
+        url = f"https://127.0.0.1:{server.port}{path}"
+        connector = aiohttp.TCPConnector(ssl=context)
+        async with aiohttp.ClientSession(connector=connector) as session, session.post(url, json=body) as response:
+            assert response.status == code, await response.text()
+    finally:
+        await server.stop()
+
+
+async def test_a_certificate_of_another_authority_is_no_certificate(tmp_path, authority):
+    write_pair(tmp_path, authority)
+    (tmp_path / "clients.crt").write_bytes(issue_authority("clients", SystemClock().now()).certificate)
+    server = WebhookServer(0, tmp_path, {"/look": mutating(lambda request: allow())}, clients=ClientNames())
+    trust_clients(server.tls, tmp_path / "clients.crt")
+    pair = issue_client(authority, "apiserver", [], SystemClock().now(), timedelta(days=1))
+    (tmp_path / "client.pem").write_bytes(pair.certificate + pair.key)
+    context = ssl.create_default_context(cadata=authority.certificate.decode())
+    context.load_cert_chain(tmp_path / "client.pem")
+    await server.start()
+    server.open()
+    try:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
+            with pytest.raises(aiohttp.ClientError):
+                await session.post(f"https://localhost:{server.port}/look", json=review())
+    finally:
+        await server.stop()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.programs import registration
 from isvc.programs.options import Options
 from isvc.programs.registration import WebhookContext
-from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
+from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS, LOCALMODEL_WEBHOOKS
+from isvc.toolkit.client.answers import ObjectList
 from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, Route
 from isvc.toolkit.webhook.server import Admission
@@ -30,11 +31,25 @@ class NoServer:
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         raise AssertionError(f"nobody should ask for {resource} {namespace}/{name}")
 
+    async def list(self, resource: Resource, namespace: str = "") -> ObjectList:
+        raise AssertionError(f"nobody should ask for every {resource} {namespace}")
 
-def all_routes(memory: Memory, options: Options | None = None) -> dict[str, Route]:
+
+class NewerServer(NoServer):
+    """An API server that has what memory does not have yet."""
+
+    def __init__(self, objects: dict[Resource, list[Object]] | None = None) -> None:
+        self._objects = objects or {}
+
+    async def list(self, resource: Resource, namespace: str = "") -> ObjectList:
+        found = self._objects.get(resource, [])
+        return ObjectList([each for each in found if namespace in ("", namespace_of(each))], "1")
+
+
+def all_routes(memory: Memory, options: Options | None = None, server: NoServer | None = None) -> dict[str, Route]:
     """Every webhook of both managers."""
-    context = WebhookContext.of(memory, NoServer(), options or Options())
-    return registration.routes((*ISVC_WEBHOOKS, *LLM_WEBHOOKS), context)
+    context = WebhookContext.of(memory, server or NoServer(), options or Options())
+    return registration.routes((*ISVC_WEBHOOKS, *LLM_WEBHOOKS, *LOCALMODEL_WEBHOOKS), context)
 
 
 def answer_of(route: Route, request: AdmissionRequest) -> AdmissionResponse:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.recordings import FOLDER, load_all
-from tests.unit.webhooks.memory import Memory, all_routes, answer_of
+from tests.unit.webhooks.memory import Memory, NewerServer, all_routes, answer_of
 
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
@@ -19,10 +19,11 @@ from isvc.api.resources import (
 from isvc.kube.errors import InternalError
 from isvc.kube.objects import GVK
 from isvc.kube.patch import json_patch
-from isvc.kube.resource import CONFIG_MAPS
+from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.programs.registration import Webhook, configurations
-from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
+from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS, LOCALMODEL_WEBHOOKS
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
+from isvc.toolkit.webhook.server import Admission
 
 WEBHOOKS = FOLDER / "webhooks"
 MODEL = {"modelFormat": {"name": "sklearn"}, "storageUri": "gs://models/iris"}
@@ -47,26 +48,28 @@ VALIDATE = "/validate-serving-kserve-io-v1beta1-inferenceservice"
 
 
 @pytest.mark.skipif(not WEBHOOKS.exists(), reason="the reference's webhook configurations are not here")
-@pytest.mark.parametrize(("program", "webhooks"), [("manager", ISVC_WEBHOOKS), ("llmisvc", LLM_WEBHOOKS)])
+@pytest.mark.parametrize(
+    ("program", "webhooks"),
+    [("manager", ISVC_WEBHOOKS), ("llmisvc", LLM_WEBHOOKS), ("localmodel", LOCALMODEL_WEBHOOKS)],
+)
 def test_webhooks_are_registered_as_the_reference_registers_them(program: str, webhooks: tuple[Webhook, ...]):
     def registered(manifests: Iterable[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str, Any]]:
-        """Every webhook, without the versions of reviews, of which we take more."""
+        """Every webhook, by its path at whatever Service, without the versions of reviews, of which we take more."""
         return {
-            (each["kind"], each["metadata"]["name"], hook["name"]): {**hook, "admissionReviewVersions": None}
+            (each["kind"], each["metadata"]["name"], hook["name"]): {
+                **hook,
+                "clientConfig": hook["clientConfig"]["service"]["path"],
+                "admissionReviewVersions": None,
+            }
             for each in manifests
             if each
             for hook in each["webhooks"]
         }
 
-    service = {"name": "$(webhookServiceName)", "namespace": "$(kserveNamespace)"}
     asked = registered(load_all(WEBHOOKS / f"{program}.yaml"))
-    ours = registered(configurations(webhooks, lambda path: {"service": {**service, "path": path}}))
+    ours = registered(configurations(webhooks, lambda path: {"service": {"path": path}}))
     assert asked == {name: ours.get(name) for name in asked}
-    assert {name for _, name, _ in ours.keys() - asked.keys()} == (
-        {"localmodelcache.serving.kserve.io", "localmodelnamespacecache.serving.kserve.io"}
-        if program == "manager"
-        else set()
-    )
+    assert ours.keys() == asked.keys()
 
 
 def test_the_defaulter_patches():
@@ -118,6 +121,46 @@ def test_caches_are_used_when_that_is_enabled(
     obj["metadata"]["annotations"] = annotations
     stored = json_patch.apply(obj, list(ask(memory, MUTATE, obj).patch))
     assert stored["metadata"].get("labels", {}).get(LOCAL_MODEL) == expected
+
+
+async def mark_of(memory: Memory, server: NewerServer, path: str, obj: dict[str, Any], operation: str) -> str | None:
+    """Returns the cache that a service is marked with once the API server was asked as well."""
+    request = AdmissionRequest("1", operation, "team", "iris", GVK("serving.kserve.io", "v1", "X"), obj, {}, False, {})
+    route = all_routes(memory, server=server)[path]
+    assert isinstance(route, Admission)
+    answer = route.handler(request)
+    decided = answer if isinstance(answer, AdmissionResponse) else await answer
+    stored = json_patch.apply(obj, list(decided.patch))
+    return stored["metadata"].get("labels", {}).get(LOCAL_MODEL)
+
+
+@pytest.mark.parametrize(
+    ("path", "obj"),
+    [
+        (MUTATE, service(model=MODEL)),
+        (
+            "/mutate-serving-kserve-io-v1alpha2-llminferenceservice",
+            {
+                "apiVersion": "serving.kserve.io/v1alpha2",
+                "metadata": {"name": "iris", "namespace": "team"},
+                "spec": {"model": {"uri": "gs://models/iris"}},
+            },
+        ),
+    ],
+    ids=["InferenceService", "LLMInferenceService"],
+)
+@pytest.mark.parametrize("resource", [LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES], ids=str)
+async def test_a_new_service_finds_a_cache_that_no_watch_has_brought_yet(
+    resource: Resource, path: str, obj: dict[str, Any]
+):
+    spec = {"sourceModelUri": "gs://models/iris", "modelSize": "1Gi", "nodeGroups": ["gpu"]}
+    namespace = {"namespace": "team"} if resource.namespaced else {}
+    server = NewerServer({resource: [{"metadata": {"name": "fresh", **namespace}, "spec": spec}]})
+    enabled = Memory({}, {"localModel": '{"enabled": true}'})
+    assert await mark_of(enabled, server, path, obj, "CREATE") == "fresh"
+    assert await mark_of(enabled, server, path, obj, "UPDATE") is None, "nobody waits for a cache at every write"
+    assert await mark_of(enabled, NewerServer(), path, obj, "CREATE") is None
+    assert await mark_of(Memory(), server, path, obj, "CREATE") is None, "caches are not used here"
 
 
 def test_runtimes_are_compared_within_their_scope():

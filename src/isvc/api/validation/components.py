@@ -33,11 +33,11 @@ def component_problems(component: Component, path: str) -> Iterator[Problem]:
 
 def _not_one(component: Component, chosen: list[Implementation], path: str) -> Problem:
     if isinstance(component, PredictorSpec):
-        wanted = f"one of model, {', '.join(FRAMEWORKS)}, or containers"
+        wanted = f"exactly one of model, {', '.join(FRAMEWORKS)}, or containers"
     else:
-        wanted = "art or containers" if isinstance(component, ExplainerSpec) else "containers"
+        wanted = "exactly one of art, or containers" if isinstance(component, ExplainerSpec) else "containers"
     got = " and ".join(each.field for each in chosen) or "none"
-    return Problem(path, f"needs exactly {wanted}; got {got}")
+    return Problem(path, f"{wanted} must be specified; got {got}")
 
 
 def _implementation(predictor: PredictorSpec, chosen: Implementation, path: str) -> Iterator[Problem]:

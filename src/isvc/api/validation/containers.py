@@ -20,22 +20,22 @@ KNOWN_GPUS = ("nvidia.com/gpu", "amd.com/gpu", "intel.com/gpu", "habana.ai/gaudi
 
 def blocked_env(containers: Iterable[Object], path: str) -> Iterator[Problem]:
     for index, container in enumerate(containers):
-        for name in BLOCKED_ENV:
-            if env_value(container, name) is not None:
-                yield Problem(f"{path}[{index}].env", f"{name} may not be set, for security reasons; remove it")
+        yield from blocked_env_of(container, f"{path}[{index}]")
 
 
 def blocked_env_of(container: Object, path: str) -> Iterator[Problem]:
     for name in BLOCKED_ENV:
         if env_value(container, name) is not None:
-            yield Problem(f"{path}.env", f"{name} may not be set, for security reasons; remove it")
+            yield Problem(f"{path}.env", f"setting {name} is not allowed for security reasons; remove it")
 
 
 def parallel_env(container: Object, path: str) -> Iterator[Problem]:
     """Sizes are fields of workerSpec; as variables they would contradict them."""
     for name, field in PARALLEL_ENV.items():
         if env_value(container, name) is not None:
-            yield Problem(f"{path}.env", f"{name} may not be set; use workerSpec.{field}")
+            yield Problem(
+                f"{path}.env", f"setting {name} in environment variables is not allowed; use workerSpec.{field}"
+            )
 
 
 def unknown_gpus(
@@ -47,7 +47,7 @@ def unknown_gpus(
     if more is None:
         yield Problem(
             f"metadata.annotations[{GPU_RESOURCE_TYPES}]",
-            f'must be a JSON list of resource names such as ["example.com/gpu"], got {listed!r}',
+            f'must be a valid JSON array of resource names such as ["example.com/gpu"], got {listed!r}',
         )
         return
     allowed = {*_ORDINARY, *known, *more}
@@ -56,7 +56,7 @@ def unknown_gpus(
     for name in sorted(asked - allowed):
         yield Problem(
             f"{path}.resources",
-            f"{name} is no GPU that is known here; list it in the annotation {GPU_RESOURCE_TYPES}"
+            f"Unknown GPU resource type {name}; list it in the annotation {GPU_RESOURCE_TYPES}"
             f" or use one of {', '.join(known)}",
         )
 
@@ -73,4 +73,4 @@ def _gpu_list(text: str) -> list[str] | None:
 def parallel_sizes(pipeline: int | None, tensor: int | None, path: str) -> Iterator[Problem]:
     for field, size in (("pipelineParallelSize", pipeline), ("tensorParallelSize", tensor)):
         if size is not None and size < 1:
-            yield Problem(f"{path}.{field}", f"must be at least 1, got {size}")
+            yield Problem(f"{path}.{field}", f"cannot be less than 1, got {size}")

@@ -31,11 +31,11 @@ def _problems(graph: InferenceGraph) -> Iterator[Problem]:
     if not DNS_1035_LABEL.fullmatch(graph.metadata.name):
         yield Problem(
             "metadata.name",
-            "must start with a letter and consist of lower case letters, digits and '-', such as my-graph;"
-            f" got {graph.metadata.name!r}",
+            "must consist of lower case alphanumeric characters or '-', and must start with alphabetical character,"
+            f" such as my-graph; got {graph.metadata.name!r}",
         )
     if ROOT not in graph.spec.nodes:
-        yield Problem("spec.nodes", f"needs a node called {ROOT}: every request starts there")
+        yield Problem("spec.nodes", f"root node not found: every request starts at a node with name {ROOT!r}")
     for name, node in graph.spec.nodes.items():
         path = f"spec.nodes.{name}"
         yield from _steps(node, path)
@@ -54,7 +54,7 @@ def _steps(node: InferenceRouter, path: str) -> Iterator[Problem]:
     names: set[str] = set()
     for index, step in enumerate(node.steps):
         if step.name and step.name in names:
-            yield Problem(f"{path}.steps[{index}].name", f"{step.name!r} is already the name of another step")
+            yield Problem(f"{path}.steps[{index}].name", f'there is more than one step with name "{step.name}"')
         names.add(step.name)
         targets = [
             field
@@ -65,11 +65,11 @@ def _steps(node: InferenceRouter, path: str) -> Iterator[Problem]:
             )
             if value
         ]
-        if len(targets) != 1:
-            yield Problem(
-                f"{path}.steps[{index}]",
-                f"needs exactly one of nodeName, serviceName, serviceUrl; got {' and '.join(targets) or 'none'}",
-            )
+        where, known = f"{path}.steps[{index}]", "nodeName, serviceName, serviceUrl"
+        if not targets:
+            yield Problem(where, f"does not specify an inference target: it needs one of {known}")
+        elif len(targets) > 1:
+            yield Problem(where, f"specifies more than one of {known}: {' and '.join(targets)}")
 
 
 def _weights(node: InferenceRouter, path: str) -> Iterator[Problem]:
@@ -78,4 +78,4 @@ def _weights(node: InferenceRouter, path: str) -> Iterator[Problem]:
         yield Problem(f"{path}.steps[{index}].weight", "is required in a Splitter")
     total = sum(step.weight or 0 for step in node.steps)
     if not missing and total != 100:
-        yield Problem(f"{path}.steps", f"the weights of a Splitter must add up to 100, got {total}")
+        yield Problem(f"{path}.steps", f"the sum of traffic weights for all routing targets should be 100, got {total}")

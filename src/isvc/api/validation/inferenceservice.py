@@ -59,8 +59,8 @@ def _problems(service: InferenceService, gpus: tuple[str, ...]) -> Iterator[Prob
     if not DNS_1035_LABEL.fullmatch(service.metadata.name):
         yield Problem(
             "metadata.name",
-            "must start with a letter and consist of lower case letters, digits and '-', such as my-model;"
-            f" got {service.metadata.name!r}",
+            "must consist of lower case alphanumeric characters or '-', and must start with alphabetical character,"
+            f" such as my-model; got {service.metadata.name!r}",
         )
     yield from autoscaler_class(annotations)
     for path, component in _components(service):
@@ -78,12 +78,15 @@ def _problems(service: InferenceService, gpus: tuple[str, ...]) -> Iterator[Prob
 def _beside_the_model(predictor: PredictorSpec) -> Iterator[Problem]:
     for name, spec in named_models(predictor):
         if spec.container.get("name"):
-            yield Problem(f"spec.predictor.{name}.name", "must not be set: the container has a fixed name")
+            yield Problem(
+                f"spec.predictor.{name}.name",
+                "is a field that is not allowed in standard predictor: the container has a fixed name",
+            )
     for index, container in enumerate(containers_of(predictor.pod)):
         if container.get("name") == TRANSFORMER_CONTAINER and env_value(container, STORAGE_URI_ENV) is not None:
             yield Problem(
                 f"spec.predictor.containers[{index}].env",
-                f"{STORAGE_URI_ENV} must not be set in {TRANSFORMER_CONTAINER}: the model belongs to the predictor",
+                f"storage uri should not be specified in transformer container; remove {STORAGE_URI_ENV}",
             )
 
 
@@ -95,22 +98,24 @@ def _multi_node(service: InferenceService, gpus: tuple[str, ...]) -> Iterator[Pr
     path = "spec.predictor.workerSpec"
     containers = containers_of(worker.pod)
     if len(containers) > 1:
-        yield Problem(f"{path}.containers", f"must be one container at most, got {len(containers)}")
+        yield Problem(
+            f"{path}.containers", f"setting multiple containers in workerSpec is not allowed, got {len(containers)}"
+        )
     if (model := predictor.model) is not None:
         yield from parallel_env(model.container, "spec.predictor.model")
         yield from unknown_gpus(model.container, "spec.predictor.model", annotations, gpus)
         scheme = (model.storage_uri or "").split("://")[0]
         if model.storage_uri is None:
-            yield Problem("spec.predictor.model.storageUri", "is required for a model on several nodes")
+            yield Problem("spec.predictor.model.storageUri", "StorageURI must be set for multinode")
         elif scheme not in ("pvc", "oci"):
             yield Problem(
                 "spec.predictor.model.storageUri",
-                f"must be pvc:// or oci:// for a model on several nodes, got {model.storage_uri!r}",
+                f"Multinode only supports 'pvc' and 'oci' Storage Protocol, got {model.storage_uri!r}",
             )
         if annotations.get(AUTOSCALER_CLASS) != AutoscalerClass.NONE:
             yield Problem(
                 f"metadata.annotations[{AUTOSCALER_CLASS}]",
-                "must be none for a model on several nodes: it cannot scale",
+                "Multinode only supports 'none' autoscaler",
             )
     yield from parallel_sizes(worker.pipeline_parallel_size, worker.tensor_parallel_size, path)
     for index, container in enumerate(containers):
@@ -122,11 +127,11 @@ def _changes(new: InferenceService, old: InferenceService) -> Iterator[Problem]:
     if recorded and asked is not None and asked != recorded:
         yield Problem(
             f"metadata.annotations[{DEPLOYMENT_MODE}]",
-            f"cannot change from {recorded} to {asked}; delete the service and create it anew",
+            f"deploymentMode cannot be changed from '{recorded}' to '{asked}'; delete the service and create it anew",
         )
     before, after = old.spec.predictor, new.spec.predictor
     if before.name != after.name and _uri(before) == _uri(after):
-        yield Problem("spec.predictor.name", "can only change together with the model (its storageUri)")
+        yield Problem("spec.predictor.name", "change requires a model change (e.g. storageUri)")
 
 
 def _uri(predictor: PredictorSpec) -> str:
@@ -140,7 +145,10 @@ def canaries(spec: InferenceServiceSpec, annotations: Mapping[str, str]) -> Iter
     if not spec.canary:
         return
     if annotations.get(DEPLOYMENT_MODE) != DeploymentMode.STANDARD:
-        yield Problem("spec.canary", f"is for Standard mode only; set the annotation {DEPLOYMENT_MODE}: Standard")
+        yield Problem(
+            "spec.canary",
+            f"is only supported in Standard deployment mode; set the annotation {DEPLOYMENT_MODE}: Standard",
+        )
     chosen = implementations(spec.predictor)
     if spec.predictor.model is None and not (chosen and chosen[0].storage_uri is not None):
         yield Problem("spec.canary", "needs a predictor with a model: multi-model servers have no canaries")
@@ -151,7 +159,7 @@ def canaries(spec: InferenceServiceSpec, annotations: Mapping[str, str]) -> Iter
         yield from _one(canary, spec.predictor, path)
     total = sum(canary.traffic_percent for canary in spec.canary)
     if total > 100:
-        yield Problem("spec.canary", f"the trafficPercent of all canaries must not exceed 100 together, got {total}")
+        yield Problem("spec.canary", f"sum of canary trafficPercent values ({total}) must be <= 100")
 
 
 def _name(names: list[str], index: int, stable: PredictorSpec, path: str) -> Iterator[Problem]:
@@ -159,9 +167,9 @@ def _name(names: list[str], index: int, stable: PredictorSpec, path: str) -> Ite
     if not name:
         yield Problem(f"{path}.predictor.name", "is required")
     elif name in names[:index]:
-        yield Problem(f"{path}.predictor.name", f"{name!r} is already the name of another canary")
+        yield Problem(f"{path}.predictor.name", f'"{name}" is duplicated: another canary has it')
     elif name == stable.name:
-        yield Problem(f"{path}.predictor.name", f"{name!r} is already the name of the predictor")
+        yield Problem(f"{path}.predictor.name", f'"{name}" conflicts with stable predictor name')
 
 
 def _one(canary: CanarySpec, stable: PredictorSpec, path: str) -> Iterator[Problem]:
@@ -171,17 +179,17 @@ def _one(canary: CanarySpec, stable: PredictorSpec, path: str) -> Iterator[Probl
     path = f"{path}.predictor"
     yield from component_problems(predictor, path)
     if predictor.worker_spec is not None:
-        yield Problem(f"{path}.workerSpec", "is not for canaries: they run on one node")
+        yield Problem(f"{path}.workerSpec", "must not be set: multi-node is not yet supported for canary")
     if predictor.max_replicas > 0:
-        yield Problem(f"{path}.maxReplicas", "is not for canaries: they have a fixed number of replicas (minReplicas)")
+        yield Problem(f"{path}.maxReplicas", "must not be set: canary uses fixed replicas (minReplicas)")
     for field, value in zip(
         _SCALING, (predictor.scale_target, predictor.scale_metric, predictor.auto_scaling), strict=True
     ):
         if value is not None:
-            yield Problem(f"{path}.{field}", "is not for canaries: they have a fixed number of replicas (minReplicas)")
+            yield Problem(f"{path}.{field}", "must not be set: canary uses fixed replicas (minReplicas)")
     most = 1 if stable.min_replicas is None else stable.min_replicas
     if predictor.min_replicas is not None and predictor.min_replicas > most:
         yield Problem(
             f"{path}.minReplicas",
-            f"must not exceed the predictor's minReplicas ({most}), got {predictor.min_replicas}",
+            f"minReplicas ({predictor.min_replicas}) must not exceed stable predictor minReplicas ({most})",
         )

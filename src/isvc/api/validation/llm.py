@@ -50,7 +50,10 @@ def _decode(obj: Object) -> LLMInferenceService:
 
 def _config_problems(config: LLMInferenceServiceConfig) -> Iterator[Problem]:
     if config.spec.base_refs:
-        yield Problem("spec.baseRefs", "is not for configurations: they cannot build on each other; remove it")
+        yield Problem(
+            "spec.baseRefs",
+            "is not a permitted field in LLMInferenceServiceConfig: recursive refs are not supported; remove it",
+        )
     yield from _scheduler_replicas(config.spec.router)
 
 
@@ -78,15 +81,16 @@ def _routes(router: RouterSpec, is_old_version: bool) -> Iterator[Problem]:
         return
     path = f"{_ROUTER}.route.http"
     if http.refs and http.spec is not None:
-        yield Problem(path, "refs and spec exclude each other: name routes that exist, or describe one to make")
+        yield Problem(path, "unsupported configuration: cannot use both custom HTTPRoute refs and an inline route spec")
     if http.refs and router.gateway is not None and not router.gateway.refs:
         yield Problem(
-            f"{path}.refs", f"routes that exist bring their gateway; set {_ROUTER}.gateway.refs or remove one"
+            f"{path}.refs",
+            f"custom HTTP routes cannot be used with a managed gateway; remove them, or set {_ROUTER}.gateway.refs",
         )
     if _parents(router) and (is_old_version or not _parents_match(router)):
         yield Problem(
             f"{path}.spec.parentRefs",
-            f"must not differ from {_ROUTER}.gateway.refs; leave it out, it is derived from them",
+            f"parentRefs conflict with custom gateway refs ({_ROUTER}.gateway.refs); leave out what follows from them",
         )
 
 
@@ -118,19 +122,23 @@ def _traffic(router: RouterSpec) -> Iterator[Problem]:
         return
     path = f"{_ROUTER}.route"
     if router.ingress is not None:
-        yield Problem(f"{path}.group", "needs routes of the Gateway API; remove router.ingress")
+        yield Problem(f"{path}.group", "traffic splitting requires Gateway API routing; remove router.ingress")
     elif route.group is None:
-        yield Problem(f"{path}.group", "is required beside weight")
+        yield Problem(f"{path}.group", "weight requires group")
     elif route.weight is None:
-        yield Problem(f"{path}.weight", "is required beside group")
+        yield Problem(f"{path}.weight", "group requires weight")
     elif route.http is not None and route.http.refs:
-        yield Problem(f"{path}.group", "needs a route that we make; remove route.http.refs")
+        yield Problem(
+            f"{path}.group", "traffic splitting cannot be used with custom HTTPRoute refs; remove route.http.refs"
+        )
 
 
 def _scheduler_replicas(router: RouterSpec | None) -> Iterator[Problem]:
     scheduler = router.scheduler if router is not None else None
     if scheduler is not None and scheduler.replicas is not None and scheduler.replicas <= 0:
-        yield Problem(f"{_ROUTER}.scheduler.replicas", f"must be at least 1, got {scheduler.replicas}")
+        yield Problem(
+            f"{_ROUTER}.scheduler.replicas", f"scheduler replicas must be greater than zero, got {scheduler.replicas}"
+        )
 
 
 def _scheduler_config(router: RouterSpec) -> Iterator[Problem]:
@@ -138,12 +146,14 @@ def _scheduler_config(router: RouterSpec) -> Iterator[Problem]:
     if config is None:
         return
     path = f"{_ROUTER}.scheduler.config"
-    if (config.inline is None) == (config.ref is None):
-        yield Problem(path, f"needs inline or ref; got {'neither' if config.ref is None else 'both'}")
+    if config.inline is None and config.ref is None:
+        yield Problem(path, "either inline or ref is required")
+    if config.inline is not None and config.ref is not None:
+        yield Problem(path, "both inline and ref are set, either specify inline or ref")
     if config.inline is not None and not config.inline:
-        yield Problem(f"{path}.inline", "must not be empty")
+        yield Problem(f"{path}.inline", "inline configuration is invalid: it must not be empty")
     if config.ref is not None and not config.ref.get("name"):
-        yield Problem(f"{path}.ref.name", "must not be empty")
+        yield Problem(f"{path}.ref.name", "name is empty")
 
 
 def _same_scaling(decode: WorkloadSpec, prefill: WorkloadSpec) -> Iterator[Problem]:
@@ -152,9 +162,9 @@ def _same_scaling(decode: WorkloadSpec, prefill: WorkloadSpec) -> Iterator[Probl
         return
     ours, theirs = decode.scaling, prefill.scaling
     if (ours.keda is None) != (theirs.keda is None):
-        yield Problem("spec.prefill.scaling", "must use wva or keda as spec.scaling does")
+        yield Problem("spec.prefill.scaling", "decode and prefill must use the same scaling mode, wva or keda")
     elif ours.wva is not None and theirs.wva is not None and (ours.wva.hpa is None) != (theirs.wva.hpa is None):
-        yield Problem("spec.prefill.scaling.wva", "must use hpa or keda as spec.scaling.wva does")
+        yield Problem("spec.prefill.scaling.wva", "decode and prefill must use the same actuator backend, hpa or keda")
 
 
 def _lora(lora: LoRASpec, base: str) -> Iterator[Problem]:
@@ -166,18 +176,18 @@ def _lora(lora: LoRASpec, base: str) -> Iterator[Problem]:
     ):
         if value is not None and value < 1:
             yield Problem(f"{path}.{field}", f"must be at least 1, got {value}")
-    names: set[str] = set()
+    names: dict[str, int] = {}
     for index, adapter in enumerate(lora.adapters):
         where = f"{path}.adapters[{index}].name"
         if not adapter.name:
-            yield Problem(where, "is required")
+            yield Problem(where, "adapter name is required")
         elif adapter.name in (".", ".."):
-            yield Problem(where, f"must be a name, got {adapter.name!r}")
+            yield Problem(where, 'adapter name must not be "." or ".." (path traversal risk)')
         elif adapter.name in names:
-            yield Problem(where, f"{adapter.name!r} is already the name of another adapter")
+            yield Problem(where, f"duplicate name {adapter.name!r} (same as adapters[{names[adapter.name]}])")
         elif adapter.name == base:
-            yield Problem(where, f"{adapter.name!r} is already the name of the base model")
-        names.add(adapter.name or "")
+            yield Problem(where, f'adapter name must differ from base model name "{base}"')
+        names.setdefault(adapter.name or "", index)
 
 
 def _devices(annotations: Mapping[str, str]) -> Iterator[Problem]:
@@ -186,7 +196,7 @@ def _devices(annotations: Mapping[str, str]) -> Iterator[Problem]:
     others = [key for key in (DEVICE_COUNT, DEVICE_SELECTOR, DEVICE_CONTAINER) if key in annotations]
     chosen = annotations.get(DEVICE_CLASS)
     if chosen is None and others:
-        yield Problem(path.format(DEVICE_CLASS), f"is required beside {', '.join(others)}")
+        yield Problem(path.format(DEVICE_CLASS), f"is required to enable managed DRA when {', '.join(others)} is set")
     elif chosen is not None and (not DNS_SUBDOMAIN.fullmatch(chosen.strip()) or len(chosen.strip()) > 253):
         yield Problem(path.format(DEVICE_CLASS), f"must be the name of a device class, got {chosen!r}")
     count = annotations.get(DEVICE_COUNT, "").strip()
@@ -206,7 +216,7 @@ def _changes(new: LLMInferenceService, old: LLMInferenceService) -> Iterator[Pro
     for path, before, after in pairs:
         was, now = _size(before), _size(after)
         if was != now:
-            yield Problem(path, f"cannot change how many nodes a replica takes: it was {was}, got {now}")
+            yield Problem(path, f"total parallelism size is immutable, previous size {was}, got {now}")
 
 
 def _size(parallelism: ParallelismSpec | None) -> int:

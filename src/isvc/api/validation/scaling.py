@@ -12,14 +12,17 @@ from isvc.kube.quantity import Quantity, QuantityError
 
 KNATIVE_CLASS = "autoscaling.knative.dev/class"
 _KNATIVE_HPA = "hpa.autoscaling.knative.dev"
-_PERCENT = "must be a percentage from 1 to 100, got {}"
+_PERCENT = "the target utilization percentage should be a [1-100] integer, got {}"
 
 
 def autoscaler_class(annotations: Mapping[str, str]) -> Iterator[Problem]:
     chosen = annotations.get(AUTOSCALER_CLASS)
     if chosen is not None and chosen not in list(AutoscalerClass):
         allowed = ", ".join(AutoscalerClass)
-        yield Problem(f"metadata.annotations[{AUTOSCALER_CLASS}]", f"must be one of {allowed}, got {chosen!r}")
+        yield Problem(
+            f"metadata.annotations[{AUTOSCALER_CLASS}]",
+            f"{chosen!r} is not a supported autoscaler class type; choose one of {allowed}",
+        )
 
 
 def scaling(component: ComponentExtensionSpec, annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
@@ -40,7 +43,7 @@ def _hpa(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
     metric = component.scale_metric or "cpu"
     target = component.scale_target
     if metric not in ("cpu", "memory"):
-        yield Problem(f"{path}.scaleMetric", f"must be cpu or memory for a HorizontalPodAutoscaler, got {metric!r}")
+        yield Problem(f"{path}.scaleMetric", f"{metric!r} is not a supported metric of an HPA; choose cpu or memory")
     elif target is not None and ((metric == "cpu" and target < 1) or target > 100):
         yield Problem(f"{path}.scaleTarget", _PERCENT.format(target))
     elif target is not None and metric == "memory" and target < 1:
@@ -48,14 +51,14 @@ def _hpa(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
     for index, each in enumerate(component.auto_scaling.metrics if component.auto_scaling else ()):
         where = f"{path}.autoScaling.metrics[{index}]"
         if each.type != "Resource":
-            yield Problem(f"{where}.type", f"must be Resource for a HorizontalPodAutoscaler, got {each.type!r}")
+            yield Problem(f"{where}.type", f"invalid HPA metric source type {each.type!r}; valid is Resource")
         elif each.resource is None:
-            yield Problem(f"{where}.resource", "is required when type is Resource")
+            yield Problem(f"{where}.resource", "is not set for resource metric source type")
 
 
 def _keda(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
     if component.scale_metric is not None:
-        yield Problem(f"{path}.scaleMetric", "is not for KEDA; use autoScaling.metrics")
+        yield Problem(f"{path}.scaleMetric", "is not supported for KEDA; use autoScaling.metrics")
     for index, each in enumerate(component.auto_scaling.metrics if component.auto_scaling else ()):
         yield from _keda_metric(each, f"{path}.autoScaling.metrics[{index}]")
 
@@ -63,7 +66,7 @@ def _keda(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
 def _keda_metric(metric: MetricsSpec, path: str) -> Iterator[Problem]:
     match metric.type:
         case "Resource" if metric.resource is None:
-            yield Problem(f"{path}.resource", "is required when type is Resource")
+            yield Problem(f"{path}.resource", "is not set for resource metric source type")
         case "Resource":
             assert metric.resource is not None
             yield from _keda_resource(metric.resource.name, metric.resource.target, f"{path}.resource")
@@ -86,18 +89,23 @@ def _keda_resource(name: str, target: MetricTarget, path: str) -> Iterator[Probl
     if kinds is None:
         yield Problem(f"{path}.name", f"must be cpu or memory, got {name!r}")
     elif target.type not in kinds:
-        yield Problem(f"{path}.target.type", f"must be {' or '.join(kinds)} for {name}, got {target.type!r}")
+        yield Problem(
+            f"{path}.target.type", f"the {name} target value type should be {' or '.join(kinds)}, got {target.type!r}"
+        )
     elif name == "memory" and target.type == "AverageValue" and _is_less(target.average_value, "1Mi"):
-        yield Problem(f"{path}.target.averageValue", f"must be at least 1Mi, got {target.average_value or 'nothing'}")
+        yield Problem(
+            f"{path}.target.averageValue",
+            f"the memory target value should be greater than 1 MiB, got {target.average_value or 'nothing'}",
+        )
     else:
         yield from _target(target, f"{path}.target")
 
 
 def _keda_query(query: str, target: MetricTarget, path: str) -> Iterator[Problem]:
     if not query:
-        yield Problem(f"{path}.metric.query", "must not be empty")
+        yield Problem(f"{path}.metric.query", "the query should not be empty")
     if target.value is None:
-        yield Problem(f"{path}.target.value", "is required: the value to scale at")
+        yield Problem(f"{path}.target.value", "the target threshold value should not be empty")
     yield from _target(target, f"{path}.target")
 
 
@@ -122,29 +130,38 @@ def _is_less(quantity: int | float | str | None, than: str) -> bool:
 
 def _knative(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
     if component.deployment_strategy is not None:
-        yield Problem(f"{path}.deploymentStrategy", "is for Standard mode only; remove it")
+        yield Problem(
+            f"{path}.deploymentStrategy", "customizing it is only supported for Standard deployment mode; remove it"
+        )
     metric = component.scale_metric or "concurrency"
     if metric not in ("concurrency", "rps"):
-        yield Problem(f"{path}.scaleMetric", f"must be concurrency or rps for Knative's autoscaler, got {metric!r}")
+        yield Problem(
+            f"{path}.scaleMetric",
+            f"{metric!r} is not a supported metric of Knative's autoscaler; choose concurrency or rps",
+        )
     elif metric == "rps" and component.scale_target is not None and component.scale_target < 1:
-        yield Problem(f"{path}.scaleTarget", f"must be at least 1 for rps, got {component.scale_target}")
+        yield Problem(f"{path}.scaleTarget", f"the target for rps should be at least 1, got {component.scale_target}")
 
 
 def extension(component: ComponentExtensionSpec, path: str) -> Iterator[Problem]:
     """Checks what holds for every component, whatever scales it."""
     if component.container_concurrency is not None and component.container_concurrency < 0:
-        yield Problem(f"{path}.containerConcurrency", f"must not be negative, got {component.container_concurrency}")
+        yield Problem(f"{path}.containerConcurrency", f"cannot be less than 0, got {component.container_concurrency}")
     least, most = component.min_replicas, component.max_replicas
     if least is not None and least < 0:
-        yield Problem(f"{path}.minReplicas", f"must not be negative, got {least}")
+        yield Problem(f"{path}.minReplicas", f"cannot be less than 0, got {least}")
     if most < 0:
-        yield Problem(f"{path}.maxReplicas", f"must not be negative, got {most}")
+        yield Problem(f"{path}.maxReplicas", f"cannot be less than 0, got {most}")
     elif most and (1 if least is None else least) > most:
         yield Problem(
-            f"{path}.minReplicas", f"must not exceed maxReplicas ({most}), got {1 if least is None else least}"
+            f"{path}.minReplicas", f"cannot be greater than maxReplicas ({most}), got {1 if least is None else least}"
         )
     if (logger := component.logger) is not None:
         if logger.mode not in ("all", "request", "response"):
-            yield Problem(f"{path}.logger.mode", f"must be all, request or response, got {logger.mode!r}")
+            yield Problem(
+                f"{path}.logger.mode", f"invalid logger type {logger.mode!r}; choose all, request or response"
+            )
         if (storage := logger.storage) is not None and None in (storage.path, storage.parameters, storage.key):
-            yield Problem(f"{path}.logger.storage", "needs path, parameters and key")
+            yield Problem(
+                f"{path}.logger.storage", "invalid logger storage configuration: path, parameters and key are required"
+            )

@@ -56,7 +56,7 @@ def _own_priorities(spec: ServingRuntimeSpec) -> Iterator[Problem]:
         if None not in (priority, each.priority) and priority != each.priority:
             yield Problem(
                 f"spec.supportedModelFormats[{index}].priority",
-                f"must be {priority}, as for the other version of {each.name}, got {each.priority}",
+                f"different priorities assigned for the model format {each.name}: {priority}, got {each.priority}",
             )
 
 
@@ -69,7 +69,8 @@ def _priorities(spec: ServingRuntimeSpec, other: Runtime) -> Iterator[Problem]:
         if any(_ties(mine, each) for each in theirs.supported_model_formats):
             yield Problem(
                 f"spec.supportedModelFormats[{index}].priority",
-                f"{mine.priority} is already the priority of {mine.name} in {other.metadata.name}; choose another",
+                f"same priority assigned for the model format {mine.name} in {other.metadata.name};"
+                f" choose another than {mine.priority}",
             )
 
 
@@ -87,11 +88,15 @@ def _workers(spec: ServingRuntimeSpec, before: ServingRuntimeSpec | None, gpus: 
     worker = spec.worker_spec
     if worker is None:
         if before is not None and before.worker_spec is not None:
-            yield Problem("spec.workerSpec", "cannot be removed; create another runtime instead")
+            yield Problem(
+                "spec.workerSpec",
+                "removing workerSpec where it already exists is not allowed; create another runtime instead",
+            )
         return
     containers = containers_of(worker.pod)
     if len(containers) != 1:
-        yield Problem("spec.workerSpec.containers", f"must be one container, got {len(containers)}")
+        many = "setting multiple containers in workerSpec is not allowed"
+        yield Problem("spec.workerSpec.containers", many if containers else "must be one container, got none")
     for index, container in enumerate(containers_of(spec.pod)):
         if container.get("name") == CONTAINER:
             yield from parallel_env(container, f"spec.containers[{index}]")

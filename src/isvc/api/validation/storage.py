@@ -18,7 +18,9 @@ def storage_uris(component: Component, chosen: Sequence[Implementation], path: s
     if uris is None:
         return
     if chosen and chosen[0].storage_uri is not None:
-        yield Problem(f"{path}.storageUris", "cannot be used together with a storageUri; use one of them")
+        yield Problem(
+            f"{path}.storageUris", "setting both storageUri and storageUris is not supported; use one of them"
+        )
         return
     for index, each in enumerate(uris):
         yield from _one(each, f"{path}.storageUris[{index}]")
@@ -27,11 +29,12 @@ def storage_uris(component: Component, chosen: Sequence[Implementation], path: s
     if len(folders) < 2:
         return
     if len(claims) != len(set(claims)):
-        yield Problem(f"{path}.storageUris", "each volume (pvc://) needs a mountPath of its own")
+        yield Problem(f"{path}.storageUris", "PVC storage paths must be unique: each needs a mountPath of its own")
     if _common_parent(folders) == "/":
         yield Problem(
             f"{path}.storageUris",
-            f"all mountPaths need one folder above them other than /, got {', '.join(folders)}; try /mnt/models/<name>",
+            f"storage paths must have a common parent directory other than /, got {', '.join(folders)};"
+            " try /mnt/models/<name>",
         )
 
 
@@ -39,11 +42,13 @@ def _one(each: StorageUri, path: str) -> Iterator[Problem]:
     if not each.uri:
         yield Problem(f"{path}.uri", "must not be empty")
     if each.mount_path == "/":
-        yield Problem(f"{path}.mountPath", "must be below /, such as /mnt/models")
+        yield Problem(f"{path}.mountPath", "storage path cannot be empty: it has to be below /, such as /mnt/models")
     elif not each.mount_path.startswith("/"):
         yield Problem(f"{path}.mountPath", f"must be absolute, such as /mnt/models, got {each.mount_path!r}")
     elif ".." in each.mount_path:
-        yield Problem(f"{path}.mountPath", f"must not contain '..', got {each.mount_path!r}")
+        yield Problem(
+            f"{path}.mountPath", f"storage path cannot contain '..' for security reasons, got {each.mount_path!r}"
+        )
 
 
 def _common_parent(paths: Sequence[str]) -> str:
@@ -62,7 +67,7 @@ def confidential(chosen: Sequence[Implementation], path: str) -> Iterator[Proble
     if spec is None or not spec.enabled:
         return
     if not chosen[0].storage_uri:
-        yield Problem(f"{path}.storageUri", "is required when confidential is enabled")
+        yield Problem(f"{path}.storageUri", "confidential model serving requires storageUri to be set")
     yield from resource_id(spec.resource_id, path)
 
 
@@ -70,7 +75,7 @@ def resource_id(identifier: str | None, path: str) -> Iterator[Problem]:
     if identifier and not _RESOURCE_ID.fullmatch(identifier):
         yield Problem(
             f"{path}.confidential.resourceId",
-            f"must have the form kbs:///<repository>/<type>/<tag>, got {identifier!r}",
+            f"must be in the format kbs:///<repo>/<type>/<tag>, got {identifier!r}",
         )
 
 

@@ -28,15 +28,17 @@ def _problems(model: TrainedModel, old: TrainedModel | None) -> Iterator[Problem
     if not _NAME.fullmatch(model.metadata.name):
         yield Problem(
             "metadata.name",
-            f"must consist of letters, digits, '_' and '-', such as my-model; got {model.metadata.name!r}",
+            f"must consist of alphanumeric characters, '_', or '-', such as my-model; got {model.metadata.name!r}",
         )
     uri = model.spec.model.storage_uri
     if not uri.startswith(SCHEMES):
-        yield Problem("spec.model.storageUri", f"must start with {', '.join(SCHEMES)}; got {uri!r}")
+        yield Problem(
+            "spec.model.storageUri", f"must start with one of the prefixes: {', '.join(SCHEMES)}; got {uri!r}"
+        )
     if old is not None and _bytes(old.spec.model.memory) != _bytes(model.spec.model.memory):
         yield Problem(
             "spec.model.memory",
-            f"cannot change: it was {old.spec.model.memory}, got {model.spec.model.memory};"
+            f"field is immutable: it was {old.spec.model.memory}, got {model.spec.model.memory};"
             " delete the model and create it anew",
         )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from isvc.insight.preflight.finding import Finding, error, ok, warning
 from isvc.insight.preflight.kinds import check_projects, check_version
-from isvc.insight.preflight.others import check_leases, check_managers, check_webhooks
+from isvc.insight.preflight.others import check_leases, check_local_models, check_managers, check_webhooks
 from isvc.insight.preflight.permissions import check_permissions
 from isvc.insight.preflight.pod_programs import QUEUE_PROXY_CONFIG, check_images, check_metric_aggregation
 from isvc.kube.errors import Forbidden, NotFound
@@ -15,6 +16,7 @@ from isvc.kube.objects import Object
 from isvc.kube.resource import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    DAEMON_SETS,
     DEPLOYMENTS,
     ENDPOINT_SLICES,
     LEASES,
@@ -33,9 +35,10 @@ from isvc.toolkit.clock import SystemClock
 async def preflight(client: Client, system_namespace: str) -> list[Finding]:
     """Reads the cluster; what the caller may not read is a finding, too."""
     reader = _Reader(client)
-    crds, deployments, leases, services, slices, mutating, validating = await asyncio.gather(
+    crds, deployments, daemon_sets, leases, services, slices, mutating, validating = await asyncio.gather(
         reader.list(CUSTOM_RESOURCE_DEFINITIONS),
         reader.list(DEPLOYMENTS),
+        reader.list(DAEMON_SETS),
         reader.list(LEASES, system_namespace),
         reader.list(SERVICES),
         reader.list(ENDPOINT_SLICES),
@@ -45,8 +48,12 @@ async def preflight(client: Client, system_namespace: str) -> list[Finding]:
     unreadable = reader.unreadable
     findings = [check_version(await client.server_version())]
     findings += _if_read(unreadable, (CUSTOM_RESOURCE_DEFINITIONS,), lambda: check_projects(crds))
-    findings += await _configuration(client, system_namespace)
-    findings += _if_read(unreadable, (DEPLOYMENTS,), lambda: check_managers(deployments))
+    workloads = [*map(DEPLOYMENTS.typed, deployments), *map(DAEMON_SETS.typed, daemon_sets)]
+    config, found = await _configuration(client, system_namespace)
+    findings += found
+    findings += _if_read(unreadable, (DEPLOYMENTS, DAEMON_SETS), lambda: check_managers(workloads))
+    if config is not None:
+        findings += _if_read(unreadable, (DEPLOYMENTS, DAEMON_SETS), partial(check_local_models, config, workloads))
     findings += check_leases(leases, SystemClock().now())
     findings += _if_read(
         unreadable, (SERVICES, ENDPOINT_SLICES), lambda: check_webhooks([*mutating, *validating], services, slices)
@@ -81,19 +88,20 @@ def _if_read(
     return [] if any(resource in unreadable for resource in needed) else [*check()]
 
 
-async def _configuration(client: Client, namespace: str) -> list[Finding]:
+async def _configuration(client: Client, namespace: str) -> tuple[Config | None, list[Finding]]:
+    """Returns the configuration, if there is one that can be read, and what is to be said of it."""
     try:
         found = await client.get(CONFIG_MAPS, CONFIG_MAP, namespace)
         config = Config.parse(found.get("data") or {})
         knative = await _find(client, QUEUE_PROXY_CONFIG, KNATIVE_NAMESPACE)
     except NotFound:
-        return [ok("configuration", f"there is no ConfigMap {namespace}/{CONFIG_MAP} yet")]
+        return None, [ok("configuration", f"there is no ConfigMap {namespace}/{CONFIG_MAP} yet")]
     except Forbidden:
-        return [warning("access", f"you may not read ConfigMap {namespace}/{CONFIG_MAP}", "it was not checked")]
+        return None, [warning("access", f"you may not read ConfigMap {namespace}/{CONFIG_MAP}", "it was not checked")]
     except ConfigError as problem:
-        return [error("configuration", f"ConfigMap {namespace}/{CONFIG_MAP}: {problem}", "correct the section")]
+        return None, [error("configuration", f"ConfigMap {namespace}/{CONFIG_MAP}: {problem}", "correct the section")]
     readable = ok("configuration", f"ConfigMap {namespace}/{CONFIG_MAP} can be read")
-    return [readable, *check_images(config), *check_metric_aggregation(config, knative)]
+    return config, [readable, *check_images(config), *check_metric_aggregation(config, knative)]
 
 
 async def _find(client: Client, config_map: str, namespace: str) -> Object | None:

@@ -11,6 +11,7 @@ from isvc.insight.preflight.finding import Finding, error, ok, warning
 from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import SERVICE_NAME_LABEL
 from isvc.programs.cluster_manifests import PROGRAMS
+from isvc.serving.config import Config
 from isvc.toolkit.clock import parse_timestamp
 
 #: Labels of the Deployments that KServe, or an earlier isvc, runs as.
@@ -18,21 +19,32 @@ _MANAGERS: Final = (
     "kserve-controller-manager",
     "llmisvc-controller-manager",
     "llminferenceservice-kserve-controller-manager",
+    "kserve-localmodel-controller-manager",
+    "kserve-localmodelnode-agent",
 )
+_LOCAL_MODEL_PROGRAMS: Final = {
+    "kserve-localmodel-controller-manager": "pods of cached models wait for claims that nobody makes",
+    "kserve-localmodelnode-agent": "no node downloads them",
+}
 _LEASES: Final = tuple(program.lease for program in PROGRAMS)
 
 
-def check_managers(deployments: list[Object]) -> Iterator[Finding]:
-    running = [each for each in deployments if _is_manager(each)]
+def check_managers(workloads: list[Object]) -> Iterator[Finding]:
+    """Yields the Deployments and DaemonSets of managers and agents that run."""
+    running = [each for each in workloads if _is_manager(each)]
     for deployment in running:
         images = ", ".join(
             str(each.get("image")) for each in dig(deployment, "spec", "template", "spec", "containers") or ()
         )
-        place = f"Deployment {namespace_of(deployment)}/{name_of(deployment)}"
+        place = f"{deployment['kind']} {namespace_of(deployment)}/{name_of(deployment)}"
         if dig(deployment, "spec", "replicas") == 0:
             yield ok("other managers", f"{place} ({images}) is scaled to 0")
         else:
-            remedy = "scale it to 0 before another manager starts: two would write the same children"
+            remedy = (
+                "scale it to 0 before another manager starts: two would write the same children"
+                if deployment["kind"] == "Deployment"
+                else "delete it before another agent starts: two would download to the same folder"
+            )
             yield warning("other managers", f"{place} runs {images}", remedy)
     if not running:
         yield ok("other managers", "no other KServe runs here")
@@ -96,3 +108,21 @@ def _service_of(endpoints: Object) -> Key:
 
 def _is_ready(endpoint: Object) -> bool:
     return dig(endpoint, "conditions", "ready") is not False and bool(endpoint.get("addresses"))
+
+
+def check_local_models(config: Config, workloads: list[Object]) -> Iterator[Finding]:
+    """Yields who is missing where services wait for caches of models: who makes their claims, and who downloads."""
+    if not config.local_model.enabled:
+        return
+    there = {labels_of(each).get("control-plane", name_of(each)) for each in workloads if not _is_stopped(each)}
+    for plane, title in _LOCAL_MODEL_PROGRAMS.items():
+        if plane not in there:
+            yield error(
+                "local models",
+                f"localModel.enabled is true, and nothing runs as {plane}: {title}",
+                "install the chart with localmodel.enabled=true, or set localModel.enabled to false",
+            )
+
+
+def _is_stopped(workload: Object) -> bool:
+    return bool(dig(workload, "spec", "replicas") == 0)

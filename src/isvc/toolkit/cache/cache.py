@@ -9,8 +9,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from isvc.kube.objects import Key, Object, resource_version_of
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
@@ -55,29 +56,36 @@ class Memory(Reader, Protocol):
     def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None: ...
 
 
-class OwnWrites:
-    """The versions that reconciles under way have written, by the object that each of them reconciles.
+class OwnWrites(NamedTuple):
+    """The versions that a reconcile has written for the object that it is about.
 
     A write of a reconcile comes back as an event of the watch. A controller that ignores such events has to
-    distinguish them from events that others caused.
+    distinguish them from events that others caused, among them other controllers of the same kind.
     """
 
-    def __init__(self) -> None:
-        self._open: dict[tuple[str, Key], set[str]] = {}
+    kind: str
+    key: Key
+    versions: set[str]
 
-    @contextmanager
-    def record(self, kind: str, key: Key) -> Iterator[set[str]]:
-        """Yields the set to which each version is added that is written for this object meanwhile."""
-        versions = self._open[kind, key] = set()
-        try:
-            yield versions
-        finally:
-            del self._open[kind, key]
 
-    def add(self, owner: Object, written: Object) -> None:
-        versions = self._open.get((owner.get("kind", ""), Key.of(owner)))
-        if versions is not None:
-            versions.add(resource_version_of(written))
+_UNDER_WAY: ContextVar[OwnWrites | None] = ContextVar("own writes of the reconcile under way", default=None)
+
+
+@contextmanager
+def record_own_writes(kind: str, key: Key) -> Iterator[set[str]]:
+    """Yields the set to which each version is added that this task writes for the object meanwhile."""
+    own = OwnWrites(kind, key, set())
+    token = _UNDER_WAY.set(own)
+    try:
+        yield own.versions
+    finally:
+        _UNDER_WAY.reset(token)
+
+
+def _add_own_write(owner: Object, written: Object) -> None:
+    own = _UNDER_WAY.get()
+    if own is not None and (own.kind, own.key) == (owner.get("kind", ""), Key.of(owner)):
+        own.versions.add(resource_version_of(written))
 
 
 class Cache:
@@ -96,7 +104,6 @@ class Cache:
         self._client = client
         self._namespaces = tuple(namespaces)
         self._clock = clock or SystemClock()
-        self.own_writes = OwnWrites()
         self._declarations: dict[Resource, list[Declaration]] = {}
         self._waiting: dict[Resource, list[tuple[Handler, bool]]] = {}  # subscribed before there was a mirror
         self._mirrors: dict[Resource, Mirror] = {}  # built at the start, or when first read
@@ -153,11 +160,14 @@ class Cache:
     def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None:
         """Takes the answer to a write of ours, made for `owner`: reads see it before the watch brings it."""
         if owner is not None:
-            self.own_writes.add(owner, obj)
+            _add_own_write(owner, obj)
         if resource in self._mirrors:
             self._mirrors[resource].note(obj)
 
     def start(self) -> None:
+        """Starts to read, unless another manager that shares the cache has started it."""
+        if self._tasks:
+            return
         for resource in (*self._declarations, *self._waiting):
             self._mirror(resource)
         informers = [informer for mirror in self._mirrors.values() for informer in mirror.informers]

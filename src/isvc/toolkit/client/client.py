@@ -78,7 +78,7 @@ class Client:
         self._transport.fence = fence
 
     def observe(self, observer: Observer | None) -> None:
-        """Calls `observer` with the method and status of each answer."""
+        """Calls `observer` with each answer: of a stream when it begins."""
         self._transport.observer = observer
 
     @property

@@ -32,7 +32,19 @@ MAX_REFUSAL = 1 << 20
 RETRYABLE = frozenset((429, 500, 502, 503, 504))  # and only if the server says when
 
 Fence = Callable[[], None]
-Observer = Callable[[str, int], None]
+
+
+class Answered(NamedTuple):
+    """An answer of the API server: to what, how long it took, and when it came, in seconds since 1970."""
+
+    method: str
+    target: str
+    status: int
+    seconds: float
+    ended: float
+
+
+Observer = Callable[[Answered], None]
 
 
 class Call(NamedTuple):
@@ -91,9 +103,13 @@ class Transport:
         except (OSError, EOFError) as error:
             late = f"no answer to {call.method} {call.target} before its deadline"
             raise self._connection_error(error, late) from error
-        if self.observer is not None:
-            self.observer(call.method, reply.status)
+        self._tell(call.method, call.target, reply.status, now)
         return reply
+
+    def _tell(self, method: str, target: str, status: int, started: float) -> None:
+        if self.observer is not None:
+            seconds = self._clock.monotonic() - started
+            self.observer(Answered(method, target, status, seconds, self._clock.now().timestamp()))
 
     async def _write(self, call: Call, now: float) -> Reply:
         await self._write_limiter.acquire(now + call.patience)
@@ -124,12 +140,11 @@ class Transport:
         if not self._credentials.fresh:
             await self._credentials.renew()
         method = "GET" if post is None else "POST"
-        request = self._encode(method, target, headers, post)
+        request, started = self._encode(method, target, headers, post), self._clock.monotonic()
         limit = HEADER_SECONDS if within is None else within
         try:
             async with self._connections().stream(request, self._credentials.tls, limit) as response:
-                if self.observer is not None:
-                    self.observer(method, response.head.status)
+                self._tell(method, target, response.head.status, started)
                 if response.head.status >= 300:
                     if response.head.status == 401:
                         await self._credentials.renew(rejected=True)

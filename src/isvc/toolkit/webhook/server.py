@@ -2,6 +2,9 @@
 
 A handler that decides at once is answered at once; only one that has to wait gets a task, and a deadline.
 
+Who reaches the port may ask, unless clients have to show a certificate. Conversion never asks for one: it tells nothing
+that was not in the question, and API servers show none to a webhook that converts.
+
 Certificates are read again when their files change, so that a rotation needs no restart. Conversion answers from the
 start, for filling the caches may need it; admission waits until the caches are filled.
 """
@@ -20,7 +23,7 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from isvc.kube.errors import ApiError, BadRequest, InternalError, MethodNotAllowed, NotFound, TooLarge
+from isvc.kube.errors import ApiError, BadRequest, InternalError, MethodNotAllowed, NotFound, TooLarge, Unauthorized
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.webhook import admission
 from isvc.toolkit.webhook.admission import AdmissionHandler, AdmissionRequest, AdmissionResponse
@@ -28,6 +31,7 @@ from isvc.toolkit.webhook.conversion import ConversionHandler, convert
 from isvc.wire.http1.connection import Connection, Handler
 from isvc.wire.http1.message import Request, Response
 from isvc.wire.http1.server import HttpServer
+from isvc.wire.x509.check import read_certificate
 from isvc.wire.x509.files import CertificateFiles
 
 log = logging.getLogger(__name__)
@@ -62,6 +66,21 @@ def conversion(handler: ConversionHandler) -> Route:
     return Conversion(handler)
 
 
+@dataclass(frozen=True, slots=True)
+class ClientNames:
+    """The common names, of which a client's certificate has to have one; any certificate will do without names."""
+
+    names: tuple[str, ...] = ()
+
+    def admit(self, certificate: Mapping[str, Any] | None) -> None:
+        """Raises Unauthorized for a client that is none of them. TLS has seen to who signed the certificate."""
+        if not certificate:
+            raise Unauthorized("the webhook answers API servers alone: show a client certificate that it trusts")
+        subject = {key: value for part in certificate.get("subject", ()) for key, value in part}
+        if self.names and subject.get("commonName") not in self.names:
+            raise Unauthorized("the webhook answers API servers alone: this client certificate has another name")
+
+
 class FailedReview(Response):
     """A review that could not be decided. HTTP calls it 200; metrics count it by the code that the user gets."""
 
@@ -88,10 +107,13 @@ class WebhookServer(Handler[Request]):
         *,
         host: str = "",
         meter: WebhookMeter | None = None,
+        clients: ClientNames | None = None,
     ) -> None:
+        """Everybody may ask where no `clients` are given."""
         self.port = port  # 0: any; the real one once started
         self.meter = meter
         self._host = host
+        self._clients = clients
         self._routes = dict(routes)
         self._opened = asyncio.Event()
         self._cert_dir = Path(cert_dir)
@@ -114,6 +136,17 @@ class WebhookServer(Handler[Request]):
         except OSError as error:
             raise ClusterError(f"cannot listen on port {self.port}: {error.strerror}") from None
 
+    def certificate_expires(self) -> float:
+        """Returns when the certificate ends, in seconds since 1970; 0 while there is none that can be read."""
+        try:
+            return read_certificate((self._cert_dir / "tls.crt").read_bytes()).expires.timestamp()
+        except (OSError, ValueError):
+            return 0.0
+
+    def give_up_connections(self) -> None:
+        """Lets API servers connect anew for each request, so that they find other replicas before this one is gone."""
+        self._http.give_up_connections()
+
     async def stop(self) -> None:
         """Accepts no more; answers what was asked, within a few seconds."""
         await self._http.stop()
@@ -130,6 +163,11 @@ class WebhookServer(Handler[Request]):
         route = self._routes.get(request.path)
         if route is None:
             return _error_response(NotFound(f"no webhook at {request.path}"))
+        if self._clients is not None and isinstance(route, Admission):
+            try:
+                self._clients.admit(connection.peer_certificate())
+            except Unauthorized as error:
+                return self._measure(_error_response(error), request.path, started)
         reply = self._answer(request, route)
         if isinstance(reply, Response):
             return self._measure(reply, request.path, started)
